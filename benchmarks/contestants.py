@@ -1,0 +1,162 @@
+"""Who runs. A contestant is a pair of functions, one that seeds and one that fits from a start.
+
+Each peer runs as its users run it, through its public names, with its default threads:
+- scikit-learn-intelex: estimators imported directly (nothing is patched), refused when it falls
+  back to scikit-learn; seeding is oneDAL's own k-means++ (plain and greedy).
+- faiss: float32 only, all points used; it hands out no labels, so one search for them is timed too
+  (every other contestant's fit ends with that pass). It has no stopping rule like scikit-learn's.
+  Its SuperKMeans takes no start and prunes by chance, so it cannot be compared at equal work.
+A contestant that is not installed is left out, and the report says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.workloads import Array, Data, Workload
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit hands back: its centres, and the steps it says it took."""
+
+    centres: Array
+    steps: int
+
+
+Seed = Callable[[Data, int, int | None, int], Array]  # X, k, local trials (None: greedy), seed
+Refine = Callable[[Data, Array, int, float], Fit]  # X, start, most steps, tolerance
+FitAll = Callable[[Data, int], object]  # X, k: an ordinary fit, for its memory
+
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    seed: Seed
+    refine: Refine
+    fit: FitAll
+    dtypes: tuple[str, ...] = ("float32", "float64")
+    takes_csr: bool = True
+    greedy: bool = True
+    converges: bool = True
+
+    def takes(self, work: Workload) -> bool:
+        return work.dtype in self.dtypes and (self.takes_csr or not work.is_sparse)
+
+
+def _estimator(KMeans: Any, check: Callable[[Any], None] = lambda _: None) -> tuple[Refine, FitAll]:
+    """The two fits of anything that speaks scikit-learn's KMeans."""
+
+    def run(model: Any, X: Data) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # not converged after 20 steps: that was the plan
+            model.fit(X)
+        check(model)
+        return model
+
+    def refine(X: Data, start: Array, steps: int, tol: float) -> Fit:
+        model = run(KMeans(len(start), init=start, n_init=1, max_iter=steps, tol=tol), X)
+        return Fit(model.cluster_centers_, int(model.n_iter_))
+
+    def fit(X: Data, k: int) -> object:
+        return run(KMeans(k, n_init=1, max_iter=20, random_state=0), X)
+
+    return refine, fit
+
+
+def kvariates() -> Contestant:
+    from kvariates import KMeans, kmeans_plusplus
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
+
+    return Contestant("kvariates", seed, *_estimator(KMeans))
+
+
+def scikit_learn() -> Contestant:
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
+
+    return Contestant("sklearn", seed, *_estimator(KMeans))
+
+
+def intelex() -> Contestant:
+    from onedal.cluster import kmeans_plusplus
+    from sklearnex.cluster import KMeans
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
+
+    def ran_onedal(model: Any) -> None:
+        if not hasattr(model, "_onedal_estimator"):
+            raise RuntimeError("scikit-learn-intelex fell back to scikit-learn: no figure of it")
+
+    return Contestant("intelex", seed, *_estimator(KMeans, ran_onedal))
+
+
+def faiss() -> Contestant:
+    library = importlib.import_module("faiss")
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        centres = np.empty((k, X.shape[1]), np.float32)
+        method = library.ClusteringInitialization(X.shape[1], k)
+        method.method = library.ClusteringInitMethod_KMEANS_PLUS_PLUS
+        method.seed = seed
+        method.init_centroids(len(X), library.swig_ptr(X), library.swig_ptr(centres))
+        return centres
+
+    def refine(X: Data, start: Array, steps: int, tol: float) -> Fit:
+        model = library.Kmeans(
+            X.shape[1],
+            len(start),
+            niter=steps,
+            min_points_per_centroid=1,
+            max_points_per_centroid=len(X),
+        )
+        model.train(X, init_centroids=start)
+        model.assign(X)
+        return Fit(model.centroids, steps)
+
+    def fit(X: Data, k: int) -> object:
+        return refine(X, seed(X, k, 1, 0), 20, 0.0)
+
+    return Contestant(
+        "faiss", seed, refine, fit, ("float32",), takes_csr=False, greedy=False, converges=False
+    )
+
+
+MAKERS = {"kvariates": kvariates, "sklearn": scikit_learn, "intelex": intelex, "faiss": faiss}
+PEERS = ("sklearn", "intelex", "faiss")
+
+
+def present(names: tuple[str, ...] = tuple(MAKERS)) -> tuple[list[Contestant], list[str]]:
+    """The contestants that can run here, and the reason for each that cannot."""
+    found, absent = [], []
+    for name in names:
+        try:
+            found.append(MAKERS[name]())
+        except ImportError as error:
+            absent.append(f"{name} ({error})")
+    return found, absent
+
+
+def help_faiss() -> None:
+    """Name the processor to OpenBLAS, which in faiss's wheel takes newer ones for a Prescott.
+
+    Worth a factor of three to faiss; must run before any import of faiss. Others choose the same.
+    """
+    cpu = Path("/proc/cpuinfo")
+    flags = cpu.read_text() if cpu.exists() else ""
+    core = "SkylakeX" if "avx512f" in flags else "Haswell" if "avx2" in flags else None
+    if core:
+        os.environ.setdefault("OPENBLAS_CORETYPE", core)

@@ -1,0 +1,136 @@
+"""What is asked of the contestants: each section is one question, put to every workload.
+
+| section | question |
+|---|---|
+| plain | k-means++ seeding, one trial a step |
+| greedy | k-means++ seeding with scikit-learn's number of trials |
+| lloyd | 20 Lloyd steps from the same start |
+| converge | a fit from the same start until it stops by itself, at the default tolerance |
+| csr-lloyd, csr-converge | the same two on sparse rows |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.contestants import Contestant, Fit
+from benchmarks.machine import Machine
+from benchmarks.timing import Patience, Timing, race
+from benchmarks.workloads import Array, Data, Workload, bytes_of, inertia
+
+STEPS = 20
+TOL, MOST_STEPS = 1e-4, 300
+OURS = "kvariates"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One section on one workload: who took how long, in how many steps, to reach what cost."""
+
+    section: str
+    workload: str
+    dtype: str
+    timings: dict[str, Timing]
+    costs: dict[str, float]
+    steps: dict[str, int]
+    share: dict[str, float]  # of the machine's peak, nominal work over time
+
+    def ratio(self, peer: str) -> float | None:
+        """Peer's time over ours: above one, we are faster."""
+        if peer not in self.timings or OURS not in self.timings:
+            return None
+        return self.timings[peer].median / self.timings[OURS].median
+
+    def excess(self, peer: str) -> float | None:
+        """Our cost relative to the peer's, less one."""
+        if peer not in self.costs or OURS not in self.costs:
+            return None
+        return self.costs[OURS] / self.costs[peer] - 1
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    title: str
+    takes_part: Callable[[Contestant], bool]
+    task: Callable[[Contestant, Workload, Data, Array], Callable[[int], Fit]]
+    peak: Callable[[Workload, Data, int, Machine], float]  # least seconds for the nominal work
+
+
+def _seeding(trials: int | None) -> Callable[..., Callable[[int], Fit]]:
+    def task(who: Contestant, work: Workload, X: Data, start: Array) -> Callable[[int], Fit]:
+        return lambda turn: Fit(who.seed(X, work.k, trials, turn), work.k)
+
+    return task
+
+
+def _lloyd(most: int, tol: float) -> Callable[..., Callable[[int], Fit]]:
+    def task(who: Contestant, work: Workload, X: Data, start: Array) -> Callable[[int], Fit]:
+        return lambda turn: who.refine(X, start.copy(), most, tol)
+
+    return task
+
+
+def _reading(work: Workload, X: Data, steps: int, machine: Machine) -> float:
+    """k passes over X at the measured bytes/s."""
+    return bytes_of(X) * steps / machine.bytes
+
+
+def _multiplying(work: Workload, X: Data, steps: int, machine: Machine) -> float:
+    """2·nnz·k operations a step, and one more pass for the labels, at the measured FLOP/s."""
+    entries = X.nnz if work.is_sparse else work.n * work.d
+    return 2.0 * entries * work.k * (steps + 1) / machine.flops[work.dtype]
+
+
+def _converges(who: Contestant) -> bool:
+    return who.converges
+
+
+SECTIONS = {
+    section.name: section
+    for section in (
+        Section("plain", "Seeding, plain", lambda _: True, _seeding(1), _reading),
+        Section("greedy", "Seeding, greedy", lambda who: who.greedy, _seeding(None), _reading),
+        Section("lloyd", "20 Lloyd steps", lambda _: True, _lloyd(STEPS, 0.0), _multiplying),
+        Section("converge", "To convergence", _converges, _lloyd(MOST_STEPS, TOL), _multiplying),
+        Section("csr-lloyd", "CSR, 20 steps", lambda _: True, _lloyd(STEPS, 0.0), _multiplying),
+        Section(
+            "csr-converge", "CSR, to convergence", _converges, _lloyd(MOST_STEPS, TOL), _multiplying
+        ),
+    )
+}
+
+
+def run_cell(
+    section: Section,
+    work: Workload,
+    X: Data,
+    contestants: list[Contestant],
+    machine: Machine,
+    patience: Patience,
+) -> Cell:
+    start = work.start(X)
+    there = [who for who in contestants if who.takes(work) and section.takes_part(who)]
+    outcome = race({who.name: section.task(who, work, X, start) for who in there}, patience)
+    fits = outcome.results
+    return Cell(
+        section.name,
+        work.name,
+        work.dtype,
+        outcome.timings,
+        {name: inertia(X, fit.centres) for name, fit in fits.items()},
+        {name: fit.steps for name, fit in fits.items()},
+        {
+            name: section.peak(work, X, fit.steps, machine) / outcome.timings[name].median
+            for name, fit in fits.items()
+        },
+    )
+
+
+def warm_up(contestants: list[Contestant], work: Workload, X: Data) -> None:
+    """Libraries load, threads start and code paths are chosen before the clock does."""
+    few = X[: min(2_000, work.n)]
+    for who in contestants:
+        if who.takes(work):
+            who.refine(few, who.seed(few, 8, 1, 0), 2, 0.0)

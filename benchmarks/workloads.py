@@ -1,0 +1,163 @@
+"""The data of the benchmarks: a workload is a recipe, and its array is made only when it is run.
+
+| data | what |
+|---|---|
+| uniform | the unit cube: no structure, the hard case for every pruning rule |
+| clustered | k Gaussian blobs; the next centre is five standard deviations away: they touch |
+| MNIST | 70,000 x 784, pixels divided by 255 |
+| Covertype | 581,012 x 54, every column standardised |
+| 20 Newsgroups | CSR, tf-idf of the word counts, rows of unit length |
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+Data = Any  # Array or scipy.sparse.csr_array: the contestants take both, the type checker cannot.
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def data_folder() -> Path:
+    """Where the real data sets are, whether or not the folder exists."""
+    return Path(os.environ.get("KVARIATES_DATA", ROOT.parent / "shared" / "data"))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One array to cluster: `make()` builds it, C-contiguous, in `dtype`."""
+
+    data: str
+    n: int
+    d: int
+    k: int
+    dtype: str
+    build: Callable[[Workload], Data]
+    file: str | None = None
+    is_sparse: bool = False
+
+    @property
+    def name(self) -> str:
+        size = f"{self.n // 1000}k" if self.n < 1_000_000 else f"{self.n // 1_000_000}M"
+        return f"{self.data} {size}x{self.d} k={self.k} f{self.dtype[-2:]}"
+
+    @property
+    def missing(self) -> bool:
+        return self.file is not None and not (data_folder() / self.file).exists()
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The same stream for both dtypes, so that both hold the same points."""
+        return np.random.default_rng(zlib.crc32(self.name[:-4].encode()))
+
+    def make(self) -> Data:
+        return self.build(self)
+
+    def start(self, X: Data) -> Array:
+        """k distinct random rows, sorted: a start that no contestant's seeding had a hand in."""
+        rows = np.sort(self.rng.choice(self.n, self.k, replace=False))
+        return X[rows].toarray() if self.is_sparse else np.ascontiguousarray(X[rows])
+
+
+def bytes_of(X: Data) -> int:
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
+
+
+def uniform(work: Workload) -> Array:
+    return work.rng.random((work.n, work.d)).astype(work.dtype, copy=False)
+
+
+def clustered(work: Workload) -> Array:
+    rng = work.rng
+    centres = rng.random((work.k, work.d))
+    to_next = np.sqrt(_squared_distances(centres, centres) + np.diag(np.full(work.k, np.inf)))
+    sigma = np.median(to_next.min(axis=1)) / 5
+    X = rng.standard_normal((work.n, work.d))
+    X *= sigma
+    X += centres[rng.integers(work.k, size=work.n)]
+    return X.astype(work.dtype, copy=False)
+
+
+def mnist(work: Workload) -> Array:
+    X = np.ascontiguousarray(_load(work)["X"][: work.n], dtype=work.dtype)
+    X /= 255
+    return X
+
+
+def covertype(work: Workload) -> Array:
+    X = np.ascontiguousarray(_load(work)["X"], dtype=np.float64)
+    X -= X.mean(axis=0)
+    X /= X.std(axis=0)
+    return X.astype(work.dtype, copy=False)
+
+
+def newsgroups(work: Workload) -> Data:
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    assert work.file is not None
+    counts = sparse.csr_array(sparse.load_npz(data_folder() / work.file)).astype(np.float64)
+    weights = sparse.csr_array(TfidfTransformer().fit_transform(counts)).astype(work.dtype)
+    weights.sort_indices()
+    return weights
+
+
+def _load(work: Workload) -> Any:
+    assert work.file is not None
+    return np.load(data_folder() / work.file, allow_pickle=False)
+
+
+def _squared_distances(A: Array, B: Array) -> Array:
+    """Pre: float64. The dot-product form, good enough where no digit counts."""
+    squares = (A * A).sum(axis=1)[:, None] - 2 * (A @ B.T) + (B * B).sum(axis=1)
+    return np.maximum(squares, 0)
+
+
+def inertia(X: Data, centres: Array) -> float:
+    """The judge: the cost of these centres, in float64, by one code for every contestant."""
+    origin = np.zeros(centres.shape[1]) if sparse.issparse(X) else X[:1000].mean(0, dtype=float)
+    C = centres.astype(np.float64) - origin
+    cost = 0.0
+    for first in range(0, X.shape[0], 8192):
+        rows = X[first : first + 8192]
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        cost += float(_squared_distances(rows.astype(np.float64) - origin, C).min(axis=1).sum())
+    return cost
+
+
+SHAPES = ((100_000, 16, 64), (100_000, 64, 256), (20_000, 784, 100), (1_000_000, 2, 64))
+QUICK_SHAPES = ((10_000, 16, 32), (2_000, 784, 20), (50_000, 2, 32))
+DTYPES = ("float32", "float64")
+
+
+def dense(quick: bool) -> list[Workload]:
+    made = [
+        Workload(kind.__name__, n, d, k, dtype, kind)
+        for n, d, k in (QUICK_SHAPES if quick else SHAPES)
+        for kind in (uniform, clustered)
+        for dtype in DTYPES
+    ]
+    rows = 5_000 if quick else 70_000
+    for dtype in DTYPES:
+        made.append(Workload("MNIST", rows, 784, 100, dtype, mnist, "mnist/mnist70k.npz"))
+        if not quick:
+            file = "uci/covertype.npz"
+            made.append(Workload("Covertype", 581_012, 54, 64, dtype, covertype, file))
+    return made
+
+
+def csr() -> list[Workload]:
+    file = "sparse_text/20newsgroups_counts.npz"
+    return [
+        Workload("20news", 18_821, 29_408, 20, dtype, newsgroups, file, True) for dtype in DTYPES
+    ]

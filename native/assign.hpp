@@ -1,0 +1,317 @@
+// Nearest centres: exhaustively (Lloyd), with one lower bound a row (Hamerly, with Newling and
+// Fleuret's ball of candidate centres), or with one a centre (Elkan). All three give the labels
+//     argmin_j dist2(x, c_j) in exact arithmetic, ties to the lowest j,
+// because a bound is always rounded outwards and a doubt is always settled exactly.
+#pragma once
+
+#include <algorithm>
+
+#include "exact.hpp"
+#include "kernels.hpp"
+
+namespace kv::KV_ISA {
+
+// ---- preparing the centres ----------------------------------------------------------------------
+
+// The power of two that brings r into [1/2, 1].
+inline double unit_scale(double r) {
+    if (!(r > 0) || std::isinf(r)) return r > 0 ? 0 : 1;
+    int e;
+    std::frexp(r, &e);
+    return std::ldexp(1.0, std::min(-e, 1000));
+}
+
+template <class T>
+Pack make_pack(const Dense<T>& rows, const T* c, index_t k) {
+    const index_t d = rows.d;
+    Pack pack;
+    pack.k = k, pack.d = d;
+    pack.offset.assign(d, 0);
+    for (index_t j = 0; j < k; ++j)
+        for (index_t i = 0; i < d; ++i) pack.offset[i] += static_cast<double>(c[j * d + i]) / k;
+    for (double& o : pack.offset) o = static_cast<double>(static_cast<T>(o));
+    std::vector<double> norm2(k, 0);
+    for (index_t j = 0; j < k; ++j)
+        for (index_t i = 0; i < d; ++i) {
+            const double v = static_cast<double>(c[j * d + i]) - pack.offset[i];
+            norm2[j] += v * v;
+        }
+    const double r = std::sqrt(*std::max_element(norm2.begin(), norm2.end()));
+    pack.scale = unit_scale(r);
+    pack.radius = r * pack.scale * (1 + 1e-6);
+    pack.centre.resize(k * d);
+    pack.half.resize(k);
+    for (index_t j = 0; j < k; ++j) {
+        pack.half[j] = static_cast<float>(norm2[j] * pack.scale * pack.scale / 2);
+        for (index_t i = 0; i < d; ++i)
+            pack.centre[j * d + i] =
+                static_cast<float>((static_cast<double>(c[j * d + i]) - pack.offset[i]) * pack.scale);
+    }
+    return pack;
+}
+
+template <class T>
+Pack make_pack(const Csr<T>& rows, const T* c, index_t k) {
+    const index_t d = rows.d, w = vector_width();
+    Pack pack;
+    pack.k = k, pack.d = d;
+    pack.width = (k + w - 1) / w * w;
+    const Centres<T> exact = exact_centres(rows, c, k);
+    const double r = std::sqrt(*std::max_element(exact.norm2.begin(), exact.norm2.end()));
+    pack.scale = unit_scale(r);
+    pack.radius = r * pack.scale * (1 + 1e-6);
+    pack.centre.assign(d * pack.width, 0);
+    pack.half.assign(pack.width, std::numeric_limits<float>::infinity());
+    for (index_t j = 0; j < k; ++j) {
+        pack.half[j] = static_cast<float>(exact.norm2[j] * pack.scale * pack.scale / 2);
+        for (index_t i = 0; i < d; ++i)
+            pack.centre[i * pack.width + j] = static_cast<float>(static_cast<double>(c[j * d + i]) * pack.scale);
+    }
+    return pack;
+}
+
+// ---- settling a doubt ----------------------------------------------------------------------------
+
+struct Nearest {
+    label_t arg = -1;
+    double cost = std::numeric_limits<double>::infinity();
+    void meet(label_t j, double c) {
+        if (c < cost || (c == cost && j < arg) || arg < 0) arg = j, cost = c;
+    }
+};
+
+template <class Rows, class T>
+Nearest settle(const Rows& rows, index_t i, int r, const Tile& tile, const Centres<T>& centres,
+               const Candidates& among) {
+    Nearest best;
+    const bool trusted = tile.has_values && tile.finite(r);
+    const float reach = tile.best[r] + 2 * tile.slack[r];
+    for (index_t p = 0; p < among.count; ++p) {
+        const label_t j = among.at(p);
+        if (trusted && tile.values[p * TILE + r] > reach) continue;
+        best.meet(j, dist2(rows, i, centres, j));
+    }
+    return best;
+}
+
+// The nearest of `among` for tile row r, exactly.
+template <class Rows, class T>
+label_t decide(const Rows& rows, index_t i, int r, const Tile& tile, const Centres<T>& centres,
+               const Candidates& among) {
+    return !tile.doubt[r] ? tile.arg[r] : settle(rows, i, r, tile, centres, among).arg;
+}
+
+// ---- Lloyd ------------------------------------------------------------------------------------------
+
+struct Scratch {
+    Tile tile;
+    std::vector<index_t> id, sorted;
+    std::vector<label_t> list;
+    std::vector<char> mark;
+    std::vector<index_t> bucket;
+    float limit[TILE];
+    Assigned total;
+};
+
+inline std::vector<Scratch> scratches() { return std::vector<Scratch>(max_threads()); }
+
+inline Assigned total(const std::vector<Scratch>& all) {
+    Assigned sum;
+    for (const Scratch& s : all) sum.changed += s.total.changed, sum.scanned += s.total.scanned;
+    return sum;
+}
+
+inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
+    s.total.changed += labels[i] != j;
+    labels[i] = j;
+}
+
+template <class Rows>
+Assigned assign(const Rows& rows, const typename Rows::value_type* c, index_t k, label_t* labels) {
+    const auto centres = exact_centres(rows, c, k);
+    const Pack pack = make_pack(rows, c, k);
+    const Candidates all{nullptr, k};
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
+        for (index_t at = block * BLOCK; at < stop; at += TILE) {
+            index_t id[TILE];
+            const int count = static_cast<int>(std::min<index_t>(TILE, stop - at));
+            for (int r = 0; r < count; ++r) id[r] = at + r;
+            scan(rows, id, count, pack, all, false, s.tile);
+            if (s.tile.doubts)
+                for (int r = 0; r < count; ++r)
+                    if (s.tile.doubt[r]) s.tile.arg[r] = settle(rows, id[r], r, s.tile, centres, all).arg;
+            label_t changed = 0;
+            for (int r = 0; r < count; ++r) {
+                changed += labels[at + r] != s.tile.arg[r];
+                labels[at + r] = s.tile.arg[r];
+            }
+            s.total.changed += changed;
+            s.total.scanned += count;
+        }
+    });
+    return total(scratch);
+}
+
+// ---- how far the centres are from one another, and how far they moved -----------------------------
+
+// Lower bounds on the distances between centres; half[a] is half the distance to the nearest other.
+struct Between {
+    std::vector<float> distance;  // k x k, empty when k is too large to be worth it
+    std::vector<float> half;
+    explicit operator bool() const { return !distance.empty(); }
+};
+
+template <class T>
+Between between(const T* c, index_t k, index_t d, index_t n) {
+    Between out;
+    out.half.assign(k, 0);
+    if (k < 2 || k * k > 4 * n) return out;
+    const Dense<T> rows{c, k, d};
+    const Pack pack = make_pack(rows, c, k);
+    out.distance.assign(k * k, 0);
+    auto scratch = scratches();
+    parallel((k + TILE - 1) / TILE, scratch, [&](index_t block, Scratch& s) {
+        index_t id[TILE] = {};
+        const int count = static_cast<int>(std::min<index_t>(TILE, k - block * TILE));
+        for (int r = 0; r < count; ++r) id[r] = block * TILE + r;
+        scan(rows, id, count, pack, Candidates{nullptr, k}, true, s.tile);
+        for (int r = 0; r < count; ++r) {
+            float nearest = std::numeric_limits<float>::infinity();
+            for (index_t j = 0; j < k; ++j) {
+                if (j == id[r]) continue;
+                const float v = s.tile.finite(r) ? round_down(s.tile.lower(r, s.tile.values[j * TILE + r], pack)) : 0;
+                out.distance[id[r] * k + j] = v;
+                nearest = std::min(nearest, v);
+            }
+            out.half[id[r]] = nearest / 2;
+        }
+    });
+    return out;
+}
+
+// The largest movement among the centres other than a row's own.
+struct Movement {
+    const float* moved;
+    label_t who = 0;
+    float largest = 0, next = 0;
+    Movement(const float* m, index_t k) : moved(m) {
+        for (index_t j = 0; j < k; ++j)
+            if (m[j] > largest)
+                next = largest, largest = m[j], who = static_cast<label_t>(j);
+            else
+                next = std::max(next, m[j]);
+    }
+    float others(label_t a) const { return a == who ? next : largest; }
+};
+
+inline float widened(float upper, float by) { return round_up(upper + by); }
+inline float narrowed(float lower, float by) { return round_down(lower - by); }
+
+// ---- Hamerly ----------------------------------------------------------------------------------------
+
+// Rows of one block whose bounds do not prove their label.
+template <class Rows, class T>
+void survivors(const Rows& rows, index_t from, index_t stop, const Centres<T>& centres,
+               const Between& apart, const float* moved, label_t* labels, float* upper,
+               float* lower, bool tighten, Scratch& s) {
+    const Movement movement(moved, centres.k);
+    s.id.resize(BLOCK);
+    index_t m = 0;
+    for (index_t i = from; i < stop; ++i) {
+        const label_t a = labels[i];
+        const float u = widened(upper[i], moved[a]), l = narrowed(lower[i], movement.others(a));
+        upper[i] = u, lower[i] = l;
+        s.id[m] = i;
+        m += !(u < std::max(l, apart.half[a]));
+    }
+    if (tighten) {
+        index_t kept = 0;
+        for (index_t p = 0; p < m; ++p) {
+            const index_t i = s.id[p];
+            const label_t a = labels[i];
+            upper[i] = round_up(std::sqrt(dist2(rows, i, centres, a)));
+            s.id[kept] = i;
+            kept += !(upper[i] < std::max(lower[i], apart.half[a]));
+        }
+        m = kept;
+    }
+    s.id.resize(m);
+}
+
+// Neighbours in the list share candidates once the list is sorted by label.
+inline void sort_by_label(const label_t* labels, index_t k, Scratch& s) {
+    s.bucket.assign(k + 1, 0);
+    for (index_t i : s.id) ++s.bucket[labels[i] + 1];
+    for (index_t j = 0; j < k; ++j) s.bucket[j + 1] += s.bucket[j];
+    s.sorted.resize(s.id.size());
+    for (index_t i : s.id) s.sorted[s.bucket[labels[i]]++] = i;
+    s.id.swap(s.sorted);
+}
+
+// Centres that can be first or second for a row of the tile: those within 2u + s of its own
+// centre, with s the distance from that centre to its nearest other. limit[r] bounds the rest.
+inline Candidates ball(const index_t* id, int count, index_t k, const Between& apart,
+                       const label_t* labels, const float* upper, Scratch& s) {
+    s.mark.assign(k, 0);
+    for (int r = 0; r < count;) {
+        const label_t a = labels[id[r]];
+        int end = r;
+        float reach = 0;
+        for (; end < count && labels[id[end]] == a; ++end) reach = std::max(reach, upper[id[end]]);
+        reach = round_up(2 * (reach + apart.half[a]));
+        const float* row = apart.distance.data() + a * k;
+        for (index_t j = 0; j < k; ++j) s.mark[j] |= row[j] < reach;
+        s.mark[a] = 1;
+        for (; r < end; ++r) s.limit[r] = round_down(reach - upper[id[r]]);
+    }
+    s.list.resize(k);
+    index_t m = 0;
+    for (index_t j = 0; j < k; ++j) {
+        s.list[m] = static_cast<label_t>(j);
+        m += s.mark[j];
+    }
+    if (m == k) return {nullptr, k};
+    return {s.list.data(), m};
+}
+
+template <class Rows>
+Assigned assign_hamerly(const Rows& rows, const typename Rows::value_type* c, index_t k,
+                        const float* moved, label_t* labels, float* upper, float* lower, bool tighten) {
+    const auto centres = exact_centres(rows, c, k);
+    const Pack pack = make_pack(rows, c, k);
+    const Between apart = between(c, k, rows.d, rows.n);
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
+        if (moved) {
+            survivors(rows, from, stop, centres, apart, moved, labels, upper, lower, tighten, s);
+            if (apart) sort_by_label(labels, k, s);
+        } else {
+            s.id.resize(stop - from);
+            for (index_t i = from; i < stop; ++i) s.id[i - from] = i;
+        }
+        for (std::size_t at = 0; at < s.id.size(); at += TILE) {
+            const index_t* id = s.id.data() + at;
+            const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
+            std::fill(s.limit, s.limit + TILE, infinity);
+            Candidates among{nullptr, k};
+            if (moved && apart) among = ball(id, count, k, apart, labels, upper, s);
+            scan(rows, id, count, pack, among, false, s.tile);
+            for (int r = 0; r < count; ++r) {
+                const index_t i = id[r];
+                relabel(labels, i, decide(rows, i, r, s.tile, centres, among), s);
+                const bool sound = s.tile.finite(r);
+                const float next = s.tile.doubt[r] ? s.tile.best[r] : s.tile.second[r];
+                upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : infinity;
+                lower[i] = sound ? std::min(round_down(s.tile.lower(r, next, pack)), s.limit[r]) : 0;
+            }
+            s.total.scanned += count;
+        }
+    });
+    return total(scratch);
+}
+
+}  // namespace kv::KV_ISA

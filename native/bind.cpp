@@ -1,0 +1,244 @@
+// The binding: the only native file that knows Python. Arrays come in already checked by Python
+// code; here only what would crash is checked again.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using kv::index_t;
+using kv::label_t;
+
+namespace {
+
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Maybe = std::optional<In<T>>;
+using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+const kv::Kernels* active = nullptr;
+
+// Ctrl-C is looked for a few times a second, from the thread that came from Python.
+bool signalled() {
+    using clock = std::chrono::steady_clock;
+    static clock::time_point last = clock::now();
+    const auto now = clock::now();
+    if (now - last < std::chrono::milliseconds(50)) return false;
+    last = now;
+    nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+}
+
+template <class F>
+auto run(F&& f) {
+    try {
+        nb::gil_scoped_release release;
+        return f();
+    } catch (const kv::Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
+void need(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+template <class T>
+bool is(const nb::dlpack::dtype& t) {
+    return t == nb::dtype<T>();
+}
+
+struct Rows {
+    kv::View view;
+    nb::object owner;
+};
+
+Rows dense(Matrix x) {
+    need(is<float>(x.dtype()) || is<double>(x.dtype()), "rows must be float32 or float64");
+    Rows rows;
+    rows.view.wide = is<double>(x.dtype());
+    rows.view.x = x.data();
+    rows.view.n = static_cast<index_t>(x.shape(0));
+    rows.view.d = static_cast<index_t>(x.shape(1));
+    rows.owner = nb::cast(x);
+    return rows;
+}
+
+Rows csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, In<std::int32_t> indices,
+         In<index_t> indptr, index_t features) {
+    need(is<float>(data.dtype()) || is<double>(data.dtype()), "rows must be float32 or float64");
+    need(data.shape(0) == indices.shape(0) && indptr.shape(0) > 0, "a CSR matrix of unequal parts");
+    Rows rows;
+    rows.view.sparse = true;
+    rows.view.wide = is<double>(data.dtype());
+    rows.view.x = data.data();
+    rows.view.column = indices.data();
+    rows.view.start = indptr.data();
+    rows.view.n = static_cast<index_t>(indptr.shape(0)) - 1;
+    rows.view.d = features;
+    need(rows.view.start[rows.view.n] <= static_cast<index_t>(data.shape(0)), "indptr past the data");
+    rows.owner = nb::make_tuple(data, indices, indptr);
+    return rows;
+}
+
+index_t matched(const Rows& rows, const Matrix& centres) {
+    need(is<double>(centres.dtype()) == rows.view.wide && (rows.view.wide || is<float>(centres.dtype())),
+         "centres must have the rows' dtype");
+    need(static_cast<index_t>(centres.shape(1)) == rows.view.d, "centres must have the rows' features");
+    return static_cast<index_t>(centres.shape(0));
+}
+
+template <class A>
+auto sized(const A& a, index_t n) {
+    need(static_cast<index_t>(a.size()) == n, "an array of the wrong length");
+    return a.data();
+}
+template <class T>
+const T* sized(const Maybe<T>& a, index_t n) {
+    return a ? sized(*a, n) : nullptr;
+}
+
+nb::tuple pair(const kv::Assigned& a) { return nb::make_tuple(a.changed, a.scanned); }
+
+nb::tuple assign(const Rows& rows, Matrix centres, Out<label_t> labels) {
+    const index_t k = matched(rows, centres);
+    label_t* out = sized(labels, rows.view.n);
+    return pair(run([&] { return active->assign(rows.view, centres.data(), k, out); }));
+}
+
+nb::tuple assign_hamerly(const Rows& rows, Matrix centres, Maybe<float> moved, Out<label_t> labels,
+                         Out<float> upper, Out<float> lower, bool tighten) {
+    const index_t k = matched(rows, centres), n = rows.view.n;
+    const float* step = sized(moved, k);
+    label_t* out = sized(labels, n);
+    float *u = sized(upper, n), *l = sized(lower, n);
+    return pair(run([&] { return active->assign_hamerly(rows.view, centres.data(), k, step, out, u, l, tighten); }));
+}
+
+nb::tuple assign_elkan(const Rows& rows, Matrix centres, Maybe<float> moved, Out<float> drift,
+                       Out<label_t> labels, Out<float> upper, Out<float> lower) {
+    const index_t k = matched(rows, centres), n = rows.view.n;
+    const float* step = sized(moved, k);
+    label_t* out = sized(labels, n);
+    float *path = sized(drift, k), *u = sized(upper, n), *l = sized(lower, n * k);
+    return pair(run([&] { return active->assign_elkan(rows.view, centres.data(), k, step, path, out, u, l); }));
+}
+
+void update(const Rows& rows, Maybe<double> weight, In<label_t> before, In<label_t> labels, bool afresh,
+            nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> sum, Out<double> total,
+            Out<index_t> count) {
+    const index_t n = rows.view.n, k = static_cast<index_t>(sum.shape(0));
+    need(static_cast<index_t>(sum.shape(1)) == rows.view.d, "sums must have the rows' features");
+    const double* w = sized(weight, n);
+    const label_t *from = sized(before, n), *to = sized(labels, n);
+    const kv::Sums sums{sum.data(), sized(total, k), sized(count, k)};
+    run([&] { active->update(rows.view, w, from, to, k, afresh, sums); });
+}
+
+void own_cost(const Rows& rows, Matrix centres, In<label_t> labels, Out<double> cost) {
+    const index_t k = matched(rows, centres);
+    const label_t* at = sized(labels, rows.view.n);
+    double* out = sized(cost, rows.view.n);
+    run([&] { active->own_cost(rows.view, centres.data(), k, at, out); });
+}
+
+void distances(const Rows& rows, Matrix centres, bool squared, OutMatrix out) {
+    const index_t k = matched(rows, centres);
+    need(is<double>(out.dtype()) == rows.view.wide && (rows.view.wide || is<float>(out.dtype())),
+         "distances must have the rows' dtype");
+    void* p = sized(out, rows.view.n * k);
+    run([&] { active->distances(rows.view, centres.data(), k, squared, p); });
+}
+
+double spread(const Rows& rows) {
+    return run([&] { return active->spread(rows.view); });
+}
+
+kv::Potential potential(const Rows& rows, Out<double>& cost, Out<label_t>& nearest,
+                        const Maybe<double>& weight, Out<double>& sums) {
+    const index_t n = rows.view.n;
+    return {sized(cost, n), sized(nearest, n), sized(weight, n), sized(sums, (n + kv::DRAW - 1) / kv::DRAW)};
+}
+
+void absorb(const Rows& rows, Matrix fresh, label_t first, Maybe<double> limit, Out<double> cost,
+            Out<label_t> nearest, Maybe<double> weight, Out<double> sums) {
+    const index_t m = matched(rows, fresh);
+    const kv::Potential p = potential(rows, cost, nearest, weight, sums);
+    const double* below = limit ? limit->data() : nullptr;
+    run([&] { active->absorb(rows.view, fresh.data(), m, first, below, p); });
+}
+
+void gains(const Rows& rows, Matrix candidates, Maybe<double> limit, Out<double> cost,
+           Out<label_t> nearest, Maybe<double> weight, Out<double> sums, Out<double> gain) {
+    const index_t m = matched(rows, candidates);
+    const kv::Potential p = potential(rows, cost, nearest, weight, sums);
+    const double* below = limit ? limit->data() : nullptr;
+    double* out = sized(gain, m);
+    run([&] { active->gains(rows.view, candidates.data(), m, below, p, out); });
+}
+
+nb::tuple draw(const Rows& rows, Matrix pending, label_t first, Out<double> cost, Out<label_t> nearest,
+               Maybe<double> weight, Out<double> sums, In<double> uniforms) {
+    const index_t m = matched(rows, pending);
+    const kv::Potential p = potential(rows, cost, nearest, weight, sums);
+    const kv::Drawn out = run([&] {
+        return active->draw(rows.view, pending.data(), m, first, p, uniforms.data(),
+                            static_cast<index_t>(uniforms.size()));
+    });
+    return nb::make_tuple(out.row, out.used);
+}
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> out;
+    for (const kv::Kernels* set : kv::available()) out.push_back(set->name);
+    return out;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    const char* asked = std::getenv("KVARIATES_ISA");
+    active = kv::choose(asked);
+    if (!active)
+        throw std::invalid_argument("KVARIATES_ISA=" + std::string(asked) + " is not a set of kernels this machine can run");
+    kv::user_wants_to_stop = signalled;
+
+    nb::class_<Rows>(m, "Rows")
+        .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
+        .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
+    m.attr("DRAW") = kv::DRAW;
+    m.def("instruction_sets", instruction_sets);
+    m.def("instruction_set", [] { return std::string(active->name); });
+    m.def("dense", dense, "x"_a);
+    m.def("csr", csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a);
+    m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a);
+    m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
+          "lower"_a, "tighten"_a);
+    m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a,
+          "upper"_a, "lower"_a);
+    m.def("update", update, "rows"_a, "weight"_a.none(), "before"_a, "labels"_a, "afresh"_a, "sum"_a,
+          "total"_a, "count"_a);
+    m.def("own_cost", own_cost, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
+    m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
+    m.def("spread", spread, "rows"_a);
+    m.def("absorb", absorb, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
+          "weight"_a.none(), "sums"_a);
+    m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
+          "weight"_a.none(), "sums"_a, "gain"_a);
+    m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
+          "sums"_a, "uniforms"_a);
+}

@@ -1,0 +1,113 @@
+// Elkan: a lower bound for every row and centre. Pays where distances are dear (large d) and the
+// n x k bounds are small beside the data.
+//
+// lower[i, j] is kept as (bound + drift[j]), where drift[j] is the path centre j has travelled in
+// all: a bound that is not touched needs no writing, its decay is the growth of drift.
+#pragma once
+
+#include "assign.hpp"
+
+namespace kv::KV_ISA {
+
+inline void remember(float& slot, double bound, float drift) { slot = round_down(bound + drift); }
+
+// All k distances of up to TILE rows at once, and their bounds.
+template <class Rows, class T>
+void elkan_full(const Rows& rows, const index_t* id, int count, const Centres<T>& centres,
+                const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
+                Scratch& s) {
+    const Candidates all{nullptr, centres.k};
+    scan(rows, id, count, pack, all, true, s.tile);
+    for (int r = 0; r < count; ++r) {
+        const index_t i = id[r];
+        const bool sound = s.tile.finite(r);
+        relabel(labels, i, decide(rows, i, r, s.tile, centres, all), s);
+        upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : std::numeric_limits<float>::infinity();
+        float* bound = lower + i * centres.k;
+        for (index_t j = 0; j < centres.k; ++j)
+            remember(bound[j], sound ? s.tile.lower(r, s.tile.values[j * TILE + r], pack) : 0, drift[j]);
+    }
+    s.total.scanned += count * centres.k;
+}
+
+inline index_t still_possible(const float* bound, const float* drift, float u, label_t own, index_t k,
+                              label_t* list) {
+    index_t m = 0;
+    for (index_t j = 0; j < k; ++j) {
+        list[m] = static_cast<label_t>(j);
+        m += bound[j] - drift[j] <= u && j != own;
+    }
+    return m;
+}
+
+// One row against the few centres its bounds leave open.
+template <class Rows, class T>
+void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, const Centres<T>& centres,
+               const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
+               Scratch& s) {
+    const Candidates few{s.list.data(), count};
+    scan_row(rows, i, pack, few, s.tile);
+    Nearest best;
+    best.meet(labels[i], own_cost);
+    float* bound = lower + i * centres.k;
+    remember(bound[labels[i]], std::sqrt(own_cost), drift[labels[i]]);
+    const bool sound = s.tile.finite(0);
+    for (index_t p = 0; p < count; ++p) {
+        const label_t j = few.at(p);
+        double least = sound ? s.tile.lower(0, s.tile.values[p * TILE], pack) : 0;
+        if (round_down(least) <= round_up(std::sqrt(best.cost))) {
+            const double cost = dist2(rows, i, centres, j);
+            least = std::sqrt(cost);
+            best.meet(j, cost);
+        }
+        remember(bound[j], least, drift[j]);
+    }
+    upper[i] = round_up(std::sqrt(best.cost));
+    relabel(labels, i, best.arg, s);
+    s.total.scanned += count;
+}
+
+template <class Rows>
+Assigned assign_elkan(const Rows& rows, const typename Rows::value_type* c, index_t k,
+                      const float* moved, float* drift, label_t* labels, float* upper, float* lower) {
+    const auto centres = exact_centres(rows, c, k);
+    const Pack pack = make_pack(rows, c, k);
+    const Between apart = between(c, k, rows.d, rows.n);
+    if (moved)
+        for (index_t j = 0; j < k; ++j) drift[j] = widened(drift[j], moved[j]);
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
+        s.id.clear();
+        s.list.resize(k);
+        const auto flush = [&] {
+            if (!s.id.empty())
+                elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centres, pack, drift, labels, upper, lower, s);
+            s.id.clear();
+        };
+        for (index_t i = from; i < stop; ++i) {
+            if (moved) {
+                const label_t a = labels[i];
+                const float* bound = lower + i * k;
+                upper[i] = widened(upper[i], moved[a]);
+                if (upper[i] < apart.half[a]) continue;
+                if (!still_possible(bound, drift, upper[i], a, k, s.list.data())) continue;
+                const double own = dist2(rows, i, centres, a);
+                upper[i] = round_up(std::sqrt(own));
+                if (upper[i] < apart.half[a]) continue;
+                const index_t open = still_possible(bound, drift, upper[i], a, k, s.list.data());
+                if (open == 0) continue;
+                if (open <= k / 3) {
+                    elkan_few(rows, i, own, open, centres, pack, drift, labels, upper, lower, s);
+                    continue;
+                }
+            }
+            s.id.push_back(i);
+            if (s.id.size() == TILE) flush();
+        }
+        flush();
+    });
+    return total(scratch);
+}
+
+}  // namespace kv::KV_ISA

@@ -1,0 +1,83 @@
+// The table of contents of the native core: every operation, once per instruction set.
+#pragma once
+
+#include "common.hpp"
+#include "scan.hpp"
+
+namespace kv {
+
+// Rows as the binding hands them over.
+struct View {
+    bool sparse = false, wide = false;  // wide: float64
+    const void* x = nullptr;
+    const std::int32_t* column = nullptr;
+    const index_t* start = nullptr;
+    index_t n = 0, d = 0;
+};
+
+// Everything a D^2 sampler keeps per row. weight may be null: all ones.
+struct Potential {
+    double* cost;         // squared distance to the nearest centre so far, an upper bound if lazy
+    label_t* nearest;     // which centre that is
+    const double* weight;
+    double* sums;         // sum of weight * cost over DRAW rows each
+};
+
+struct Assigned {
+    index_t changed = 0;  // rows with a new label
+    index_t scanned = 0;  // rows (Elkan: pairs) for which distances were computed
+};
+
+struct Sums {
+    double* sum;     // k x d
+    double* weight;  // k
+    index_t* count;  // k: rows of positive weight
+};
+
+struct Drawn {
+    index_t row = -1;  // -1: the uniforms ran out, or nothing is left to draw
+    index_t used = 0;  // uniforms consumed
+};
+
+struct Kernels {
+    const char* name;
+    Assigned (*assign)(const View&, const void* centres, index_t k, label_t* labels);
+    Assigned (*assign_hamerly)(const View&, const void* centres, index_t k, const float* moved,
+                               label_t* labels, float* upper, float* lower, bool tighten);
+    Assigned (*assign_elkan)(const View&, const void* centres, index_t k, const float* moved,
+                             float* drift, label_t* labels, float* upper, float* lower);
+    void (*update)(const View&, const double* weight, const label_t* before, const label_t* labels,
+                   index_t k, bool afresh, const Sums&);
+    void (*own_cost)(const View&, const void* centres, index_t k, const label_t* labels, double* cost);
+    void (*distances)(const View&, const void* centres, index_t k, bool squared, void* out);
+    double (*spread)(const View&);
+    void (*absorb)(const View&, const void* fresh, index_t m, label_t first, const double* limit,
+                   const Potential&);
+    void (*gains)(const View&, const void* candidates, index_t m, const double* limit,
+                  const Potential&, double* gain);
+    Drawn (*draw)(const View&, const void* pending, index_t m, label_t first, const Potential&,
+                  const double* uniforms, index_t count);
+};
+
+// The best set this machine can run, or the one asked for by name; null if it can't run here.
+const Kernels* choose(const char* name);
+std::vector<const Kernels*> available();
+
+#ifdef KV_ISA
+namespace KV_ISA {
+template <class T>
+void scan(const Dense<T>& rows, const index_t* id, int count, const Pack& pack,
+          const Candidates& among, bool keep, Tile& tile);
+template <class T>
+void scan(const Csr<T>& rows, const index_t* id, int count, const Pack& pack,
+          const Candidates& among, bool keep, Tile& tile);
+template <class T>
+void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile);
+template <class T>
+void scan_row(const Csr<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile);
+index_t vector_width();
+extern const Kernels kernels;
+}  // namespace KV_ISA
+#endif
+
+}  // namespace kv

@@ -1,0 +1,72 @@
+// All loops over rows, compiled once per instruction set, with multiply-add contraction off.
+#include "assign.hpp"
+#include "elkan.hpp"
+#include "kernels.hpp"
+#include "seed.hpp"
+#include "update.hpp"
+
+#define KV_TEXT2(x) #x
+#define KV_TEXT(x) KV_TEXT2(x)
+
+namespace kv::KV_ISA {
+namespace {
+
+template <class F>
+auto with_rows(const View& v, F f) {
+    if (v.sparse)
+        return v.wide ? f(Csr<double>{static_cast<const double*>(v.x), v.column, v.start, v.n, v.d})
+                      : f(Csr<float>{static_cast<const float*>(v.x), v.column, v.start, v.n, v.d});
+    return v.wide ? f(Dense<double>{static_cast<const double*>(v.x), v.n, v.d})
+                  : f(Dense<float>{static_cast<const float*>(v.x), v.n, v.d});
+}
+
+template <class Rows>
+auto typed(const Rows&, const void* p) {
+    return static_cast<const typename Rows::value_type*>(p);
+}
+
+}  // namespace
+
+const Kernels kernels = {
+    KV_TEXT(KV_ISA),
+    [](const View& v, const void* c, index_t k, label_t* labels) {
+        return with_rows(v, [&](auto rows) { return assign(rows, typed(rows, c), k, labels); });
+    },
+    [](const View& v, const void* c, index_t k, const float* moved, label_t* labels, float* upper,
+       float* lower, bool tighten) {
+        return with_rows(v, [&](auto rows) {
+            return assign_hamerly(rows, typed(rows, c), k, moved, labels, upper, lower, tighten);
+        });
+    },
+    [](const View& v, const void* c, index_t k, const float* moved, float* drift, label_t* labels,
+       float* upper, float* lower) {
+        return with_rows(v, [&](auto rows) {
+            return assign_elkan(rows, typed(rows, c), k, moved, drift, labels, upper, lower);
+        });
+    },
+    [](const View& v, const double* weight, const label_t* before, const label_t* labels, index_t k,
+       bool afresh, const Sums& sums) {
+        with_rows(v, [&](auto rows) { update(rows, weight, before, labels, k, afresh, sums, v.sparse); });
+    },
+    [](const View& v, const void* c, index_t k, const label_t* labels, double* cost) {
+        with_rows(v, [&](auto rows) { own_cost(rows, typed(rows, c), k, labels, cost); });
+    },
+    [](const View& v, const void* c, index_t k, bool squared, void* out) {
+        with_rows(v, [&](auto rows) {
+            using T = typename decltype(rows)::value_type;
+            distances(rows, typed(rows, c), k, squared, static_cast<T*>(out));
+        });
+    },
+    [](const View& v) { return with_rows(v, [&](auto rows) { return spread(rows); }); },
+    [](const View& v, const void* c, index_t m, label_t first, const double* limit, const Potential& p) {
+        with_rows(v, [&](auto rows) { absorb(rows, typed(rows, c), m, first, limit, p); });
+    },
+    [](const View& v, const void* c, index_t m, const double* limit, const Potential& p, double* gain) {
+        with_rows(v, [&](auto rows) { gains(rows, typed(rows, c), m, limit, p, gain); });
+    },
+    [](const View& v, const void* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
+        return with_rows(v, [&](auto rows) { return draw(rows, typed(rows, c), m, first, p, u, count); });
+    },
+};
+
+}  // namespace kv::KV_ISA

@@ -1,0 +1,176 @@
+// The potential a D^2 sampler draws from: for every row the squared distance to its nearest
+// centre, weighted, with one partial sum per DRAW rows.
+//
+// Three ways to keep it:
+//   absorb  takes new centres into it, one or many in one pass over the rows;
+//   gains   tells how much each of several candidates would lower it (the greedy step);
+//   draw    picks a row. Centres may be pending, i.e. drawn but not yet absorbed: then the kept
+//           costs are upper bounds, a row is proposed by its bound and accepted with probability
+//           (true cost / bound), which is exactly the law of the true costs.
+// limit[a], when given, is a cost below which no new centre can improve a row whose nearest centre
+// is a (a quarter of the squared distance from a to the nearest new one): such rows are not read.
+#pragma once
+
+#include "assign.hpp"
+
+namespace kv::KV_ISA {
+
+inline double weighted(const Potential& p, index_t i) {
+    return p.weight ? p.weight[i] * p.cost[i] : p.cost[i];
+}
+
+inline void refresh_sum(const Potential& p, index_t n, index_t tile) {
+    double sum = 0;
+    const index_t stop = std::min(n, (tile + 1) * DRAW);
+    for (index_t i = tile * DRAW; i < stop; ++i) sum += weighted(p, i);
+    p.sums[tile] = sum;
+}
+
+inline void within_limit(const Potential& p, const double* limit, index_t from, index_t stop, Scratch& s) {
+    s.id.resize(BLOCK);
+    index_t m = 0;
+    for (index_t i = from; i < stop; ++i) {
+        s.id[m] = i;
+        m += !limit || p.cost[i] > limit[p.nearest[i]];
+    }
+    s.id.resize(m);
+}
+
+// Could a value of this tile row be below `cost`?
+inline double threshold(const Tile& tile, int r, double cost, const Pack& pack) {
+    if (!tile.finite(r)) return std::numeric_limits<double>::infinity();
+    const double n2 = tile.norm2[r];
+    const double scaled = cost * pack.scale * pack.scale;
+    return (scaled * (1 + 1e-12) - n2 + tile.norm_error * n2) / 2 + tile.slack[r];
+}
+
+template <class Rows, class T>
+void absorb_direct(const Rows& rows, const Centres<T>& fresh, label_t first, const Potential& p, Scratch& s) {
+    for (index_t i : s.id)
+        for (index_t j = 0; j < fresh.k; ++j) {
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
+        }
+}
+
+template <class Rows, class T>
+void absorb_scan(const Rows& rows, const Centres<T>& fresh, const Pack& pack, label_t first,
+                 const Potential& p, Scratch& s) {
+    const Candidates all{nullptr, fresh.k};
+    for (std::size_t at = 0; at < s.id.size(); at += TILE) {
+        const index_t* id = s.id.data() + at;
+        const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
+        scan(rows, id, count, pack, all, false, s.tile);
+        for (int r = 0; r < count; ++r) {
+            const index_t i = id[r];
+            if (s.tile.best[r] > threshold(s.tile, r, p.cost[i], pack)) continue;
+            const label_t j = decide(rows, i, r, s.tile, fresh, all);
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + j;
+        }
+    }
+}
+
+template <class Rows>
+void absorb(const Rows& rows, const typename Rows::value_type* c, index_t m, label_t first,
+            const double* limit, const Potential& p) {
+    const auto fresh = exact_centres(rows, c, m);
+    const bool direct = m <= 2;
+    const Pack pack = direct ? Pack{} : make_pack(rows, c, m);
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
+        within_limit(p, limit, from, stop, s);
+        if (s.id.empty()) return;
+        direct ? absorb_direct(rows, fresh, first, p, s) : absorb_scan(rows, fresh, pack, first, p, s);
+        for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile) refresh_sum(p, rows.n, tile);
+    });
+}
+
+template <class Rows>
+void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, const double* limit,
+           const Potential& p, double* gain) {
+    const auto fresh = exact_centres(rows, c, m);
+    const Pack pack = make_pack(rows, c, m);
+    const Candidates all{nullptr, m};
+    std::vector<double> part(blocks_of(rows.n) * m, 0);
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        double* mine = part.data() + block * m;
+        within_limit(p, limit, block * BLOCK, std::min(rows.n, (block + 1) * BLOCK), s);
+        for (std::size_t at = 0; at < s.id.size(); at += TILE) {
+            const index_t* id = s.id.data() + at;
+            const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
+            scan(rows, id, count, pack, all, true, s.tile);
+            for (int r = 0; r < count; ++r) {
+                const index_t i = id[r];
+                const double reach = threshold(s.tile, r, p.cost[i], pack);
+                if (s.tile.best[r] > reach) continue;
+                for (index_t j = 0; j < m; ++j) {
+                    if (s.tile.values[j * TILE + r] > reach) continue;
+                    const double less = p.cost[i] - dist2(rows, i, fresh, j);
+                    if (less > 0) mine[j] += p.weight ? p.weight[i] * less : less;
+                }
+            }
+        }
+    });
+    std::fill(gain, gain + m, 0.0);
+    for (index_t block = 0; block < blocks_of(rows.n); ++block)
+        for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
+}
+
+// The row at which the running sum of weighted costs passes u * total; -1 if the total is zero.
+inline index_t locate(const Potential& p, index_t n, double u) {
+    const index_t tiles = (n + DRAW - 1) / DRAW;
+    double total = 0;
+    for (index_t t = 0; t < tiles; ++t) total += p.sums[t];
+    if (!(total > 0)) return -1;
+    const double goal = u * total;
+    double sum = 0;
+    index_t last = -1;  // rounding can carry the goal past the end: fall back on the last possible row
+    for (index_t t = 0; t < tiles; ++t) {
+        if (!(p.sums[t] > 0)) continue;
+        if (sum + p.sums[t] <= goal) {
+            sum += p.sums[t];
+            last = t;
+            continue;
+        }
+        last = t;
+        break;
+    }
+    index_t row = -1;
+    for (index_t i = last * DRAW; i < std::min(n, (last + 1) * DRAW); ++i) {
+        const double w = weighted(p, i);
+        if (!(w > 0)) continue;
+        row = i;
+        sum += w;
+        if (sum > goal) break;
+    }
+    return row;
+}
+
+template <class Rows>
+Drawn draw(const Rows& rows, const typename Rows::value_type* pending, index_t m, label_t first,
+           const Potential& p, const double* uniforms, index_t count) {
+    const auto fresh = exact_centres(rows, pending, m);
+    Drawn out;
+    while (out.used + 2 <= count) {
+        const double u = uniforms[out.used], accept = uniforms[out.used + 1];
+        out.used += 2;
+        const index_t i = locate(p, rows.n, u);
+        if (i < 0) return out;
+        const double bound = p.cost[i];
+        for (index_t j = 0; j < m; ++j) {
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
+        }
+        if (p.cost[i] < bound) refresh_sum(p, rows.n, i / DRAW);
+        if (accept * bound < p.cost[i]) {
+            out.row = i;
+            return out;
+        }
+    }
+    return out;
+}
+
+}  // namespace kv::KV_ISA

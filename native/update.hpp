@@ -1,0 +1,141 @@
+// What the centres are made of: weighted sums of their rows; and what a clustering costs.
+//
+// Every sum over rows runs in row order within a cluster (threads share out clusters and
+// coordinates, never one sum), so any number of threads gives the same bits.
+#pragma once
+
+#include "exact.hpp"
+#include "kernels.hpp"
+
+namespace kv::KV_ISA {
+
+// One thread's share: the clusters it owns, the coordinates [from, to).
+template <class Rows>
+struct Share {
+    const Rows& rows;
+    const double* weight;
+    const label_t *before, *labels;
+    const char* mine;  // per cluster
+    index_t from, to;
+    bool counts;       // this share also keeps weights and counts
+    Sums sums;
+
+    void move(index_t i, label_t j, double sign) const {
+        const double w = weight ? weight[i] : 1.0;
+        add_row(rows, i, sign * w, sums.sum + j * rows.d, from, to);
+        if (!counts) return;
+        sums.weight[j] += sign * w;
+        if (w > 0) sums.count[j] += sign > 0 ? 1 : -1;
+    }
+    void run(bool afresh) const {
+        index_t list[BLOCK];
+        for (index_t at = 0; at < rows.n; at += BLOCK) {
+            const index_t stop = std::min(rows.n, at + BLOCK);
+            index_t m = 0;
+            for (index_t i = at; i < stop; ++i) {  // compact first: no mispredicted branches
+                list[m] = i;
+                m += afresh ? mine[labels[i]] : labels[i] != before[i];
+            }
+            for (index_t p = 0; p < m; ++p) {
+                const index_t i = list[p];
+                if (!afresh && mine[before[i]]) move(i, before[i], -1);
+                if (mine[labels[i]]) move(i, labels[i], 1);
+            }
+        }
+    }
+};
+
+// afresh: sums are made anew from `labels`; otherwise only rows whose label changed are moved.
+template <class Rows>
+void update(const Rows& rows, const double* weight, const label_t* before, const label_t* labels,
+            index_t k, bool afresh, const Sums& sums, bool sparse) {
+    if (afresh) {
+        std::fill(sums.sum, sums.sum + k * rows.d, 0.0);
+        std::fill(sums.weight, sums.weight + k, 0.0);
+        std::fill(sums.count, sums.count + k, 0);
+    }
+    const index_t threads = max_threads();
+    const index_t slabs = sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
+    const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
+    std::vector<char> owner(parts * k, 0);
+    for (index_t j = 0; j < k; ++j) owner[(j % parts) * k + j] = 1;
+    parallel(parts * slabs, [&](index_t task) {
+        const index_t part = task / slabs, slab = task % slabs;
+        const Share<Rows> share{rows, weight, before, labels, owner.data() + part * k,
+                                rows.d * slab / slabs, rows.d * (slab + 1) / slabs, slab == 0, sums};
+        share.run(afresh);
+    });
+}
+
+template <class Rows>
+void own_cost(const Rows& rows, const typename Rows::value_type* c, index_t k, const label_t* labels,
+              double* cost) {
+    const auto centres = exact_centres(rows, c, k);
+    parallel(blocks_of(rows.n), [&](index_t block) {
+        const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
+        for (index_t i = block * BLOCK; i < stop; ++i) cost[i] = dist2(rows, i, centres, labels[i]);
+    });
+}
+
+template <class Rows>
+void distances(const Rows& rows, const typename Rows::value_type* c, index_t k, bool squared,
+               typename Rows::value_type* out) {
+    const auto centres = exact_centres(rows, c, k);
+    parallel(blocks_of(rows.n), [&](index_t block) {
+        const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
+        for (index_t i = block * BLOCK; i < stop; ++i)
+            for (index_t j = 0; j < k; ++j) {
+                const double v = dist2(rows, i, centres, j);
+                out[i * k + j] = static_cast<typename Rows::value_type>(squared ? v : std::sqrt(v));
+            }
+    });
+}
+
+// Mean over the coordinates of their variance: the scale of scikit-learn's tolerance.
+// Slices of rows are fixed in number, so that the sums have one order.
+constexpr index_t SLICES = 32;
+
+template <class T, class Term>
+std::vector<double> column_sums(const Dense<T>& rows, Term term) {
+    std::vector<double> part(SLICES * rows.d, 0);
+    parallel(SLICES, [&](index_t slice) {
+        double* sum = part.data() + slice * rows.d;
+        for (index_t i = rows.n * slice / SLICES; i < rows.n * (slice + 1) / SLICES; ++i)
+            for (index_t j = 0; j < rows.d; ++j) sum[j] += term(static_cast<double>(rows.row(i)[j]), j);
+    });
+    for (index_t slice = 1; slice < SLICES; ++slice)
+        for (index_t j = 0; j < rows.d; ++j) part[j] += part[slice * rows.d + j];
+    part.resize(rows.d);
+    return part;
+}
+
+template <class T>
+double spread(const Dense<T>& rows) {
+    std::vector<double> mean = column_sums(rows, [](double v, index_t) { return v; });
+    for (double& m : mean) m /= static_cast<double>(rows.n);
+    const std::vector<double> square =
+        column_sums(rows, [&](double v, index_t j) { return (v - mean[j]) * (v - mean[j]); });
+    double sum = 0;
+    for (double v : square) sum += v / static_cast<double>(rows.n);
+    return sum / static_cast<double>(rows.d);
+}
+
+template <class T>
+double spread(const Csr<T>& rows) {
+    std::vector<double> mean(rows.d, 0), square(rows.d, 0);
+    std::vector<index_t> stored(rows.d, 0);
+    const index_t all = rows.start[rows.n];
+    for (index_t p = 0; p < all; ++p) mean[rows.column[p]] += static_cast<double>(rows.x[p]);
+    for (double& m : mean) m /= static_cast<double>(rows.n);
+    for (index_t p = 0; p < all; ++p) {
+        const double v = static_cast<double>(rows.x[p]) - mean[rows.column[p]];
+        square[rows.column[p]] += v * v;
+        ++stored[rows.column[p]];
+    }
+    double sum = 0;
+    for (index_t j = 0; j < rows.d; ++j)
+        sum += (square[j] + static_cast<double>(rows.n - stored[j]) * mean[j] * mean[j]) / static_cast<double>(rows.n);
+    return sum / static_cast<double>(rows.d);
+}
+
+}  // namespace kv::KV_ISA

@@ -1,0 +1,316 @@
+"""The command `kvariates`: a table in, clusters out.
+
+Results go to standard output and to files, progress and complaints to standard error. A complaint
+is one line, ``kvariates: what, where``; the exit code is 2 for bad input and 130 for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table as RichTable
+from typer.core import TyperGroup
+
+from .demo import Region, load_cities, name_regions, write_demo
+from .estimators.kmeans import KMeans
+from .report.files import moved_into_place
+from .sources import Table, read, standardize
+
+if TYPE_CHECKING:
+    from .report.fit import FitRun
+
+__all__ = ["app", "main"]
+
+Array = npt.NDArray[Any]
+# Typer re-exports only this leaf of Click's tree of usage errors, and newer ones carry their own
+# Click: the branch it grows from is reached through it, whichever Click that is.
+UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # what a screen takes
+
+
+Metric = StrEnum("Metric", ["euclidean", "cosine"])
+Algorithm = StrEnum("Algorithm", ["auto", "lloyd", "elkan", "hamerly"])
+
+
+class _OneLineErrors(TyperGroup):
+    """A command group whose usage errors are one line, like all the others."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except UsageError as error:
+            _say(error.format_message())  # type: ignore[attr-defined]
+            code = 2
+        return sys.exit(code or 0) if standalone_mode else code
+
+
+app = typer.Typer(
+    name="kvariates",
+    cls=_OneLineErrors,
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> NoReturn:
+    """Run the command; the entry point of the installed script."""
+    sys.exit(app())
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kvariates {version('kvariates')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Cluster tables of numbers."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .parquet, .npz or .npy file.")],
+    k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")] = Path(
+        "kvariates-out"
+    ),
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns to use, as a,b,c; all that are numeric if not given."),
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Column that holds row weights.")] = None,
+    scale: Annotated[
+        bool, typer.Option("--standardize", help="Give each column mean 0 and deviation 1 first.")
+    ] = False,
+    metric: Annotated[Metric, typer.Option(help="What distance means.")] = Metric.euclidean,
+    algorithm: Annotated[
+        Algorithm, typer.Option(help="How to refine; all give the same result.")
+    ] = Algorithm.auto,
+    n_init: Annotated[
+        int | None, typer.Option(min=1, help="Number of starts; the best is kept.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
+    choices = {
+        "n_clusters": k,
+        "metric": metric.value,
+        "algorithm": algorithm.value,
+        "n_init": n_init or "auto",
+        # A drawn seed is kept in summary.json: any run can be repeated.
+        "random_state": secrets.randbits(32) if seed is None else seed,
+    }
+    with _tidy_errors(), _progress(quiet) as progress:
+        from .report.fit import FitRun, write_fit
+
+        with _phase(progress, f"reading {data.name}"):
+            table, w = _read(data, columns, weights)
+            X, how = standardize(table.X, w) if scale else (table.X, None)
+        if table.left_out and not quiet:
+            _say(f"left out, not numeric: {', '.join(table.left_out)}")
+        with moved_into_place(out) as aside:
+            with _phase(progress, f"clustering {len(X):,} rows") as bar:
+                model, seconds = _fitted(KMeans(**choices), X, w, bar)
+            found = (model.labels_, model.cluster_centers_, model.inertia_, model.n_iter_)
+            run = FitRun(table, X, how, w, choices, *found, seconds)
+            with _phase(progress, "drawing and writing"):
+                write_fit(run, aside)
+    if not quiet:
+        _show(run, out)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")] = Path(
+        "demo-out"
+    ),
+    quiet: Quiet = False,
+) -> None:
+    """Divide the world's cities into twelve regions: writes regions.csv and picture.png."""
+    with _tidy_errors(), _progress(quiet) as progress, moved_into_place(out) as aside:
+        with _phase(progress, "reading the world's cities"):
+            cities = load_cities()
+        with _phase(progress, f"clustering {len(cities.names):,} cities") as bar:
+            model = KMeans(n_clusters=12, metric="cosine", n_init=10, random_state=0)
+            model, seconds = _fitted(model, cities.places, cities.people, bar)
+        with _phase(progress, "drawing the map"):
+            regions = name_regions(cities, model.labels_, model.cluster_centers_)
+            write_demo(cities, regions, model.labels_, model.cluster_centers_, aside)
+    if not quiet:
+        header = ["region", ">people", ">share", ">cities", "largest cities"]
+        _print_table(header, [_cells(r) for r in sorted(regions, key=lambda r: -r.people)])
+        _print_end(model.n_iter_, seconds, out, "regions.csv, picture.png")
+
+
+def _cells(r: Region) -> tuple[str, ...]:
+    people = f"{r.people / 1e6:,.0f} M"
+    return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)
+
+
+def _read(data: Path, columns: str | None, weights: str | None) -> tuple[Table, Array | None]:
+    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
+    table = read(data, wanted)
+    if weights is None:
+        return table, None
+    return table.without(weights), read(data, [weights]).X[:, 0]
+
+
+def _fitted(model: KMeans, X: Array, weights: Array | None, bar: _Bar) -> tuple[KMeans, float]:
+    """Fit under a progress bar; a warning becomes a line on standard error."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_callbacks(bar).fit(X, sample_weight=weights)
+    for warning in caught:
+        _say(f"warning: {warning.message}")
+    return model, time.perf_counter() - start
+
+
+def _progress(quiet: bool) -> Progress:
+    """Return lines on standard error, one for each phase; none where no one is watching."""
+    console = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(finished_text="[green]✓"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,
+    )
+
+
+@contextmanager
+def _phase(progress: Progress, what: str) -> Iterator[_Bar]:
+    task = progress.add_task(what, total=None)
+    yield _Bar(progress, task)
+    progress.update(task, total=1, completed=1)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A scikit-learn callback that moves a progress bar."""
+
+    progress: Progress
+    task: TaskID
+
+    def setup(self, estimator: Any, context: Any) -> None: ...
+    def teardown(self, estimator: Any, context: Any) -> None: ...
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:  # noqa: ARG002
+        # Tasks are a tree; `done` is the share of it that lies behind the task that ends.
+        done = 1.0
+        while context.parent is not None:
+            done = (context.task_id + done) / (context.parent.max_subtasks or math.inf)
+            context = context.parent
+        self.progress.update(self.task, total=1, completed=done)
+
+
+def _show(run: FitRun, out: Path) -> None:
+    """Print the clusters, largest first, as far as they fit a screen."""
+    masses, names = run.masses, run.table.names[:MOST_COLUMNS]
+    order = np.argsort(-masses, kind="stable")
+    rows = [
+        (
+            str(j),
+            f"{run.sizes[j]:,}",
+            f"{masses[j] / masses.sum():.1%}",
+            *(_short(x) for x in run.table_centers[j, : len(names)]),
+        )
+        for j in order[:MOST_CLUSTERS]
+    ]
+    _print_table([">cluster", ">rows", ">share", *(f">{name}" for name in names)], rows)
+    hidden = [
+        f"{len(order) - len(rows)} smaller clusters" * (len(order) > len(rows)),
+        f"{run.X.shape[1] - len(names)} columns" * (run.X.shape[1] > len(names)),
+    ]
+    if any(hidden):
+        typer.echo(f"not shown: {', '.join(h for h in hidden if h)} (see centers.csv)")
+    typer.echo(f"inertia {run.inertia:.6g}, seed {run.parameters['random_state']}")
+    _print_end(run.n_iter, run.seconds, out, "labels.csv, centers.csv, summary.json, picture.png")
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if 1e3 <= abs(x) < 1e9 else f"{x:.4g}"
+
+
+def _print_table(columns: list[str], rows: list[tuple[str, ...]]) -> None:
+    """Print a table; a column whose name starts with > is set to the right."""
+    table = RichTable(box=SIMPLE_HEAD, header_style="bold")
+    for name in columns:
+        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    Console().print(table)
+
+
+def _print_end(steps: int, seconds: float, out: Path, files: str) -> None:
+    typer.echo(f"{steps} steps in {seconds:.2f} s; wrote {files} to {out}")
+
+
+@contextmanager
+def _tidy_errors() -> Iterator[None]:
+    """Bad input and Ctrl-C end the command with one line; anything else is a bug and is shown."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was written")
+        raise typer.Exit(130) from None
+    except (ValueError, OSError) as error:
+        _say(str(error))
+        raise typer.Exit(2) from error
+
+
+def _say(message: str) -> None:
+    typer.echo(f"kvariates: {' '.join(message.split())}", err=True)

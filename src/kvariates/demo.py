@@ -1,0 +1,102 @@
+"""The demo: twelve centres for the 3.9 billion people who live in cities.
+
+Cities are points on a sphere, so distance is an angle: unit vectors, weighted by population, and
+spherical k-means. A region is then named after the largest city near its centre.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .report.files import write_rows
+
+__all__ = ["Cities", "Region", "load_cities", "name_regions", "write_demo"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Cities:
+    """The bundled cities, largest first; `places` are unit vectors of shape (n, 3)."""
+
+    names: list[str]
+    countries: list[str]
+    people: Array
+    places: Array
+
+
+@dataclass(frozen=True)
+class Region:
+    """One cluster of cities: `city` is the row of the city it is named after."""
+
+    city: int
+    name: str
+    people: int
+    share: float
+    cities: int
+    largest: tuple[str, ...]
+
+
+def load_cities() -> Cities:
+    """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
+    with gzip.open(
+        Path(__file__).parent / "data" / "cities.csv.gz", "rt", encoding="utf-8"
+    ) as file:
+        names, countries, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
+    places = unit_vectors(np.array(lat, dtype=np.float64), np.array(lon, dtype=np.float64))
+    return Cities(list(names), list(countries), np.array(people, dtype=np.float64), places)
+
+
+def unit_vectors(lat: Array, lon: Array) -> Array:
+    """Return points on the sphere for latitudes and longitudes in degrees."""
+    lat, lon = np.radians(lat), np.radians(lon)
+    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+
+
+def name_regions(cities: Cities, labels: Array, centers: Array) -> list[Region]:
+    """Describe each cluster, in the order of its label.
+
+    The city that gives the name is the largest among those nearest the centre that hold half of
+    the region's people.
+    """
+    return [_region(cities, np.flatnonzero(labels == j), c) for j, c in enumerate(centers)]
+
+
+def _region(cities: Cities, rows: Array, center: Array) -> Region:
+    outward = rows[np.argsort(-(cities.places[rows] @ center), kind="stable")]
+    behind = np.cumsum(cities.people[outward]) - cities.people[outward]
+    near = outward[behind < 0.5 * cities.people[rows].sum()]
+    city = int(near[cities.people[near].argmax()])
+    largest = tuple(cities.names[i] for i in rows[:3])  # rows are sorted by population
+    people = int(cities.people[rows].sum())
+    share = people / float(cities.people.sum())
+    return Region(city, cities.names[city], people, share, len(rows), largest)
+
+
+def write_demo(
+    cities: Cities, regions: list[Region], labels: Array, centers: Array, folder: Path
+) -> None:
+    """Write regions.csv and picture.png into a directory."""
+    from .report.worldmap import draw_map
+
+    header = ["region", "people", "share", "cities", "largest"]
+    rows = [(r.name, r.people, r.share, r.cities, "; ".join(r.largest)) for r in regions]
+    write_rows(folder / "regions.csv", header, rows)
+    draw_map(
+        cities.places,
+        labels,
+        cities.people,
+        centers,
+        {r.city: f"{r.name}\n{r.people / 1e6:,.0f} M" for r in regions},
+        folder / "picture.png",
+        title="Twelve regions of the urban world",
+        subtitle=f"{len(cities.names):,} cities, {cities.people.sum() / 1e9:.2f} billion people, "
+        "clustered on the sphere · data: GeoNames, CC BY 4.0",
+    )

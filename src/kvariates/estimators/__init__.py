@@ -1,0 +1,1 @@
+"""scikit-learn's API: validate, wire, keep. Nothing is computed here."""

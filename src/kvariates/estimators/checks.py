@@ -1,0 +1,66 @@
+"""The door: what scikit-learn's validators do not look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from kvariates.geometry.euclidean import Space
+
+# Squares of differences beyond these leave float64's range.
+LARGEST, SMALLEST = 1e300, 1e-290
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """None, an int, a RandomState or a Generator as a Generator (which is passed on, not copied)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    state = check_random_state(random_state)
+    return np.random.default_rng(state.randint(0, 2**32, size=4, dtype=np.uint32))
+
+
+def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
+    """float64 weights, or None for all ones."""
+    if sample_weight is None:
+        return None
+    out = np.ascontiguousarray(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    )
+    if not out.any():
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return out
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix with sorted, merged entries (a copy if it was not); anything else as it is."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def checked_spread(space: Space) -> float:
+    """The mean variance of the features; ValueError if squares do not fit into float64."""
+    spread = space.spread()
+    if not spread < LARGEST:
+        raise ValueError(
+            "X spreads so widely that squared distances overflow float64; "
+            "rescale the features, e.g. with StandardScaler."
+        )
+    if spread < SMALLEST and _varies(space.X):
+        raise ValueError(
+            "X varies so little that squared distances vanish in float64; "
+            "rescale the features, e.g. with StandardScaler."
+        )
+    return spread
+
+
+def _varies(X: Any) -> bool:
+    if sparse.issparse(X):
+        return X.nnz > 0 and bool(np.any(X.data != 0)) and X.shape[0] > 1
+    return bool((X != X[:1]).any())

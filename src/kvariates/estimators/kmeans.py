@@ -1,0 +1,394 @@
+"""KMeans: scikit-learn's estimator on our loops."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
+
+from kvariates.estimators import checks
+from kvariates.geometry.euclidean import Labels, Space, total_cost, unit_rows
+from kvariates.refining.assigners import choose
+from kvariates.refining.lloyd import Refined, Step, refine
+from kvariates.seeding.forgy import forgy
+from kvariates.seeding.sampler import RECIPES, greedy_trials, kvariates
+
+F64 = NDArray[np.float64]
+
+
+class KMeans(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """k-means clustering: scikit-learn's parameters and attributes, the same answer on any number
+    of threads, and faster.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features), \
+default="k-means++"
+        Where the first centres come from. "k-means++" is greedy, as in scikit-learn; "random"
+        picks rows uniformly; a callable takes X, n_clusters and a random state.
+    n_init : "auto" or int, default="auto"
+        Runs, of which the one of lowest inertia is kept. "auto": 10 for "random" or a callable,
+        1 otherwise.
+    max_iter : int, default=300
+        The most iterations of a run.
+    tol : float, default=1e-4
+        A run stops when the centres' squared shift is at most `tol` times the mean variance of
+        the features.
+    verbose : int, default=0
+        Print one line an iteration.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+    copy_x : bool, default=True
+        Accepted for scikit-learn's signature. X is neither copied nor changed in either case,
+        unless it must be converted first.
+    algorithm : {"auto", "lloyd", "elkan", "hamerly"}, default="auto"
+        How nearest centres are found. All give the same result, bit for bit; "auto" picks the one
+        that is fastest for the shape of X. "elkan" keeps n_samples * n_clusters float32 bounds.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" is spherical k-means: rows and centres are scaled to length one, `inertia_` is the
+        sum of 1 - cos, and `transform` gives 1 - cos.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : ndarray of shape (n_samples,)
+        The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``.
+    inertia_ : float
+        Weighted sum of squared distances to the nearest centre (of 1 - cos for "cosine").
+    n_iter_ : int
+        Iterations of the best run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        When X has column names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kvariates import KMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> model = KMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model.predict([[0, 0], [12, 3]])[0] == model.labels_[0]
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state", np.random.Generator],
+        "copy_x": ["boolean"],
+        "algorithm": [StrOptions({"auto", "lloyd", "elkan", "hamerly"})],
+        "metric": [StrOptions({"euclidean", "cosine"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        random_state: Any = None,
+        copy_x: bool = True,
+        algorithm: str = "auto",
+        metric: str = "euclidean",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
+        self.metric = metric
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
+        """
+        X = self._rows(X, reset=True)
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        weight = checks.weights(sample_weight, X)
+        space = self._space(X)
+        self._tol = checks.checked_spread(space) * self.tol
+        self._n_init = self._runs()
+        algorithm = self._algorithm(space)
+        rng = checks.generator(self.random_state)
+
+        fit_task = self._init_callback_context(max_subtasks=self._n_init)
+        fit_task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        best: Refined | None = None
+        for run in range(self._n_init):
+            task = fit_task.subcontext(task_name=f"run {run}", max_subtasks=self.max_iter)
+            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+            centers = self._seed(space, X, weight, rng)
+            if self.verbose:
+                print("Initialization complete")
+            result = refine(
+                space,
+                centers,
+                weight,
+                algorithm=algorithm,
+                max_iter=self.max_iter,
+                tol=self._tol,
+                unit=self.metric == "cosine",
+                on_step=self._watch(task, space, weight),
+            )
+            if best is None or result.inertia < best.inertia:
+                best = result
+            if task.call_on_fit_task_end(estimator=self, X=X, y=y):
+                break
+        assert best is not None
+        self._keep(best)
+        fit_task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def predict(self, X: Any) -> Labels:
+        """The nearest centre of every row of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        space = self._known_space(X)
+        return space.nearest(self._centers(space))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+        """``fit(X).labels_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        labels: Labels = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Distances to all centres (1 - cos for "cosine").
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+        """
+        space = self._known_space(X)
+        if self.metric == "cosine":
+            return space.distances(self._centers(space), squared=True) / 2
+        return space.distances(self._centers(space))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the cost of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        space = self._known_space(X)
+        weight = checks.weights(sample_weight, space.X)
+        centers = self._centers(space)
+        cost = total_cost(space.own_cost(centers, space.nearest(centers)), weight)
+        return -self._inertia(cost)
+
+    # -- the door ----------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        return checks.canonical(
+            validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                accept_large_sparse=False,
+            )
+        )
+
+    def _space(self, X: Any) -> Space:
+        return Space.of(unit_rows(X) if self.metric == "cosine" else X)
+
+    def _known_space(self, X: Any) -> Space:
+        check_is_fitted(self)
+        X = self._rows(X, reset=False)
+        # float32 rows against float64 centres are measured in float64: centres are not rounded.
+        return self._space(X.astype(np.result_type(X.dtype, self.cluster_centers_.dtype), copy=False))
+
+    def _centers(self, space: Space) -> NDArray[Any]:
+        return np.ascontiguousarray(self.cluster_centers_, dtype=space.dtype)
+
+    def _runs(self) -> int:
+        given = _is_arraylike_not_scalar(self.init)
+        if self.n_init == "auto":
+            greedy = isinstance(self.init, str) and self.init == "k-means++"
+            return 1 if given or greedy else 10
+        if given and self.n_init != 1:
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={self.n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return 1
+        return int(self.n_init)
+
+    def _algorithm(self, space: Space) -> str:
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn(
+                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return "lloyd"
+        return choose(space, self.n_clusters) if self.algorithm == "auto" else self.algorithm
+
+    # -- the wiring --------------------------------------------------------------------------------
+
+    def _seed(
+        self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        k = self.n_clusters
+        if isinstance(self.init, str):
+            if self.init == "random":
+                return forgy(space, k, weight, rng).centers
+            return kvariates(
+                space, k, weight, RECIPES["k-means++"], greedy_trials(k), rng
+            ).centers
+        if callable(self.init):
+            # Users' callables were written for scikit-learn's RandomState.
+            own = isinstance(self.random_state, np.random.Generator)
+            state = rng if own else np.random.RandomState(rng.integers(2**32))
+            given = self.init(X, k, random_state=state)
+        else:
+            given = self.init
+        centers = check_array(given, dtype=space.dtype, order="C", accept_sparse=False, copy=True)
+        self._check_centers(centers, X.shape[1])
+        return unit_rows(centers) if self.metric == "cosine" else centers
+
+    def _check_centers(self, centers: NDArray[Any], n_features: int) -> None:
+        if centers.shape[0] != self.n_clusters:
+            raise ValueError(
+                f"The shape of the initial centers {centers.shape} does not "
+                f"match the number of clusters {self.n_clusters}."
+            )
+        if centers.shape[1] != n_features:
+            raise ValueError(
+                f"The shape of the initial centers {centers.shape} does not "
+                f"match the number of features of the data {n_features}."
+            )
+
+    def _watch(self, task: Any, space: Space, weight: F64 | None) -> Callable[[Step], bool] | None:
+        """Verbose lines and callbacks, once an iteration; None when nobody looks."""
+        listening = bool(getattr(self, "_skl_callbacks", None))
+        if not (self.verbose or listening):
+            return None
+
+        def watch(step: Step) -> bool:
+            if self.verbose:
+                cost = total_cost(space.own_cost(step.centers, step.labels), weight)
+                self._tell(step, self._inertia(cost))
+            if not listening:
+                return False
+            inner = task.subcontext(task_name="iteration")
+            inner.call_on_fit_task_begin(estimator=self)
+            return bool(inner.call_on_fit_task_end(estimator=self))
+
+        return watch
+
+    def _tell(self, step: Step, inertia: float) -> None:
+        print(f"Iteration {step.iteration}, inertia {inertia}.")
+        if step.changed == 0:
+            print(f"Converged at iteration {step.iteration}: strict convergence.")
+        elif step.shift <= self._tol:
+            print(
+                f"Converged at iteration {step.iteration}: center shift {step.shift} "
+                f"within tolerance {self._tol}."
+            )
+
+    # -- what is kept ------------------------------------------------------------------------------
+
+    def _inertia(self, cost: float) -> float:
+        return cost / 2 if self.metric == "cosine" else cost
+
+    def _keep(self, best: Refined) -> None:
+        self.cluster_centers_ = best.centers
+        self.labels_ = best.labels
+        self.inertia_ = self._inertia(best.inertia)
+        self.n_iter_ = best.n_iter
+        self._n_features_out = self.n_clusters
+        distinct = len(np.unique(best.labels))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

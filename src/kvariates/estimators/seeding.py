@@ -1,0 +1,83 @@
+"""The seedings as functions."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, validate_params
+
+from kvariates.estimators import checks
+from kvariates.geometry.euclidean import Space
+from kvariates.seeding.sampler import RECIPES, greedy_trials, kvariates
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "sample_weight": ["array-like", None],
+        "x_squared_norms": ["array-like", None],
+        "random_state": ["random_state", np.random.Generator],
+        "n_local_trials": [Interval(Integral, 1, None, closed="left"), None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kmeans_plusplus(
+    X: Any,
+    n_clusters: int,
+    *,
+    sample_weight: Any = None,
+    x_squared_norms: Any = None,
+    random_state: Any = None,
+    n_local_trials: int | None = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Pick n_clusters rows of X as centres, each in proportion to its squared distance to the rest.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows to pick from.
+    n_clusters : int
+        How many centres.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight w counts as w rows; one of weight 0 is never picked.
+    x_squared_norms : array-like of shape (n_samples,), default=None
+        Accepted for scikit-learn's signature; distances are computed from differences and do not
+        need it.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+    n_local_trials : int, default=None
+        Rows drawn per centre, of which the one that lowers the cost most is kept. None:
+        ``2 + int(log(n_clusters))``. With 1 the seeding is the plain one, whose expected cost is
+        at most ``8 (ln k + 2)`` times the optimum; greedy trials have no such bound.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,)
+        ``X[indices]`` are the centres.
+    """
+    X = checks.canonical(
+        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+                    accept_large_sparse=False)
+    )  # fmt: skip
+    if X.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    if x_squared_norms is not None:
+        norms = check_array(x_squared_norms, dtype=X.dtype, ensure_2d=False)
+        if norms.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"The length of x_squared_norms {norms.shape[0]} should "
+                f"be equal to the length of n_samples {X.shape[0]}."
+            )
+    weight = checks.weights(sample_weight, X)
+    space = Space.of(X)
+    checks.checked_spread(space)
+    trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
+    rng = checks.generator(random_state)
+    seeds = kvariates(space, n_clusters, weight, RECIPES["k-means++"], trials, rng)
+    return seeds.centers, seeds.indices

@@ -1,0 +1,98 @@
+"""Rows of a matrix, dense or CSR, under squared Euclidean distance.
+
+Cosine needs no geometry of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so a spherical
+k-means is this space over `unit_rows(X)` with centres put back on the sphere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kvariates import _native
+
+Floats = NDArray[Any]  # float32 or float64
+Labels = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Space:
+    """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR."""
+
+    X: Any
+    rows: _native.Rows
+
+    @classmethod
+    def of(cls, X: Any) -> Space:
+        if not sparse.issparse(X):
+            return cls(X, _native.dense(X))
+        indices = X.indices.astype(np.int32, copy=False)
+        indptr = X.indptr.astype(np.int64, copy=False)
+        return cls(X, _native.csr(X.data, indices, indptr, X.shape[1]))
+
+    @property
+    def n(self) -> int:
+        return self.rows.n
+
+    @property
+    def d(self) -> int:
+        return self.rows.d
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.X.dtype)
+
+    def take(self, indices: NDArray[np.int64]) -> Floats:
+        """The rows at `indices`, dense, as a fresh array."""
+        rows = self.X[indices]
+        return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+    def nearest(self, centers: Floats) -> Labels:
+        labels = np.full(self.n, -1, dtype=np.int32)
+        _native.assign(self.rows, centers, labels)
+        return labels
+
+    def own_cost(self, centers: Floats, labels: Labels) -> NDArray[np.float64]:
+        """Squared distance of every row to the centre it is labelled with."""
+        cost = np.empty(self.n)
+        _native.own_cost(self.rows, centers, labels, cost)
+        return cost
+
+    def distances(self, centers: Floats, *, squared: bool = False) -> Floats:
+        out = np.empty((self.n, len(centers)), dtype=self.dtype)
+        _native.distances(self.rows, centers, squared, out)
+        return out
+
+    def spread(self) -> float:
+        """Mean over the features of their variance."""
+        return _native.spread(self.rows)
+
+
+def total_cost(cost: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+    """Sum of the weighted costs, in a fixed order (`@` would leave it to the BLAS)."""
+    return float(np.sum(cost if weight is None else cost * weight))
+
+
+def unit_rows(X: Any) -> Any:
+    """A copy of X with rows of length one. Raises ValueError for a row of zeros."""
+    norms = np.sqrt(_squared_norms(X))
+    if not norms.all():
+        row = int(np.flatnonzero(norms == 0)[0])
+        raise ValueError(
+            f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows first."
+        )
+    if sparse.issparse(X):
+        out = X.copy()
+        out.data = (out.data / np.repeat(norms, np.diff(out.indptr))).astype(X.dtype)
+        return out
+    return (X / norms[:, None]).astype(X.dtype, copy=False)
+
+
+def _squared_norms(X: Any) -> NDArray[np.float64]:
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""How k centres get better."""

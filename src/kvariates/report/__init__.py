@@ -1,0 +1,1 @@
+"""What a person looks at: pictures today, the one-file report later."""

@@ -1,0 +1,58 @@
+"""What a run leaves on disk. Files are written aside and moved into place when all are complete.
+
+A run that fails or is interrupted leaves the output directory as it found it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+__all__ = ["moved_into_place", "write_json", "write_labels", "write_rows"]
+
+
+@contextmanager
+def moved_into_place(out: Path) -> Iterator[Path]:
+    """Give a directory beside `out` to write into; on success its files replace those in `out`.
+
+    Other files in `out` are left alone.
+    """
+    out = out.resolve()
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out}: exists and is not a directory")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        yield aside
+        out.mkdir(exist_ok=True)
+        for file in sorted(aside.iterdir()):
+            os.replace(file, out / file.name)  # noqa: PTH105 (the name of the guarantee)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_labels(path: Path, labels: npt.NDArray[Any]) -> None:
+    """Write one label a line, in the order of the rows, under the name `label`."""
+    path.write_text("\n".join(["label", *map(str, labels.tolist())]) + "\n", encoding="utf-8")
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a small table as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record for people and programs: indented JSON."""
+    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,208 @@
+"""A clustering as a picture: at most 20,000 points in two dimensions, coloured by cluster.
+
+Two features are drawn as they are; more are projected on their first two principal directions.
+Colour never speaks alone: each centre carries its number, and the legend repeats it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+
+__all__ = ["PALETTE", "canvas", "draw", "outlined", "save", "spread_colors"]
+
+Array = npt.NDArray[Any]
+
+# Twelve colours that stay apart (0.1 or more in OKLab) for normal, protan and deutan eyes alike.
+PALETTE = (
+    "#3977c2", "#cc8200", "#059499", "#d13e53", "#9d92f4", "#f7d22e",
+    "#4bd2ff", "#893d0a", "#d5b25a", "#932c7e", "#3943bf", "#efa5ba",
+)  # fmt: skip
+PAPER, INK, FAINT = "#fcfbf8", "#22262e", "#8a8f99"
+MOST_POINTS = 20_000
+MOST_IN_LEGEND = 24
+MOST_NUMBERED = 60
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Points and centres in two dimensions, and what the two axes are called."""
+
+    points: Array
+    centers: Array
+    axes: tuple[str, str]
+
+
+def draw(
+    X: Array,
+    labels: Array,
+    centers: Array,
+    path: str | Path,
+    names: tuple[str, ...] | None = None,
+    *,
+    subtitle: str = "",
+) -> None:
+    """Draw a clustering into a PNG file.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows; at most 20,000 of them, drawn at random, are shown.
+    labels : ndarray of shape (n_rows,)
+        The cluster of each row.
+    centers : ndarray of shape (n_clusters, n_features)
+        The centres.
+    path : str or Path
+        The file to write.
+    names : tuple of str, optional
+        Names of the features, for the axes.
+    subtitle : str
+        A second, smaller line under the title.
+    """
+    n, k = len(X), len(centers)
+    sizes = np.bincount(labels, minlength=k)
+    shown = _sample(n)
+    plane = _plane(X[shown], centers, names or tuple(f"x{j}" for j in range(X.shape[1])))
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas((9.6, 6.6), PAPER)
+        colors = np.array(PALETTE)[spread_colors(plane.centers)]
+        axes.scatter(
+            plane.points[:, 0],
+            plane.points[:, 1],
+            s=_dot_size(len(shown)),
+            c=colors[labels[shown]],
+            alpha=0.55,
+            linewidths=0,
+            rasterized=True,
+        )
+        _mark_centers(axes, plane.centers, colors)
+        axes.set_xlabel(plane.axes[0])
+        axes.set_ylabel(plane.axes[1])
+        if not plane.axes[1]:
+            axes.set_yticks([])
+        axes.spines[["top", "right"]].set_visible(False)
+        _heading(axes, n, k, len(shown), subtitle)
+        _legend(axes, sizes, colors)
+        save(figure, path)
+
+
+def canvas(size: tuple[float, float], paper: str) -> tuple[Figure, Axes]:
+    """Return a figure that belongs to no window system, and its axes."""
+    margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
+    figure = Figure(figsize=size, facecolor=paper, layout=margins)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot(facecolor=paper)
+    return figure, axes
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a PNG, whatever the name's extension; the same picture is the same bytes."""
+    figure.savefig(path, dpi=150, format="png", metadata={"Software": "kvariates"})
+
+
+def outlined(color: str, width: float = 2.5) -> list[patheffects.AbstractPathEffect]:
+    """Return a rim around text, so that it reads on any colour."""
+    return [patheffects.withStroke(linewidth=width, foreground=color)]
+
+
+def spread_colors(centers: Array) -> Array:
+    """Return a place in the palette for each centre; those who share one are far apart.
+
+    Up to twelve centres get a colour each, in order.
+    """
+    places = np.zeros(len(centers), dtype=np.intp)
+    nearest = np.full((len(PALETTE), len(centers)), np.inf)
+    for i, center in enumerate(centers):
+        places[i] = nearest[:, i].argmax()
+        gaps = np.square(centers - center).sum(axis=1)
+        nearest[places[i]] = np.minimum(nearest[places[i]], gaps)
+    return places
+
+
+def _sample(n: int) -> Array:
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    return np.random.default_rng(0).choice(n, MOST_POINTS, replace=False)
+
+
+def _plane(X: Array, centers: Array, names: tuple[str, ...]) -> Plane:
+    if X.shape[1] == 1:
+        # One feature has no second axis: spread the points over it so that they can be seen.
+        jitter = np.random.default_rng(0).uniform(-1, 1, len(X))
+        points = np.column_stack([X[:, 0], jitter])
+        middle = np.column_stack([centers[:, 0], np.zeros(len(centers))])
+        return Plane(points, middle, (names[0], ""))
+    if X.shape[1] == 2:
+        return Plane(X, centers, (names[0], names[1]))
+    mean = X.mean(axis=0, dtype=np.float64)
+    # 2,000 rows are enough to find two directions for the eye, and keep wide data quick.
+    _, spread, directions = np.linalg.svd(X[:2000] - mean, full_matrices=False)
+    share = spread**2 / max(float((spread**2).sum()), np.finfo(float).tiny)
+    titles = [f"principal direction {i + 1} ({share[i]:.0%} of the variance)" for i in (0, 1)]
+    flat = directions[:2].T
+    return Plane((X - mean) @ flat, (centers - mean) @ flat, (titles[0], titles[1]))
+
+
+def _dot_size(n: int) -> float:
+    return float(np.clip(9000 / max(n, 1), 3, 36))
+
+
+def _mark_centers(axes: Axes, centers: Array, colors: Array) -> None:
+    x, y = centers.T
+    size = 190 if len(centers) <= MOST_NUMBERED else 30
+    axes.scatter(x, y, s=size, c=PAPER, edgecolors=colors.tolist(), linewidths=2.2, zorder=3)
+    if len(centers) <= MOST_NUMBERED:
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center_baseline",
+            "weight": "bold",
+            "color": INK,
+        }
+        for i in range(len(centers)):
+            axes.text(x[i], y[i], str(i), size=8.5, zorder=4, **style)
+
+
+def _heading(axes: Axes, n: int, k: int, shown: int, subtitle: str) -> None:
+    clusters = "1 cluster" if k == 1 else f"{k:,} clusters"
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    parts = [subtitle, f"{shown:,} rows shown" if shown < n else ""]
+    axes.set_title(f"{clusters} of {rows}", loc="left", size=15, weight="bold", color=INK, pad=26)
+    axes.text(
+        0, 1.02, " · ".join(part for part in parts if part),
+        transform=axes.transAxes, color=FAINT, size=10, va="bottom",
+    )  # fmt: skip
+
+
+def _legend(axes: Axes, sizes: Array, colors: Array) -> None:
+    handles = [
+        Line2D([], [], marker="o", ls="", ms=8, mew=0, color=color, label=f"{i}   {size:,}")
+        for i, (size, color) in enumerate(zip(sizes, colors, strict=True))
+    ]
+    if (more := len(handles) - MOST_IN_LEGEND) > 0:
+        rest = int(sizes[MOST_IN_LEGEND:].sum())
+        blank = Line2D([], [], ls="", label=f"{more} more   {rest:,}")
+        handles = [*handles[:MOST_IN_LEGEND], blank]
+    legend = axes.legend(
+        handles=handles, title="cluster   rows", loc="upper left", bbox_to_anchor=(1.01, 1.0),
+        frameon=False, labelcolor=INK, alignment="left", handletextpad=0.4,
+    )  # fmt: skip
+    legend.get_title().set_color(FAINT)

@@ -1,0 +1,145 @@
+"""Places on the globe as a map: a dot for each place, a tint for the part of the Earth it falls to.
+
+The tint is the clustering itself: each point of a grid takes the colour of its nearest centre on
+the sphere, so that borders between regions are seen where no place lies on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
+
+from .picture import PALETTE, canvas, outlined, save, spread_colors
+
+__all__ = ["draw_map"]
+
+Array = npt.NDArray[Any]
+
+NIGHT, MIST, CLOUD = "#0c1220", "#8d98ad", "#f2f4f8"
+SOUTH, NORTH = -57.0, 74.0
+SIDES = (
+    (0, 8, "center", "bottom"),
+    (0, -9, "center", "top"),
+    (10, 0, "left", "center"),
+    (-10, 0, "right", "center"),
+)
+
+
+def draw_map(
+    places: Array,
+    labels: Array,
+    people: Array,
+    centers: Array,
+    named: Mapping[int, str],
+    path: str | Path,
+    *,
+    title: str,
+    subtitle: str,
+) -> None:
+    """Draw places on a map of longitudes and latitudes, into a PNG file.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n, 3)
+        Unit vectors (see :func:`to_degrees` for the axes).
+    labels : ndarray of shape (n,)
+        The region of each place.
+    people : ndarray of shape (n,)
+        The size of each place; dots grow with it.
+    centers : ndarray of shape (k, 3)
+        Unit vectors: the middle of each region.
+    named : mapping of int to str
+        What to write at some of the places, by their row.
+    path : str or Path
+        The file to write.
+    title, subtitle : str
+        Two lines above the map.
+    """
+    lon, lat = to_degrees(places)
+    order = np.argsort(-people, kind="stable")  # small places last, so that large ones hide none
+    colors = np.array([to_rgb(PALETTE[i]) for i in spread_colors(centers)])
+    bright = colors + 0.22 * (1 - colors)  # the palette is made for paper; this is for the night
+    sizes = 0.25 + 95 * (people / people.max()) ** 0.75
+    figure, axes = canvas((15, 7.15), NIGHT)
+    _tint(axes, centers, colors)
+    axes.scatter(
+        lon[order],
+        lat[order],
+        s=sizes[order],
+        c=bright[labels[order]],
+        alpha=0.8,
+        linewidths=0,
+        rasterized=True,
+    )
+    axes.plot(*to_degrees(centers), "+", color=CLOUD, ms=7, mew=1.4, alpha=0.75)
+    _frame(axes, title, subtitle)
+    figure.draw_without_rendering()  # settles the layout: names are placed by their size in it
+    rows = np.array(list(named), dtype=np.intp)
+    axes.scatter(
+        lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=CLOUD, linewidths=1.8, zorder=4
+    )
+    _names(axes, np.column_stack([lon, lat])[rows], list(named.values()))
+    save(figure, path)
+
+
+def to_degrees(vectors: Array) -> tuple[Array, Array]:
+    """Return longitudes and latitudes of unit vectors: x at (0, 0), z at the north pole."""
+    lon = np.degrees(np.arctan2(vectors[:, 1], vectors[:, 0]))
+    return lon, np.degrees(np.arcsin(np.clip(vectors[:, 2], -1, 1)))
+
+
+def _tint(axes: Axes, centers: Array, colors: Array) -> None:
+    lon = np.radians(np.linspace(-180, 180, 1440, endpoint=False) + 0.125)
+    lat = np.radians(np.linspace(NORTH, SOUTH, 524))[:, None]
+    grid = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat) + 0 * lon]
+    region = np.argmax(np.stack(grid, axis=-1) @ centers.T, axis=-1)
+    night = np.array(to_rgb(NIGHT))
+    tint = night + 0.17 * (colors[region] - night)
+    axes.imshow(tint, extent=(-180, 180, SOUTH, NORTH), aspect=1.15, interpolation="bilinear")
+
+
+def _names(axes: Axes, spots: Array, names: Sequence[str]) -> None:
+    """Write each name on the first side of its spot where it covers no name and no other spot."""
+    pixels = axes.transData.transform(spots)
+    taken = [Bbox.from_bounds(x - 8, y - 8, 16, 16) for x, y in pixels]
+    for spot, name in zip(spots, names, strict=True):
+        for side in SIDES:
+            text = _write(axes, spot, name, *side)
+            box = text.get_window_extent()
+            if not box.count_overlaps(taken):
+                break
+            text.remove()
+        else:
+            text = _write(axes, spot, name, *SIDES[0])
+        taken.append(text.get_window_extent())
+
+
+def _write(axes: Axes, spot: Array, name: str, dx: int, dy: int, ha: str, va: str) -> Annotation:
+    style: dict[str, Any] = {"ha": ha, "va": va, "multialignment": ha, "zorder": 5}
+    return axes.annotate(
+        name,
+        (spot[0], spot[1]),
+        (dx, dy),
+        textcoords="offset points",
+        color=CLOUD,
+        size=11,
+        weight="bold",
+        linespacing=1.15,
+        path_effects=outlined(NIGHT, 3.5),
+        **style,
+    )
+
+
+def _frame(axes: Axes, title: str, subtitle: str) -> None:
+    axes.set(xlim=(-180, 180), ylim=(SOUTH, NORTH), xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, loc="left", size=21, weight="bold", color=CLOUD, pad=30)
+    axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=MIST, size=11.5, va="bottom")

@@ -1,0 +1,1 @@
+"""Where the first k centres come from."""

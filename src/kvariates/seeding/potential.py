@@ -1,0 +1,111 @@
+"""The potential: how far every row still is from the centres, and drawing rows in proportion to it.
+
+A plain draw needs no pass over the data. New centres stay *pending*: the kept costs are then upper
+bounds, a row is proposed by its bound and accepted with probability (true cost / bound), which is
+exactly the law of the true costs. Pending centres are absorbed together, in one pass, once there
+are as many as the centres absorbed before, or once rejections have become dear. So k centres cost
+about as much as one assignment to k centres, not k passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates import _native
+from kvariates.geometry.euclidean import Floats, Space
+
+F64 = NDArray[np.float64]
+
+PROPOSALS = 16  # tried between two looks at whether to absorb
+FEW = 16  # pending centres that never force a pass on their own
+
+
+class Potential:
+    """Pre: weight is None (all ones) or float64, non-negative, not all zero."""
+
+    def __init__(self, space: Space, weight: F64 | None, k: int, *, skip: bool = True) -> None:
+        self.space = space
+        self.weight = weight
+        self.skip = skip  # leave out rows the triangle inequality rules out; changes no draw
+        self.centers = np.empty((k, space.d), dtype=space.dtype)
+        self.absorbed = 0
+        self.known = 0
+        self._cost = np.full(space.n, np.inf)
+        self._nearest = np.full(space.n, -1, dtype=np.int32)
+        self._sums = np.zeros(-(-space.n // _native.DRAW))
+        self._rejected = 0
+
+    def add(self, center: Floats) -> None:
+        """Take a centre into account. No work is done before it is needed."""
+        self.centers[self.known] = center
+        self.known += 1
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """A row, with probability proportional to weight * cost (to weight alone at first)."""
+        if self.known == 0:
+            return self._draw_by_weight(rng)
+        pending = self.known - self.absorbed
+        if pending >= max(FEW, self.absorbed) or self._rejected * pending > self.space.n // 8:
+            self.settle()
+        while True:
+            row, used = _native.draw(
+                self.space.rows,
+                self.centers[self.absorbed : self.known],
+                self.absorbed,
+                *self._state(),
+                rng.random(2 * PROPOSALS),
+            )
+            self._rejected += used // 2 - (row >= 0)
+            if row >= 0:
+                return row
+            if self.absorbed == self.known and not self._sums.any():
+                return self._draw_by_weight(rng)  # every row lies on a centre already
+            self.settle()
+
+    def gains(self, candidates: Floats) -> F64:
+        """By how much each candidate would lower the potential."""
+        self.settle()
+        gain = np.empty(len(candidates))
+        limit = self._limit(candidates)
+        _native.gains(self.space.rows, candidates, limit, *self._state(), gain)
+        return gain
+
+    def settle(self) -> None:
+        """Absorb what is pending: costs are exact afterwards."""
+        if self.absorbed == self.known:
+            return
+        fresh = self.centers[self.absorbed : self.known]
+        _native.absorb(self.space.rows, fresh, self.absorbed, self._limit(fresh), *self._state())
+        self.absorbed = self.known
+        self._rejected = 0
+
+    @property
+    def total(self) -> float:
+        self.settle()
+        return float(self._sums.sum())
+
+    def _state(self) -> tuple[F64, NDArray[np.int32], F64 | None, F64]:
+        return self._cost, self._nearest, self.weight, self._sums
+
+    def _limit(self, fresh: Floats) -> F64 | None:
+        """Per known centre, the cost up to which none of the fresh ones can improve a row.
+
+        If ||c - c(x)|| >= 2 ||x - c(x)|| then x stays with c(x). A pending centre may be a row's
+        nearest too; it has no limit yet, so such rows are always looked at.
+        """
+        if not self.skip or self.absorbed == 0:
+            return None
+        old = Space.of(self.centers[: self.absorbed])
+        apart = old.distances(fresh, squared=True).min(axis=1).astype(np.float64)
+        limit = np.full(self.known, -1.0)
+        limit[: self.absorbed] = apart * (1 - 1e-6) / 4  # rounded towards looking
+        return limit
+
+    def _draw_by_weight(self, rng: np.random.Generator) -> int:
+        u = rng.random()
+        if self.weight is None:
+            return min(int(u * self.space.n), self.space.n - 1)
+        sums = np.cumsum(self.weight)
+        row = int(np.searchsorted(sums, u * sums[-1], side="right"))
+        return min(row, int(np.flatnonzero(self.weight)[-1]))

@@ -1,0 +1,283 @@
+"""Files to blocks: a path goes in, a matrix of clean finite numbers with column names comes out.
+
+Every way a file can disappoint is a :class:`ValueError` (or :class:`OSError`) whose message is one
+line: which file, what is wrong, and where.
+
+| extension | read by | columns |
+|---|---|---|
+| .csv, .csv.gz | pyarrow | its header |
+| .parquet | pyarrow | its schema |
+| .npz | numpy | the array X, or the only 2-D array: x0, x1, ... |
+| .npy | numpy | x0, x1, ... |
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["Scale", "Table", "read", "standardize"]
+
+Matrix = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers with names.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_columns), float32 or float64
+        Finite, C-contiguous.
+    names : tuple of str
+        One name for each column of X.
+    path : Path
+        Where the numbers came from.
+    left_out : tuple of str
+        Columns of the file that were not asked for by name and hold no numbers.
+    """
+
+    X: Matrix
+    names: tuple[str, ...]
+    path: Path
+    left_out: tuple[str, ...] = ()
+
+    def without(self, name: str) -> Table:
+        """Return the same table less one column, if it is there."""
+        keep = [i for i, other in enumerate(self.names) if other != name]
+        if not keep:
+            raise ValueError(f"{self.path}: no column is left to cluster without {name!r}")
+        X = np.ascontiguousarray(self.X[:, keep])
+        return Table(X, tuple(self.names[i] for i in keep), self.path, self.left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What :func:`standardize` did, and how to undo it: ``X = (raw - mean) / spread``."""
+
+    mean: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+
+    def undo(self, X: Matrix) -> npt.NDArray[np.float64]:
+        """Return standardized rows in the units of the file."""
+        return X * self.spread + self.mean
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What a reader hands on: the names in the file, whether each is a number, and a way in."""
+
+    names: list[str]
+    numeric: list[bool]
+    get: Callable[[str], npt.NDArray[np.generic]]
+
+
+def read(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+    """Read the numeric columns of a file, or the named ones.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .csv, .csv.gz, .parquet, .npz or .npy file.
+    columns : sequence of str, optional
+        The columns to read, in this order. A named column that holds no numbers is converted where
+        each of its values reads as a number. By default every numeric column is read.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The file cannot be read as a table of finite numbers; the message says where.
+    """
+    path = Path(path)
+    file = _open(path, columns)
+    names = file.names if columns is None else list(columns)
+    _check_names(path, file.names, names)
+    left_out: tuple[str, ...] = ()
+    if columns is None:
+        left_out = tuple(n for n, ok in zip(file.names, file.numeric, strict=True) if not ok)
+        names = [n for n, ok in zip(file.names, file.numeric, strict=True) if ok]
+        if not names:
+            raise ValueError(f"{path}: no numeric column (found {_listed(file.names)})")
+    arrays = [_numbers(path, name, file.get(name)) for name in names]
+    if not len(arrays[0]):
+        raise ValueError(f"{path}: no rows")
+    dtype = np.float32 if all(a.dtype == np.float32 for a in arrays) else np.float64
+    X = np.empty((len(arrays[0]), len(arrays)), dtype)
+    for j, array in enumerate(arrays):
+        X[:, j] = array
+    return Table(X, tuple(names), path, left_out)
+
+
+def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale]:
+    """Centre each column on its (weighted) mean and divide it by its standard deviation.
+
+    A constant column is centred only. Weights count as repeats of a row.
+    """
+    mean = np.average(X, axis=0, weights=weights).astype(np.float64)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    # Below rounding error a spread is noise: dividing by it would blow the noise up.
+    floor = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(mean))
+    spread = np.where(spread > floor, spread, 1.0)
+    return ((X - mean) / spread).astype(X.dtype), Scale(mean, spread)
+
+
+def _open(path: Path, columns: Sequence[str] | None) -> _Columns:
+    reader = _reader(path)
+    if path.is_dir():
+        raise ValueError(f"{path}: is a directory, not a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        return reader(path, columns)
+    except (ValueError, OSError, EOFError, BadZipFile, pa.ArrowException) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if reason.startswith(str(path)):
+            raise ValueError(reason) from None
+        raise ValueError(f"{path}: cannot be read: {reason}") from error
+
+
+def _reader(path: Path) -> Callable[[Path, Sequence[str] | None], _Columns]:
+    name = path.name.lower()
+    for extension, reader in _READERS.items():
+        if name.endswith(extension):
+            return reader
+    raise ValueError(f"{path}: unknown extension; known are {_listed(list(_READERS))}")
+
+
+def _read_csv(path: Path, _columns: Sequence[str] | None) -> _Columns:
+    from pyarrow import csv
+
+    file = _arrow(csv.read_csv(path))
+    # pyarrow takes the first line for names; a file without them would lose a row unnoticed.
+    if all(_is_number(name) for name in file.names):
+        raise ValueError(f"{path}: the first line holds numbers; add a line of column names")
+    return file
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> _Columns:
+    from pyarrow import parquet
+
+    names = parquet.read_schema(path).names
+    wanted = None if columns is None else [n for n in names if n in set(columns)]
+    file = _arrow(parquet.read_table(path, columns=wanted))
+    # An unknown name is reported against all the names there are, not against those read.
+    return file if columns is None else _Columns(names, [False] * len(names), file.get)
+
+
+def _arrow(table: pa.Table) -> _Columns:
+    types = pa.types
+
+    def get(name: str) -> npt.NDArray[np.generic]:
+        column = table.column(name)
+        if types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        values: npt.NDArray[np.generic] = column.to_numpy()
+        return values
+
+    def numeric(kind: pa.DataType) -> bool:
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+    return _Columns(table.column_names, [numeric(f.type) for f in table.schema], get)
+
+
+def _read_numpy(path: Path, _columns: Sequence[str] | None) -> _Columns:
+    with path.open("rb") as file:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return _array(path, loaded)
+        if "X" in loaded:
+            return _array(path, loaded["X"])
+        arrays = {key: loaded[key] for key in loaded.files}
+    tables = {key: array for key, array in arrays.items() if array.ndim == 2}
+    if len(tables) != 1:
+        found = f"several 2-D arrays ({_listed(list(tables))})" if tables else "no 2-D array"
+        raise ValueError(f"{path}: {found}; name the one to read X")
+    return _array(path, next(iter(tables.values())))
+
+
+def _array(path: Path, X: npt.NDArray[np.generic]) -> _Columns:
+    if X.ndim != 2:
+        raise ValueError(f"{path}: the array has {X.ndim} dimensions, not 2")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    return _Columns(names, [X.dtype.kind in "iuf"] * len(names), lambda name: X[:, int(name[1:])])
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str] | None], _Columns]] = {
+    ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_numpy,
+    ".npy": _read_numpy,
+}
+
+
+def _check_names(path: Path, known: list[str], wanted: list[str]) -> None:
+    """Each wanted name is there once, and is asked for once."""
+    if not wanted:
+        raise ValueError(f"{path}: no columns")
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {_listed(close)}?" if close else f"there are {_listed(known)}"
+            raise ValueError(f"{path}: no column {name!r}; {hint}")
+        if known.count(name) > 1:
+            raise ValueError(f"{path}: {known.count(name)} columns are named {name!r}")
+        if wanted.count(name) > 1:
+            raise ValueError(f"{path}: column {name!r} is asked for twice")
+
+
+def _numbers(path: Path, name: str, values: npt.NDArray[np.generic]) -> Matrix:
+    """Return one column as finite floats, or say what is in the way."""
+    array: Matrix
+    if values.dtype in (np.float32, np.float64):
+        array = values.astype(values.dtype, copy=False)
+    elif values.dtype.kind in "biu":
+        array = values.astype(np.float64)
+    elif values.dtype.kind in "fOU":
+        array = _parsed(path, name, values)
+    else:
+        raise ValueError(f"{path}: column {name!r} holds {values.dtype}, not numbers")
+    bad = ~np.isfinite(array)
+    if count := int(bad.sum()):
+        what = "missing" if np.isnan(array[bad]).all() else "missing or infinite"
+        rows = "value" if count == 1 else "values"
+        first = int(bad.argmax()) + 1
+        raise ValueError(f"{path}: column {name!r} has {count} {what} {rows}, first in row {first}")
+    return array
+
+
+def _parsed(path: Path, name: str, values: npt.NDArray[np.generic]) -> Matrix:
+    cells = [np.nan if value is None else value for value in values.tolist()]
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (ValueError, TypeError):
+        row, cell = next((i, cell) for i, cell in enumerate(cells, 1) if not _is_number(cell))
+        raise ValueError(
+            f"{path}: column {name!r} holds {cell!r} in row {row}, not a number"
+        ) from None
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

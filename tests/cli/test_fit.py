@@ -1,0 +1,260 @@
+"""`kvariates fit` from outside: files in, files out; one line and an exit code if it fails."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from kvariates import KMeans
+from kvariates.cli import app
+
+FILES = ["centers.csv", "labels.csv", "picture.png", "summary.json"]
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def failure(*words, code=2):
+    """Run a command that must fail; return its one line without the name in front."""
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("kvariates: ")
+    return line.removeprefix("kvariates: ")
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    """Three groups of ten rows in two columns of different scale, a weight and a name."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0, 0], [10, 1000], [20, 0]], 10, axis=0) + rng.normal(size=(30, 2))
+    lines = [f"row{i},{x:.6f},{y:.6f},{i % 3 + 1}" for i, (x, y) in enumerate(X)]
+    path = tmp_path / "blobs.csv"
+    path.write_text("\n".join(["name,x,y,w", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+class TestResults:
+    def test_four_files_that_agree_with_the_estimator(self, blobs, tmp_path):
+        out = tmp_path / "deep" / "out"
+        result = run("fit", blobs, "-k", 3, "--columns", "x,y", "--seed", 7, "-o", out)
+        assert result.exit_code == 0, result.output
+        assert sorted(p.name for p in out.iterdir()) == FILES
+        assert [p.name for p in out.parent.iterdir()] == ["out"]
+
+        X = np.array([row[1:3] for row in rows_of(blobs)[1:]], dtype=float)
+        model = KMeans(n_clusters=3, random_state=7).fit(X)
+        labels = rows_of(out / "labels.csv")
+        assert labels[0] == ["label"]
+        assert [int(row[0]) for row in labels[1:]] == model.labels_.tolist()
+        header, *centers = rows_of(out / "centers.csv")
+        assert header == ["label", "rows", "x", "y"]
+        assert [row[:2] for row in centers] == [["0", "10"], ["1", "10"], ["2", "10"]]
+        np.testing.assert_array_equal(
+            [[float(cell) for cell in row[2:]] for row in centers], model.cluster_centers_
+        )
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["inertia"] == model.inertia_
+        assert summary["n_iter"] == model.n_iter_
+        assert summary["parameters"]["random_state"] == 7
+        assert summary["data"]["columns"] == ["x", "y"]
+        assert [c["rows"] for c in summary["clusters"]] == [10, 10, 10]
+        assert (out / "picture.png").read_bytes().startswith(b"\x89PNG")
+        assert "33.3%" in result.stdout
+        assert str(out) in result.stdout.replace("\n", "")
+
+    def test_columns_left_out_are_named(self, blobs, tmp_path):
+        result = run("fit", blobs, "-k", 2, "-o", tmp_path / "out")
+        assert result.stderr == "kvariates: left out, not numeric: name\n"
+
+    def test_quiet_is_quiet(self, blobs, tmp_path):
+        result = run("fit", blobs, "-k", 2, "-o", tmp_path / "out", "--quiet")
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+    def test_a_drawn_seed_repeats_the_run(self, blobs, tmp_path):
+        run("fit", blobs, "-k", 5, "-o", tmp_path / "a")
+        seed = json.loads((tmp_path / "a" / "summary.json").read_text())["parameters"]
+        run("fit", blobs, "-k", 5, "-o", tmp_path / "b", "--seed", seed["random_state"])
+        for name in ("labels.csv", "centers.csv", "picture.png"):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+    def test_weights_leave_the_features(self, blobs, tmp_path):
+        out = tmp_path / "out"
+        assert run("fit", blobs, "-k", 3, "--weights", "w", "-o", out).exit_code == 0
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["data"]["columns"] == ["x", "y"]
+        assert summary["data"]["weighted"]
+        total = sum(int(row[3]) for row in rows_of(blobs)[1:])
+        assert sum(c["weight"] for c in summary["clusters"]) == total
+
+    def test_standardized_centres_are_in_the_units_of_the_file(self, blobs, tmp_path):
+        out = tmp_path / "out"
+        words = ["--columns", "x,y", "--standardize", "--n-init", 5, "-o", out]
+        assert run("fit", blobs, "-k", 3, *words).exit_code == 0
+        centers = sorted([float(c) for c in row[2:]] for row in rows_of(out / "centers.csv")[1:])
+        np.testing.assert_allclose(centers, [[0, 0], [10, 1000], [20, 0]], atol=1.5)
+
+    @pytest.mark.parametrize("algorithm", ["auto", "lloyd", "elkan", "hamerly"])
+    def test_algorithms_agree(self, blobs, tmp_path, algorithm):
+        for name in ("auto", algorithm):
+            run("fit", blobs, "-k", 4, "--seed", 1, "--algorithm", name, "-o", tmp_path / name)
+        a, b = ((tmp_path / name / "centers.csv").read_text() for name in ("auto", algorithm))
+        assert a == b
+
+    def test_cosine(self, tmp_path):
+        angles = np.repeat([0.1, 1.4], 20)
+        lengths = np.linspace(1, 50, 40)
+        X = np.column_stack([np.cos(angles) * lengths, np.sin(angles) * lengths, lengths * 0])
+        np.save(tmp_path / "X.npy", X)
+        out = tmp_path / "out"
+        words = ["-k", 2, "--metric", "cosine", "--seed", 0, "-o", out]
+        assert run("fit", tmp_path / "X.npy", *words).exit_code == 0
+        labels = [row[0] for row in rows_of(out / "labels.csv")[1:]]
+        assert labels[0] != labels[-1]
+        assert labels == [labels[0]] * 20 + [labels[-1]] * 20
+
+    def test_many_clusters_and_columns_fit_a_screen(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(200, 12))
+        pq.write_table(pa.table({f"c{j}": X[:, j] for j in range(12)}), tmp_path / "X.parquet")
+        result = run("fit", tmp_path / "X.parquet", "-k", 30, "-o", tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        assert "not shown: 10 smaller clusters, 7 columns (see centers.csv)" in result.stdout
+
+    def test_a_second_run_replaces_its_files_and_no_others(self, blobs, tmp_path):
+        out = tmp_path / "out"
+        out.mkdir()
+        (out / "notes.txt").write_text("mine")
+        (out / "labels.csv").write_text("old")
+        assert run("fit", blobs, "-k", 3, "-o", out).exit_code == 0
+        assert (out / "notes.txt").read_text() == "mine"
+        assert len(rows_of(out / "labels.csv")) == 31
+
+    def test_a_warning_is_one_line(self, tmp_path):
+        np.save(tmp_path / "X.npy", np.ones((10, 2)))
+        result = run("fit", tmp_path / "X.npy", "-k", 3, "-o", tmp_path / "out")
+        assert result.exit_code == 0
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("kvariates: warning: Number of distinct clusters (1)")
+
+
+class TestBadInput:
+    def test_missing_file(self, tmp_path):
+        assert failure("fit", tmp_path / "no.csv", "-k", 3).endswith("no.csv: no such file")
+
+    def test_unknown_extension(self, tmp_path):
+        (tmp_path / "a.txt").touch()
+        assert "unknown extension" in failure("fit", tmp_path / "a.txt", "-k", 3)
+
+    def test_unknown_columns(self, blobs):
+        assert "no column 'z'" in failure("fit", blobs, "-k", 3, "--columns", "x,z")
+        assert "no column 'q'" in failure("fit", blobs, "-k", 3, "--weights", "q")
+
+    def test_text_columns(self, blobs):
+        assert "column 'name' holds 'row0'" in failure("fit", blobs, "-k", 3, "--columns", "name")
+        assert "column 'name' holds 'row0'" in failure("fit", blobs, "-k", 3, "--weights", "name")
+
+    def test_nothing_left_to_cluster(self, blobs):
+        line = failure("fit", blobs, "-k", 3, "--columns", "w", "--weights", "w")
+        assert "no column is left" in line
+
+    def test_missing_values(self, tmp_path):
+        (tmp_path / "a.csv").write_text("a,b\n1,\n2,3\n")
+        line = failure("fit", tmp_path / "a.csv", "-k", 1)
+        assert line.endswith("column 'b' has 1 missing value, first in row 1")
+
+    def test_more_clusters_than_rows(self, blobs, tmp_path):
+        line = failure("fit", blobs, "-k", 31, "--columns", "x,y", "-o", tmp_path / "out")
+        assert "31" in line
+        assert not (tmp_path / "out").exists()
+        assert list(tmp_path.iterdir()) == [blobs]
+
+    def test_negative_weights(self, tmp_path):
+        (tmp_path / "a.csv").write_text("a,w\n1,-1\n2,3\n3,1\n")
+        line = failure("fit", tmp_path / "a.csv", "-k", 1, "--weights", "w", "-o", tmp_path / "out")
+        assert "weight" in line.lower()
+
+    def test_a_zero_row_has_no_direction(self, tmp_path):
+        np.save(tmp_path / "X.npy", np.eye(3) * [1, 1, 0])
+        words = ["-k", 2, "--metric", "cosine", "-o", tmp_path / "out"]
+        failure("fit", tmp_path / "X.npy", *words)
+
+    def test_out_is_a_file(self, blobs, tmp_path):
+        (tmp_path / "out").touch()
+        line = failure("fit", blobs, "-k", 3, "--columns", "x,y", "-o", tmp_path / "out")
+        assert line.endswith("out: exists and is not a directory")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["fit"],
+            ["fit", "a.csv"],
+            ["fit", "a.csv", "-k", "zero"],
+            ["fit", "a.csv", "-k", "0"],
+            ["fit", "a.csv", "-k", "3", "--metric", "taxi"],
+            ["fit", "a.csv", "-k", "3", "--algorithm", "magic"],
+            ["fit", "a.csv", "-k", "3", "--n-init", "0"],
+            ["fit", "a.csv", "-k", "3", "--seed", "-1"],
+            ["fit", "a.csv", "-k", "3", "--colums", "x"],
+            ["fit", "a.csv", "b.csv", "-k", "3"],
+            ["fut"],
+            ["--nope"],
+        ],
+    )
+    def test_usage(self, words):
+        assert failure(*words)
+
+
+class TestCommand:
+    """The installed command, in a process of its own."""
+
+    def command(self, *words, **options):
+        words = [sys.executable, "-c", "from kvariates.cli import main; main()", *map(str, words)]
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def test_fit_and_failure(self, blobs, tmp_path):
+        words = ["fit", blobs, "-k", 3, "--columns", "x,y", "-o", "out"]
+        process = self.command(*words, cwd=tmp_path)
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
+        assert "to out" in out
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == FILES
+
+        process = self.command("fit", "no.csv", "-k", 3, cwd=tmp_path)
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out, err) == (2, "", "kvariates: no.csv: no such file\n")
+
+    def test_ctrl_c(self, tmp_path):
+        """An interrupted fit ends with 130, and leaves nothing behind."""
+        X = np.random.default_rng(0).normal(size=(200_000, 8)).astype(np.float32)
+        np.save(tmp_path / "X.npy", X)
+        words = ["fit", "X.npy", "-k", 400, "--n-init", 100, "-o", "out"]
+        process = self.command(*words, cwd=tmp_path)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out-*")):  # it is there as soon as the fit begins
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        out, err = process.communicate(timeout=60)
+        assert time.monotonic() - sent < 5
+        assert (process.returncode, out) == (130, "")
+        assert err == "kvariates: interrupted; nothing was written\n"
+        assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]

@@ -1,0 +1,25 @@
+"""What every test shares: the helpers' home on the path, and Hypothesis without chance.
+
+Helpers live beside the tests that use them and are imported by folder (`from laws.brute import
+lloyd`). Hypothesis is derandomised, so that a run says the same thing twice;
+`--hypothesis-profile=deep` looks further.
+"""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+settings.register_profile(
+    "deep", settings.get_profile("steady"), derandomize=False, max_examples=2000
+)
+settings.load_profile("steady")

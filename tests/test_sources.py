@@ -1,0 +1,220 @@
+"""Files to blocks: what is read is what was written, and every disappointment is one clear line."""
+
+import datetime as dt
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kvariates.sources import read, standardize
+
+CSV = "name,lat,lon,people\nA,1.5,2,10\nB,-3,4.25,20\nC,0,1e3,30\n"
+X = np.array([[1.5, 2, 10], [-3, 4.25, 20], [0, 1e3, 30]])
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def cities(tmp_path):
+    return written(tmp_path / "cities.csv", CSV)
+
+
+def failure(path, columns=None):
+    """Return the one line that reading `path` fails with."""
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        read(path, columns)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith(f"{path}: ")
+    return line.removeprefix(f"{path}: ")
+
+
+class TestWhatIsRead:
+    def test_csv(self, cities):
+        table = read(cities)
+        assert table.names == ("lat", "lon", "people")
+        assert table.left_out == ("name",)
+        assert table.path == cities
+        assert table.X.flags.c_contiguous
+        np.testing.assert_array_equal(table.X, X)
+
+    def test_csv_gz(self, tmp_path):
+        path = tmp_path / "cities.CSV.gz"
+        path.write_bytes(gzip.compress(CSV.encode()))
+        np.testing.assert_array_equal(read(path).X, X)
+
+    def test_named_columns_in_the_order_asked_for(self, cities):
+        table = read(str(cities), ["people", "lat"])
+        assert table.names == ("people", "lat")
+        assert table.left_out == ()
+        np.testing.assert_array_equal(table.X, X[:, [2, 0]])
+
+    def test_parquet_keeps_float32_only_if_all_columns_are(self, tmp_path):
+        single = pa.array([1.5, 2.5], pa.float32())
+        columns = {"a": single, "b": single, "n": pa.array([1, 2]), "t": ["x", "y"]}
+        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+        assert read(tmp_path / "t.parquet", ["a", "b"]).X.dtype == np.float32
+        mixed = read(tmp_path / "t.parquet")
+        assert mixed.X.dtype == np.float64
+        assert mixed.names == ("a", "b", "n")
+        assert mixed.left_out == ("t",)
+
+    def test_decimals_are_numbers_and_dates_are_not(self, tmp_path):
+        day = dt.date(2026, 1, 1)
+        table = pa.table({"d": pa.array([1, 2]).cast(pa.decimal128(25, 2)), "when": [day, day]})
+        pq.write_table(table, tmp_path / "t.parquet")
+        read_back = read(tmp_path / "t.parquet")
+        assert read_back.names == ("d",)
+        np.testing.assert_array_equal(read_back.X, [[1], [2]])
+
+    def test_text_that_holds_numbers_is_converted_when_named(self, tmp_path):
+        table = pa.table({"t": ["1", "2.5"], "yes": [True, False], "x": [1, 2]})
+        pq.write_table(table, tmp_path / "t.parquet")
+        assert read(tmp_path / "t.parquet").names == ("x",)
+        named = read(tmp_path / "t.parquet", ["t", "yes"])
+        np.testing.assert_array_equal(named.X, [[1, 1], [2.5, 0]])
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_numpy(self, tmp_path, dtype):
+        np.save(tmp_path / "a.npy", X.astype(dtype))
+        np.savez(tmp_path / "only.npz", data=X.astype(dtype), y=np.arange(3))
+        np.savez(tmp_path / "named.npz", X=X.astype(dtype), other=X[:2])
+        for name in ("a.npy", "only.npz", "named.npz"):
+            table = read(tmp_path / name)
+            assert table.X.dtype == dtype
+            assert table.names == ("x0", "x1", "x2")
+            np.testing.assert_array_equal(table.X, X.astype(dtype))
+        assert read(tmp_path / "a.npy", ["x2"]).X.shape == (3, 1)
+
+    def test_integers_become_float64(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.arange(6).reshape(3, 2))
+        assert read(tmp_path / "a.npy").X.dtype == np.float64
+
+    def test_without(self, cities):
+        table = read(cities).without("people")
+        assert table.names == ("lat", "lon")
+        np.testing.assert_array_equal(table.X, X[:, :2])
+        with pytest.raises(ValueError, match="no column is left to cluster without 'lat'"):
+            read(cities, ["lat"]).without("lat")
+
+
+class TestWhatGoesWrong:
+    def test_no_such_file(self, tmp_path):
+        assert failure(tmp_path / "no.csv") == "no such file"
+
+    def test_a_directory(self, tmp_path):
+        (tmp_path / "dir.csv").mkdir()
+        assert failure(tmp_path / "dir.csv") == "is a directory, not a file"
+
+    def test_unknown_extension(self, tmp_path):
+        line = failure(written(tmp_path / "a.xlsx", "x"))
+        assert line == "unknown extension; known are .csv, .csv.gz, .parquet, .npz, .npy"
+
+    def test_no_numeric_column(self, tmp_path):
+        line = failure(written(tmp_path / "a.csv", "a;b,c\nx;y,z\n"))
+        assert line == "no numeric column (found a;b, c)"
+
+    def test_no_names(self, tmp_path):
+        line = failure(written(tmp_path / "a.csv", "1,2\n3,4\n"))
+        assert line == "the first line holds numbers; add a line of column names"
+
+    def test_no_rows(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.empty((0, 2)))
+        assert failure(tmp_path / "a.npy") == "no rows"
+        np.save(tmp_path / "b.npy", np.empty((2, 0)))
+        assert failure(tmp_path / "b.npy") == "no columns"
+
+    def test_unknown_column_with_close_ones(self, cities):
+        assert failure(cities, ["popele"]) == "no column 'popele'; did you mean people?"
+        assert failure(cities, ["zzz"]) == "no column 'zzz'; there are name, lat, lon, people"
+
+    def test_unknown_column_of_parquet(self, tmp_path):
+        pq.write_table(pa.table({"alpha": [1.0], "beta": [2.0]}), tmp_path / "t.parquet")
+        line = failure(tmp_path / "t.parquet", ["beta", "alhpa"])
+        assert line == "no column 'alhpa'; did you mean alpha?"
+
+    def test_many_columns_are_not_all_listed(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.ones((2, 30)))
+        assert failure(tmp_path / "a.npy", ["lat"]).endswith("x6, x7 and 22 more")
+
+    def test_a_column_twice(self, tmp_path, cities):
+        assert failure(cities, ["lat", "lat"]) == "column 'lat' is asked for twice"
+        path = written(tmp_path / "twice.csv", "a,a\n1,2\n")
+        assert failure(path) == "2 columns are named 'a'"
+
+    def test_named_text(self, cities):
+        assert failure(cities, ["name"]) == "column 'name' holds 'A' in row 1, not a number"
+
+    def test_named_dates(self, tmp_path):
+        pq.write_table(pa.table({"t": [dt.datetime(2026, 1, 1)]}), tmp_path / "t.parquet")
+        assert "column 't' holds datetime64" in failure(tmp_path / "t.parquet", ["t"])
+
+    @pytest.mark.parametrize("gap", ["", "NA", "nan"])
+    def test_missing_values(self, tmp_path, gap):
+        path = written(tmp_path / "a.csv", f"a,b\n1,2\n3,{gap}\n5,{gap}\n")
+        assert failure(path) == "column 'b' has 2 missing values, first in row 2"
+
+    def test_missing_value_in_named_text(self, tmp_path):
+        pq.write_table(pa.table({"t": ["1", "2", None]}), tmp_path / "t.parquet")
+        assert failure(tmp_path / "t.parquet", ["t"]) == (
+            "column 't' has 1 missing value, first in row 3"
+        )
+
+    def test_infinite_values(self, tmp_path):
+        path = written(tmp_path / "a.csv", "a\n1\ninf\n")
+        assert failure(path) == "column 'a' has 1 missing or infinite value, first in row 2"
+
+    def test_ragged_csv(self, tmp_path):
+        line = failure(written(tmp_path / "a.csv", "a,b\n1,2\n3\n"))
+        assert line.startswith("cannot be read: CSV parse error: Expected 2 columns, got 1")
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "a.npz", "a.npy"])
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not really", b"\x93NUMPY\x01\x00"])
+    def test_damaged_files(self, tmp_path, name, content):
+        (tmp_path / name).write_bytes(content)
+        failure(tmp_path / name)
+
+    def test_pickles_are_not_loaded(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.array([[object()]]), allow_pickle=True)
+        assert "allow_pickle=False" in failure(tmp_path / "a.npy")
+
+    def test_arrays_of_other_dimensions(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.arange(3.0))
+        assert failure(tmp_path / "a.npy") == "the array has 1 dimensions, not 2"
+        np.savez(tmp_path / "none.npz", a=np.arange(3.0))
+        assert failure(tmp_path / "none.npz") == "no 2-D array; name the one to read X"
+        np.savez(tmp_path / "two.npz", a=X, b=X)
+        assert failure(tmp_path / "two.npz") == (
+            "several 2-D arrays (a, b); name the one to read X"
+        )
+
+
+class TestStandardize:
+    def test_mean_0_deviation_1_and_back(self):
+        rng = np.random.default_rng(0)
+        raw = rng.normal(size=(50, 3)) * [1, 100, 1e-3] + [0, 1e4, 5]
+        X, scale = standardize(raw)
+        np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-9)
+        np.testing.assert_allclose(X.std(axis=0), 1)
+        np.testing.assert_allclose(scale.undo(X), raw)
+
+    def test_weights_are_repeats(self):
+        rng = np.random.default_rng(1)
+        raw, weights = rng.normal(size=(20, 2)), rng.integers(0, 4, 20)
+        _, weighted = standardize(raw, weights.astype(float))
+        _, repeated = standardize(np.repeat(raw, weights, axis=0))
+        np.testing.assert_allclose(weighted.mean, repeated.mean)
+        np.testing.assert_allclose(weighted.spread, repeated.spread)
+
+    def test_a_constant_column_is_centred_only(self):
+        X, scale = standardize(np.column_stack([np.full(7, 0.1), np.arange(7.0)]))
+        np.testing.assert_allclose(X[:, 0], 0, atol=1e-15)
+        assert scale.spread[0] == 1
+
+    def test_float32_stays(self):
+        assert standardize(np.ones((3, 2), np.float32))[0].dtype == np.float32
