@@ -52,6 +52,15 @@ class Contestant:
         return work.dtype in self.dtypes and (self.takes_csr or not work.is_sparse)
 
 
+def _seeder(kmeans_plusplus: Any) -> Seed:
+    """The seeding of anything that speaks scikit-learn's kmeans_plusplus."""
+
+    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
+        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
+
+    return seed
+
+
 def _estimator(KMeans: Any, check: Callable[[Any], None] = lambda _: None) -> tuple[Refine, FitAll]:
     """The two fits of anything that speaks scikit-learn's KMeans."""
 
@@ -73,35 +82,25 @@ def _estimator(KMeans: Any, check: Callable[[Any], None] = lambda _: None) -> tu
 
 
 def kvariates() -> Contestant:
-    from kvariates import KMeans, kmeans_plusplus
-
-    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
-        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
-
-    return Contestant("kvariates", seed, *_estimator(KMeans))
+    library = importlib.import_module("kvariates")
+    return Contestant("kvariates", _seeder(library.kmeans_plusplus), *_estimator(library.KMeans))
 
 
 def scikit_learn() -> Contestant:
     from sklearn.cluster import KMeans, kmeans_plusplus
 
-    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
-        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
-
-    return Contestant("sklearn", seed, *_estimator(KMeans))
+    return Contestant("sklearn", _seeder(kmeans_plusplus), *_estimator(KMeans))
 
 
 def intelex() -> Contestant:
-    from onedal.cluster import kmeans_plusplus
-    from sklearnex.cluster import KMeans
-
-    def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
-        return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
+    KMeans = importlib.import_module("sklearnex.cluster").KMeans
+    onedal = importlib.import_module("onedal.cluster")
 
     def ran_onedal(model: Any) -> None:
         if not hasattr(model, "_onedal_estimator"):
             raise RuntimeError("scikit-learn-intelex fell back to scikit-learn: no figure of it")
 
-    return Contestant("intelex", seed, *_estimator(KMeans, ran_onedal))
+    return Contestant("intelex", _seeder(onedal.kmeans_plusplus), *_estimator(KMeans, ran_onedal))
 
 
 def faiss() -> Contestant:
@@ -146,14 +145,15 @@ def present(names: tuple[str, ...] = tuple(MAKERS)) -> tuple[list[Contestant], l
         try:
             found.append(MAKERS[name]())
         except ImportError as error:
-            absent.append(f"{name} ({error})")
+            absent.append(f"{name} (no module {error.name})")
     return found, absent
 
 
 def help_faiss() -> None:
     """Name the processor to OpenBLAS, which in faiss's wheel takes newer ones for a Prescott.
 
-    Worth a factor of three to faiss; must run before any import of faiss. Others choose the same.
+    Worth a factor of three to faiss; must run before faiss is imported. Other copies of OpenBLAS
+    in the process make the same choice by themselves.
     """
     cpu = Path("/proc/cpuinfo")
     flags = cpu.read_text() if cpu.exists() else ""

@@ -1,16 +1,19 @@
 """How a time is taken: rounds in which everybody runs once, in turning order; then the median.
 
 Interleaving makes a slow minute of the machine slow for all; the turn keeps anybody from always
-running behind the same one (with its caches, and its idle threads still spinning).
+running behind the same one (with its caches, and its idle threads still spinning). What other
+processes took of the machine meanwhile is measured too, so that a disturbed run can be told.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -20,9 +23,10 @@ PAUSE = 0.02  # seconds between two runs: idle OpenMP and BLAS threads stop spin
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of one contestant on one task."""
+    """The times of one contestant on one task, and the cores that others kept busy meanwhile."""
 
     seconds: tuple[float, ...]
+    others: float = 0.0
 
     @property
     def median(self) -> float:
@@ -42,34 +46,51 @@ class Patience:
     slow: float = 20.0
 
     def enough(self, rounds: int, spent: float) -> bool:
-        if rounds >= self.most:
-            return True
-        least = self.least - 1 if rounds and spent / rounds > self.slow else self.least
-        return rounds >= max(least, 1) and spent + spent / max(rounds, 1) > self.budget
+        if rounds == 0 or rounds >= self.most:
+            return rounds > 0
+        a_round = spent / rounds
+        least = self.least - 1 if a_round > self.slow else self.least
+        return rounds >= least and spent + a_round > self.budget
 
 
-@dataclass
+@dataclass(frozen=True)
 class Race(Generic[Result]):
     """What came of it: the timings, and the last result of each contestant."""
 
-    timings: dict[str, Timing] = field(default_factory=dict)
-    results: dict[str, Result] = field(default_factory=dict)
+    timings: dict[str, Timing]
+    results: dict[str, Result]
 
 
 def race(tasks: Mapping[str, Callable[[int], Result]], patience: Patience) -> Race[Result]:
     """Run every task (given the round's number) in interleaved rounds."""
-    outcome: Race[Result] = Race()
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
     names, rounds = list(tasks), 0
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    foreign = dict.fromkeys(names, 0.0)
+    results: dict[str, Result] = {}
     while names and not patience.enough(rounds, sum(map(sum, seconds.values()))):
         turn = rounds % len(names)
         for name in names[turn:] + names[:turn]:
             gc.collect()
             time.sleep(PAUSE)
-            begin = time.perf_counter()
-            result = tasks[name](rounds)
+            foreign_before, begin = _foreign_seconds(), time.perf_counter()
+            results[name] = tasks[name](rounds)
             seconds[name].append(time.perf_counter() - begin)
-            outcome.results[name] = result
+            foreign[name] += _foreign_seconds() - foreign_before
         rounds += 1
-    outcome.timings = {name: Timing(tuple(taken)) for name, taken in seconds.items()}
-    return outcome
+    timings = {
+        name: Timing(tuple(taken), max(0.0, foreign[name] / sum(taken)))
+        for name, taken in seconds.items()
+    }
+    return Race(timings, results)
+
+
+def _foreign_seconds() -> float:
+    """Processor seconds used so far by everything but this process; 0 where Linux is not there."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return 0.0
+    user, nice, system, _, _, irq, soft_irq, steal = map(
+        int, stat.read_text().split("\n", 1)[0].split()[1:9]
+    )
+    ticks = user + nice + system + irq + soft_irq + steal
+    return ticks / os.sysconf("SC_CLK_TCK") - time.process_time()

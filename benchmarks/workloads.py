@@ -119,8 +119,8 @@ def _load(work: Workload) -> Any:
 
 def _squared_distances(A: Array, B: Array) -> Array:
     """Pre: float64. The dot-product form, good enough where no digit counts."""
-    squares = (A * A).sum(axis=1)[:, None] - 2 * (A @ B.T) + (B * B).sum(axis=1)
-    return np.maximum(squares, 0)
+    squares: Array = (A * A).sum(axis=1)[:, None] - 2 * (A @ B.T) + (B * B).sum(axis=1)
+    return squares.clip(min=0)
 
 
 def inertia(X: Data, centres: Array) -> float:

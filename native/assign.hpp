@@ -56,7 +56,7 @@ Pack make_pack(const Csr<T>& rows, const T* c, index_t k) {
     Pack pack;
     pack.k = k, pack.d = d;
     pack.width = (k + w - 1) / w * w;
-    const Centres<T> exact = exact_centres(rows, c, k);
+    const Centres exact = exact_centres(rows, c, k);
     const double r = std::sqrt(*std::max_element(exact.norm2.begin(), exact.norm2.end()));
     pack.scale = unit_scale(r);
     pack.radius = r * pack.scale * (1 + 1e-6);
@@ -80,8 +80,8 @@ struct Nearest {
     }
 };
 
-template <class Rows, class T>
-Nearest settle(const Rows& rows, index_t i, int r, const Tile& tile, const Centres<T>& centres,
+template <class Rows>
+Nearest settle(const Rows& rows, index_t i, int r, const Tile& tile, const Centres& centres,
                const Candidates& among) {
     Nearest best;
     const bool trusted = tile.has_values && tile.finite(r);
@@ -95,8 +95,8 @@ Nearest settle(const Rows& rows, index_t i, int r, const Tile& tile, const Centr
 }
 
 // The nearest of `among` for tile row r, exactly.
-template <class Rows, class T>
-label_t decide(const Rows& rows, index_t i, int r, const Tile& tile, const Centres<T>& centres,
+template <class Rows>
+label_t decide(const Rows& rows, index_t i, int r, const Tile& tile, const Centres& centres,
                const Candidates& among) {
     return !tile.doubt[r] ? tile.arg[r] : settle(rows, i, r, tile, centres, among).arg;
 }
@@ -212,8 +212,8 @@ inline float narrowed(float lower, float by) { return round_down(lower - by); }
 // ---- Hamerly ----------------------------------------------------------------------------------------
 
 // Rows of one block whose bounds do not prove their label.
-template <class Rows, class T>
-void survivors(const Rows& rows, index_t from, index_t stop, const Centres<T>& centres,
+template <class Rows>
+void survivors(const Rows& rows, index_t from, index_t stop, const Centres& centres,
                const Between& apart, const float* moved, label_t* labels, float* upper,
                float* lower, bool tighten, Scratch& s) {
     const Movement movement(moved, centres.k);

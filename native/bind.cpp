@@ -183,12 +183,22 @@ void absorb(const Rows& rows, Matrix fresh, label_t first, Maybe<double> limit, 
 }
 
 void gains(const Rows& rows, Matrix candidates, Maybe<double> limit, Out<double> cost,
-           Out<label_t> nearest, Maybe<double> weight, Out<double> sums, Out<double> gain) {
+           Out<label_t> nearest, Maybe<double> weight, Out<double> sums, Out<double> gain, kv::Hits& hits) {
     const index_t m = matched(rows, candidates);
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);
     const double* below = limit ? limit->data() : nullptr;
     double* out = sized(gain, m);
-    run([&] { active->gains(rows.view, candidates.data(), m, below, p, out); });
+    run([&] { active->gains(rows.view, candidates.data(), m, below, p, out, hits); });
+}
+
+void adopt(const Rows& rows, Matrix fresh, label_t candidate, label_t name, Maybe<double> limit,
+           Out<double> cost, Out<label_t> nearest, Maybe<double> weight, Out<double> sums, const kv::Hits& hits) {
+    need(matched(rows, fresh) == 1, "adopt takes one centre");
+    const index_t blocks = kv::blocks_of(rows.view.n);
+    need(static_cast<index_t>(hits.block.size()) == blocks, "hits of other rows");
+    const kv::Potential p = potential(rows, cost, nearest, weight, sums);
+    const double* below = limit ? limit->data() : nullptr;
+    run([&] { active->adopt(rows.view, fresh.data(), candidate, name, below, p, hits); });
 }
 
 nb::tuple draw(const Rows& rows, Matrix pending, label_t first, Out<double> cost, Out<label_t> nearest,
@@ -220,6 +230,7 @@ NB_MODULE(_native, m) {
     nb::class_<Rows>(m, "Rows")
         .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
         .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
+    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>());
     m.attr("DRAW") = kv::DRAW;
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
@@ -238,7 +249,9 @@ NB_MODULE(_native, m) {
     m.def("absorb", absorb, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a);
     m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
-          "weight"_a.none(), "sums"_a, "gain"_a);
+          "weight"_a.none(), "sums"_a, "gain"_a, "hits"_a);
+    m.def("adopt", adopt, "rows"_a, "fresh"_a, "candidate"_a, "name"_a, "limit"_a.none(), "cost"_a,
+          "nearest"_a, "weight"_a.none(), "sums"_a, "hits"_a);
     m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a, "uniforms"_a);
 }

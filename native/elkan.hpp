@@ -11,9 +11,29 @@ namespace kv::KV_ISA {
 
 inline void remember(float& slot, double bound, float drift) { slot = round_down(bound + drift); }
 
+// Tile::lower for a whole tile, in float32 and in place; 1e-6 covers the extra roundings.
+inline void values_to_bounds(index_t k, const Pack& pack, const float* drift, Tile& tile) {
+    const float unscale = static_cast<float>((1 - 1e-6) / pack.scale);
+    float base[TILE];
+    for (int r = 0; r < TILE; ++r) {
+        const float n2 = tile.norm2[r];
+        base[r] = n2 < 1e30f ? n2 * static_cast<float>(1 - tile.norm_error - 1e-6) - 2 * tile.slack[r] * 1.001f
+                             : -std::numeric_limits<float>::infinity();
+    }
+    for (index_t j = 0; j < k; ++j) {
+        float* v = tile.values.data() + j * TILE;
+        const float path = drift[j];
+        for (int r = 0; r < TILE; ++r) {
+            const float sq = base[r] + 2 * v[r] - std::fabs(v[r]) * 1e-6f;
+            const float bound = sq > 0 ? std::sqrt(sq) * unscale : 0.0f;
+            v[r] = (bound + path) * (1 - 2.4e-7f);
+        }
+    }
+}
+
 // All k distances of up to TILE rows at once, and their bounds.
-template <class Rows, class T>
-void elkan_full(const Rows& rows, const index_t* id, int count, const Centres<T>& centres,
+template <class Rows>
+void elkan_full(const Rows& rows, const index_t* id, int count, const Centres& centres,
                 const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
                 Scratch& s) {
     const Candidates all{nullptr, centres.k};
@@ -23,26 +43,32 @@ void elkan_full(const Rows& rows, const index_t* id, int count, const Centres<T>
         const bool sound = s.tile.finite(r);
         relabel(labels, i, decide(rows, i, r, s.tile, centres, all), s);
         upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : std::numeric_limits<float>::infinity();
-        float* bound = lower + i * centres.k;
-        for (index_t j = 0; j < centres.k; ++j)
-            remember(bound[j], sound ? s.tile.lower(r, s.tile.values[j * TILE + r], pack) : 0, drift[j]);
+    }
+    values_to_bounds(centres.k, pack, drift, s.tile);
+    for (int r = 0; r < count; ++r) {
+        float* bound = lower + id[r] * centres.k;
+        for (index_t j = 0; j < centres.k; ++j) bound[j] = s.tile.values[j * TILE + r];
     }
     s.total.scanned += count * centres.k;
 }
 
-inline index_t still_possible(const float* bound, const float* drift, float u, label_t own, index_t k,
-                              label_t* list) {
+// Centres other than its own that could be as near to a row as u.
+inline index_t count_open(const float* bound, const float* drift, float u, label_t own, index_t k) {
+    label_t open = 0;
+    for (index_t j = 0; j < k; ++j) open += bound[j] - drift[j] <= u;
+    return open - (bound[own] - drift[own] <= u);
+}
+inline void list_open(const float* bound, const float* drift, float u, label_t own, index_t k, label_t* list) {
     index_t m = 0;
     for (index_t j = 0; j < k; ++j) {
         list[m] = static_cast<label_t>(j);
-        m += bound[j] - drift[j] <= u && j != own;
+        m += (bound[j] - drift[j] <= u) & (j != own);
     }
-    return m;
 }
 
 // One row against the few centres its bounds leave open.
-template <class Rows, class T>
-void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, const Centres<T>& centres,
+template <class Rows>
+void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, const Centres& centres,
                const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
                Scratch& s) {
     const Candidates few{s.list.data(), count};
@@ -79,7 +105,7 @@ Assigned assign_elkan(const Rows& rows, const typename Rows::value_type* c, inde
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         s.id.clear();
-        s.list.resize(k);
+        s.list.resize(k + 1);
         const auto flush = [&] {
             if (!s.id.empty())
                 elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centres, pack, drift, labels, upper, lower, s);
@@ -91,13 +117,14 @@ Assigned assign_elkan(const Rows& rows, const typename Rows::value_type* c, inde
                 const float* bound = lower + i * k;
                 upper[i] = widened(upper[i], moved[a]);
                 if (upper[i] < apart.half[a]) continue;
-                if (!still_possible(bound, drift, upper[i], a, k, s.list.data())) continue;
+                if (!count_open(bound, drift, upper[i], a, k)) continue;
                 const double own = dist2(rows, i, centres, a);
                 upper[i] = round_up(std::sqrt(own));
                 if (upper[i] < apart.half[a]) continue;
-                const index_t open = still_possible(bound, drift, upper[i], a, k, s.list.data());
+                const index_t open = count_open(bound, drift, upper[i], a, k);
                 if (open == 0) continue;
                 if (open <= k / 3) {
+                    list_open(bound, drift, upper[i], a, k, s.list.data());
                     elkan_few(rows, i, own, open, centres, pack, drift, labels, upper, lower, s);
                     continue;
                 }

@@ -10,90 +10,74 @@
 
 namespace kv::KV_ISA {
 
-typedef double lanes __attribute__((vector_size(64)));
+typedef double lanes __attribute__((vector_size(32)));
 
 template <class T>
 inline lanes load_lanes(const T* p) {
-    typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
+    typedef T narrow __attribute__((vector_size(4 * sizeof(T))));
     narrow v;
     std::memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, lanes);
 }
 
-inline double add_lanes(const lanes& v) {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
 // Squared Euclidean distance from its differences: no cancellation, whatever the offset.
 template <class T>
-inline double dist2(const T* x, const T* c, index_t d) {
-    double tail = 0;
+inline double dist2(const T* x, const double* c, index_t d) {
+    double sum = 0;
     index_t i = 0;
-    if (d >= 8) {
-        lanes even{}, odd{};
-        for (; i + 16 <= d; i += 16) {
-            const lanes a = load_lanes(x + i) - load_lanes(c + i);
-            const lanes b = load_lanes(x + i + 8) - load_lanes(c + i + 8);
-            even += a * a;
-            odd += b * b;
-        }
-        if (i + 8 <= d) {
-            const lanes a = load_lanes(x + i) - load_lanes(c + i);
-            even += a * a;
-            i += 8;
-        }
-        tail = add_lanes(even + odd);
+    if (d >= 16) {
+        lanes part[4] = {};
+        for (; i + 16 <= d; i += 16)
+            for (int p = 0; p < 4; ++p) {
+                const lanes a = load_lanes(x + i + 4 * p) - load_lanes(c + i + 4 * p);
+                part[p] += a * a;
+            }
+        const lanes all = (part[0] + part[1]) + (part[2] + part[3]);
+        sum = (all[0] + all[1]) + (all[2] + all[3]);
     }
     for (; i < d; ++i) {
-        const double a = static_cast<double>(x[i]) - static_cast<double>(c[i]);
-        tail += a * a;
+        const double a = static_cast<double>(x[i]) - c[i];
+        sum += a * a;
     }
-    return tail;
+    return sum;
 }
 
-// The centres as the exact side sees them. `norm2` is filled for sparse rows only, whose
-// distances are ||c||^2 + sum over the stored entries of x(x - 2c).
-template <class T>
+// The centres as the exact side sees them, in float64. `norm2` is filled for sparse rows only,
+// whose distances are ||c||^2 + sum over the stored entries of x(x - 2c).
 struct Centres {
-    const T* c;
     index_t k, d;
+    std::vector<double> c;
     std::vector<double> norm2;
-    const T* row(index_t j) const { return c + j * d; }
+    const double* row(index_t j) const { return c.data() + j * d; }
 };
 
 template <class T>
-Centres<T> exact_centres(const Dense<T>& rows, const T* c, index_t k) {
-    return {c, k, rows.d, {}};
+Centres exact_centres(const Dense<T>& rows, const T* c, index_t k) {
+    return {k, rows.d, std::vector<double>(c, c + k * rows.d), {}};
 }
 
 template <class T>
-Centres<T> exact_centres(const Csr<T>& rows, const T* c, index_t k) {
-    Centres<T> out{c, k, rows.d, std::vector<double>(static_cast<std::size_t>(k))};
-    for (index_t j = 0; j < k; ++j) {
-        double sum = 0;
-        for (index_t i = 0; i < rows.d; ++i) {
-            const double v = static_cast<double>(c[j * rows.d + i]);
-            sum += v * v;
-        }
-        out.norm2[static_cast<std::size_t>(j)] = sum;
-    }
+Centres exact_centres(const Csr<T>& rows, const T* c, index_t k) {
+    Centres out{k, rows.d, std::vector<double>(c, c + k * rows.d), std::vector<double>(k, 0)};
+    for (index_t j = 0; j < k; ++j)
+        for (index_t i = 0; i < rows.d; ++i) out.norm2[j] += out.row(j)[i] * out.row(j)[i];
     return out;
 }
 
 template <class T>
-inline double dist2(const Dense<T>& rows, index_t i, const Centres<T>& centres, index_t j) {
+inline double dist2(const Dense<T>& rows, index_t i, const Centres& centres, index_t j) {
     return dist2(rows.row(i), centres.row(j), rows.d);
 }
 
 template <class T>
-inline double dist2(const Csr<T>& rows, index_t i, const Centres<T>& centres, index_t j) {
-    const T* c = centres.row(j);
+inline double dist2(const Csr<T>& rows, index_t i, const Centres& centres, index_t j) {
+    const double* c = centres.row(j);
     double sum = 0;
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
         const double x = static_cast<double>(rows.x[p]);
-        sum += x * (x - 2.0 * static_cast<double>(c[rows.column[p]]));
+        sum += x * (x - 2.0 * c[rows.column[p]]);
     }
-    const double out = centres.norm2[static_cast<std::size_t>(j)] + sum;
+    const double out = centres.norm2[j] + sum;
     return out > 0 ? out : 0;
 }
 

@@ -23,6 +23,17 @@ struct Potential {
     double* sums;         // sum of weight * cost over DRAW rows each
 };
 
+// What a greedy step learnt about its candidates, so that taking one in needs no second pass.
+struct Hit {
+    index_t row;
+    label_t candidate;
+    double cost;
+};
+struct Hits {
+    std::vector<std::vector<Hit>> block;
+    std::vector<char> lost;  // blocks with too many hits to keep: they are measured again
+};
+
 struct Assigned {
     index_t changed = 0;  // rows with a new label
     index_t scanned = 0;  // rows (Elkan: pairs) for which distances were computed
@@ -54,7 +65,9 @@ struct Kernels {
     void (*absorb)(const View&, const void* fresh, index_t m, label_t first, const double* limit,
                    const Potential&);
     void (*gains)(const View&, const void* candidates, index_t m, const double* limit,
-                  const Potential&, double* gain);
+                  const Potential&, double* gain, Hits&);
+    void (*adopt)(const View&, const void* fresh, label_t candidate, label_t name, const double* limit,
+                  const Potential&, const Hits&);
     Drawn (*draw)(const View&, const void* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
 };

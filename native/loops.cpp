@@ -61,8 +61,13 @@ const Kernels kernels = {
     [](const View& v, const void* c, index_t m, label_t first, const double* limit, const Potential& p) {
         with_rows(v, [&](auto rows) { absorb(rows, typed(rows, c), m, first, limit, p); });
     },
-    [](const View& v, const void* c, index_t m, const double* limit, const Potential& p, double* gain) {
-        with_rows(v, [&](auto rows) { gains(rows, typed(rows, c), m, limit, p, gain); });
+    [](const View& v, const void* c, index_t m, const double* limit, const Potential& p, double* gain,
+       Hits& hits) {
+        with_rows(v, [&](auto rows) { gains(rows, typed(rows, c), m, limit, p, gain, hits); });
+    },
+    [](const View& v, const void* c, label_t candidate, label_t name, const double* limit,
+       const Potential& p, const Hits& hits) {
+        with_rows(v, [&](auto rows) { adopt(rows, typed(rows, c), candidate, name, limit, p, hits); });
     },
     [](const View& v, const void* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
         return with_rows(v, [&](auto rows) { return draw(rows, typed(rows, c), m, first, p, u, count); });

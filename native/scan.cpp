@@ -36,6 +36,12 @@ inline vf splat(float a) { return a - vf{}; }
 inline vi splat(std::int32_t a) { return a - vi{}; }
 inline vf least(vf a, vf b) { return a < b ? a : b; }
 
+inline float across(vf v) {
+    float sum = 0;
+    for (int l = 0; l < W; ++l) sum += v[l];
+    return sum;
+}
+
 // ---- packing ----------------------------------------------------------------------------------
 
 template <int... I>
@@ -392,9 +398,19 @@ void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidate
     if (tile.values.size() < static_cast<std::size_t>(among.count * TILE))
         tile.values.resize(static_cast<std::size_t>(among.count * TILE));
     float* x = tile.x.data();
-    double norm2 = 0;
-    for (index_t j = 0; j < d; ++j) x[j] = shifted1(rows.row(i)[j], pack.offset[j], pack.scale);
-    for (index_t j = 0; j < d; ++j) norm2 += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+    const T* from = rows.row(i);
+    const index_t whole = d / W * W;
+    vf squares{};
+    for (index_t j = 0; j < whole; j += W) {
+        const vf v = shifted(from + j, pack.offset.data() + j, static_cast<float>(pack.scale), pack.scale);
+        store(x + j, v);
+        squares += v * v;
+    }
+    float norm2 = across(squares);
+    for (index_t j = whole; j < d; ++j) {
+        x[j] = shifted1(from[j], pack.offset[j], pack.scale);
+        norm2 += x[j] * x[j];
+    }
     for (index_t p = 0; p < among.count; ++p) {
         const label_t name = among.at(p);
         const float* c = pack.centre.data() + name * d;
@@ -404,17 +420,15 @@ void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidate
             acc += load(x + j) * load(c + j);
             other += load(x + j + W) * load(c + j + W);
         }
-        acc += other;
-        float sum = 0;
-        for (int l = 0; l < W; ++l) sum += acc[l];
+        float sum = across(acc + other);
         for (; j < d; ++j) sum += x[j] * c[j];
         tile.values[p * TILE] = pack.half[name] - sum;
     }
     tile.rows = 1;
     tile.has_values = true;
-    tile.norm2[0] = static_cast<float>(norm2);
-    tile.norm_error = 4 * UNIT;
-    tile.slack[0] = static_cast<float>((d / (2 * W) + 3 * W + 11) * UNIT * pack.radius * (std::sqrt(norm2) + pack.radius));
+    tile.norm2[0] = norm2;
+    tile.norm_error = (d / W + 2 * W + 8) * UNIT;
+    tile.slack[0] = static_cast<float>((d / (2 * W) + 3 * W + 11) * UNIT * pack.radius * (std::sqrt(static_cast<double>(norm2)) + pack.radius));
 }
 
 template <class T>

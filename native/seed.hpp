@@ -1,9 +1,9 @@
 // The potential a D^2 sampler draws from: for every row the squared distance to its nearest
 // centre, weighted, with one partial sum per DRAW rows.
 //
-// Three ways to keep it:
 //   absorb  takes new centres into it, one or many in one pass over the rows;
-//   gains   tells how much each of several candidates would lower it (the greedy step);
+//   gains   tells how much each of several candidates would lower it (the greedy step), and
+//   adopt   takes one of them in, from what gains has seen;
 //   draw    picks a row. Centres may be pending, i.e. drawn but not yet absorbed: then the kept
 //           costs are upper bounds, a row is proposed by its bound and accepted with probability
 //           (true cost / bound), which is exactly the law of the true costs.
@@ -44,8 +44,8 @@ inline double threshold(const Tile& tile, int r, double cost, const Pack& pack) 
     return (scaled * (1 + 1e-12) - n2 + tile.norm_error * n2) / 2 + tile.slack[r];
 }
 
-template <class Rows, class T>
-void absorb_direct(const Rows& rows, const Centres<T>& fresh, label_t first, const Potential& p, Scratch& s) {
+template <class Rows>
+void absorb_direct(const Rows& rows, const Centres& fresh, label_t first, const Potential& p, Scratch& s) {
     for (index_t i : s.id)
         for (index_t j = 0; j < fresh.k; ++j) {
             const double cost = dist2(rows, i, fresh, j);
@@ -53,8 +53,8 @@ void absorb_direct(const Rows& rows, const Centres<T>& fresh, label_t first, con
         }
 }
 
-template <class Rows, class T>
-void absorb_scan(const Rows& rows, const Centres<T>& fresh, const Pack& pack, label_t first,
+template <class Rows>
+void absorb_scan(const Rows& rows, const Centres& fresh, const Pack& pack, label_t first,
                  const Potential& p, Scratch& s) {
     const Candidates all{nullptr, fresh.k};
     for (std::size_t at = 0; at < s.id.size(); at += TILE) {
@@ -87,16 +87,22 @@ void absorb(const Rows& rows, const typename Rows::value_type* c, index_t m, lab
     });
 }
 
+constexpr std::size_t KEPT_HITS = BLOCK / 2;
+
 template <class Rows>
 void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, const double* limit,
-           const Potential& p, double* gain) {
+           const Potential& p, double* gain, Hits& hits) {
     const auto fresh = exact_centres(rows, c, m);
     const Pack pack = make_pack(rows, c, m);
     const Candidates all{nullptr, m};
     std::vector<double> part(blocks_of(rows.n) * m, 0);
+    hits.block.resize(blocks_of(rows.n));
+    hits.lost.assign(blocks_of(rows.n), 0);
     auto scratch = scratches();
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         double* mine = part.data() + block * m;
+        std::vector<Hit>& seen = hits.block[block];
+        seen.clear();
         within_limit(p, limit, block * BLOCK, std::min(rows.n, (block + 1) * BLOCK), s);
         for (std::size_t at = 0; at < s.id.size(); at += TILE) {
             const index_t* id = s.id.data() + at;
@@ -108,8 +114,13 @@ void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, cons
                 if (s.tile.best[r] > reach) continue;
                 for (index_t j = 0; j < m; ++j) {
                     if (s.tile.values[j * TILE + r] > reach) continue;
-                    const double less = p.cost[i] - dist2(rows, i, fresh, j);
-                    if (less > 0) mine[j] += p.weight ? p.weight[i] * less : less;
+                    const double cost = dist2(rows, i, fresh, j), less = p.cost[i] - cost;
+                    if (!(less > 0)) continue;
+                    mine[j] += p.weight ? p.weight[i] * less : less;
+                    if (seen.size() < KEPT_HITS)
+                        seen.push_back({i, static_cast<label_t>(j), cost});
+                    else
+                        hits.lost[block] = 1;
                 }
             }
         }
@@ -117,6 +128,29 @@ void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, cons
     std::fill(gain, gain + m, 0.0);
     for (index_t block = 0; block < blocks_of(rows.n); ++block)
         for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
+}
+
+template <class Rows>
+void adopt(const Rows& rows, const typename Rows::value_type* c, label_t candidate, label_t name,
+           const double* limit, const Potential& p, const Hits& hits) {
+    const auto fresh = exact_centres(rows, c, 1);
+    auto scratch = scratches();
+    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
+        char touched[BLOCK / DRAW] = {};
+        if (hits.lost[block]) {
+            within_limit(p, limit, from, stop, s);
+            absorb_direct(rows, fresh, name, p, s);
+            std::fill(std::begin(touched), std::end(touched), 1);
+        }
+        for (const Hit& hit : hits.block[block])
+            if (!hits.lost[block] && hit.candidate == candidate) {
+                p.cost[hit.row] = hit.cost, p.nearest[hit.row] = name;
+                touched[(hit.row - from) / DRAW] = 1;
+            }
+        for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile)
+            if (touched[tile - from / DRAW]) refresh_sum(p, rows.n, tile);
+    });
 }
 
 // The row at which the running sum of weighted costs passes u * total; -1 if the total is zero.

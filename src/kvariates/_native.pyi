@@ -19,6 +19,9 @@ class Rows:
     @property
     def d(self) -> int: ...
 
+class Hits:
+    def __init__(self) -> None: ...
+
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def dense(x: Float) -> Rows: ...
@@ -74,6 +77,19 @@ def gains(
     weight: F64 | None,
     sums: F64,
     gain: F64,
+    hits: Hits,
+) -> None: ...
+def adopt(
+    rows: Rows,
+    fresh: Float,
+    candidate: int,
+    name: int,
+    limit: F64 | None,
+    cost: F64,
+    nearest: Labels,
+    weight: F64 | None,
+    sums: F64,
+    hits: Hits,
 ) -> None: ...
 def draw(
     rows: Rows,

@@ -66,10 +66,11 @@ class _OneLineErrors(TyperGroup):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
+        windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except UsageError as error:
             _say(error.format_message())  # type: ignore[attr-defined]
             code = 2
@@ -143,7 +144,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
-    choices = {
+    choices: dict[str, Any] = {
         "n_clusters": k,
         "metric": metric.value,
         "algorithm": algorithm.value,
@@ -248,7 +249,7 @@ class _Bar:
     def teardown(self, estimator: Any, context: Any) -> None: ...
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:  # noqa: ARG002
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         # Tasks are a tree; `done` is the share of it that lies behind the task that ends.
         done = 1.0
         while context.parent is not None:

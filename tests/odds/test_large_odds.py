@@ -77,10 +77,11 @@ def test_greedy_draws_have_their_conditional_law(trials):
     assert exact.worst(exact.transforms(step, X, found, weights)) > ALPHA
 
 
-def test_many_centres_of_few_rows():
-    """k near n: almost every potential is refreshed many times, and the last rows are rare."""
-    X = np.random.default_rng(12).normal(size=(70, 2))
-    found = runs_of(X, 60, runs=250)
+@pytest.mark.parametrize(("n", "k"), [(70, 60), (600, 80)])
+def test_many_centres(n, k):
+    """Potentials are refreshed many times over; with k near n the last rows are rare."""
+    X = np.random.default_rng(12).normal(size=(n, 2))
+    found = runs_of(X, k, runs=150)
     assert exact.worst(exact.transforms(exact.plain_step, X, found)) > ALPHA
 
 

@@ -24,7 +24,6 @@ from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, 
 
 from kvariates.estimators import checks
 from kvariates.geometry.euclidean import Labels, Space, total_cost, unit_rows
-from kvariates.refining.assigners import choose
 from kvariates.refining.lloyd import Refined, Step, refine
 from kvariates.seeding.forgy import forgy
 from kvariates.seeding.sampler import RECIPES, greedy_trials, kvariates
@@ -156,7 +155,7 @@ default="k-means++"
         space = self._space(X)
         self._tol = checks.checked_spread(space) * self.tol
         self._n_init = self._runs()
-        algorithm = self._algorithm(space)
+        algorithm = self._algorithm()
         rng = checks.generator(self.random_state)
 
         fit_task = self._init_callback_context(max_subtasks=self._n_init)
@@ -294,7 +293,7 @@ default="k-means++"
             return 1
         return int(self.n_init)
 
-    def _algorithm(self, space: Space) -> str:
+    def _algorithm(self) -> str:
         if self.algorithm == "elkan" and self.n_clusters == 1:
             warnings.warn(
                 "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
@@ -302,7 +301,7 @@ default="k-means++"
                 stacklevel=3,
             )
             return "lloyd"
-        return choose(space, self.n_clusters) if self.algorithm == "auto" else self.algorithm
+        return self.algorithm
 
     # -- the wiring --------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from kvariates import _native
 Floats = NDArray[Any]  # float32 or float64
 Labels = NDArray[np.int32]
 
+SMALL = 2**18  # values up to which sorting the rows costs next to nothing
+
 
 @dataclass(frozen=True)
 class Space:
@@ -50,6 +52,19 @@ class Space:
         """The rows at `indices`, dense, as a fresh array."""
         rows = self.X[indices]
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+    def canonical_order(self) -> NDArray[np.int64] | None:
+        """An order of the rows that depends on their values alone; None for large data.
+
+        Draws made in it do not change when rows are shuffled, or repeated instead of weighted.
+        """
+        if self.n * self.d > SMALL:
+            return None
+        rows = self.X.toarray() if sparse.issparse(self.X) else self.X
+        # Big-endian bytes compare alike for a float32 and the float64 it came from; -0.0 is 0.0.
+        values = np.ascontiguousarray(rows + 0.0, dtype=">f8")
+        keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
+        return np.argsort(keys, kind="stable")
 
     def nearest(self, centers: Floats) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)

@@ -113,7 +113,7 @@ def refine(
     moved: NDArray[np.float32] | None = None
     strict = False
     for iteration in range(max_iter):
-        changed = assigner.assign(centers, moved, labels)
+        changed, _ = assigner.assign(centers, moved, labels)
         strict = changed == 0
         here, shift = centers, 0.0
         if not strict:

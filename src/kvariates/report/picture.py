@@ -32,7 +32,7 @@ PALETTE = (
 PAPER, INK, FAINT = "#fcfbf8", "#22262e", "#8a8f99"
 MOST_POINTS = 20_000
 MOST_IN_LEGEND = 24
-MOST_NUMBERED = 60
+MOST_NUMBERED = 40
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": "sans-serif",

@@ -34,6 +34,7 @@ class Potential:
         self._cost = np.full(space.n, np.inf)
         self._nearest = np.full(space.n, -1, dtype=np.int32)
         self._sums = np.zeros(-(-space.n // _native.DRAW))
+        self._hits = _native.Hits()
         self._rejected = 0
 
     def add(self, center: Floats) -> None:
@@ -63,13 +64,20 @@ class Potential:
                 return self._draw_by_weight(rng)  # every row lies on a centre already
             self.settle()
 
-    def gains(self, candidates: Floats) -> F64:
-        """By how much each candidate would lower the potential."""
+    def add_best(self, candidates: Floats) -> int:
+        """Take in the candidate that lowers the potential most; which one that is."""
         self.settle()
-        gain = np.empty(len(candidates))
         limit = self._limit(candidates)
-        _native.gains(self.space.rows, candidates, limit, *self._state(), gain)
-        return gain
+        gain = np.empty(len(candidates))
+        _native.gains(self.space.rows, candidates, limit, *self._state(), gain, self._hits)
+        best = int(np.argmax(gain))
+        fresh = candidates[best : best + 1]
+        _native.adopt(
+            self.space.rows, fresh, best, self.known, limit, *self._state(), self._hits
+        )  # fmt: skip
+        self.add(fresh[0])
+        self.absorbed = self.known
+        return best
 
     def settle(self) -> None:
         """Absorb what is pending: costs are exact afterwards."""

@@ -87,6 +87,10 @@ def kvariates(
     Pre: 1 <= k; weight as `Potential` wants it. Greedy seeding has another law than Algorithm 0,
     and not its guarantee.
     """
+    order = space.canonical_order()
+    if order is not None:
+        space = Space.of(space.X[order])
+        weight = None if weight is None else weight[order]
     potential = recipe.probe.potential(space, weight, k)
     indices = np.empty(k, dtype=np.int64)
     for t in range(k):
@@ -95,7 +99,10 @@ def kvariates(
             potential.settle()
         picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
         centers = recipe.density.sample(space, picked, rng)
-        best = int(np.argmax(potential.gains(centers))) if size > 1 else 0
-        potential.add(centers[best])
+        best = 0
+        if size > 1:
+            best = potential.add_best(centers)
+        else:
+            potential.add(centers[0])
         indices[t] = picked[best]
-    return Seeds(potential.centers, indices)
+    return Seeds(potential.centers, indices if order is None else order[indices])

@@ -1,0 +1,98 @@
+"""What a fit needs beyond its data: the growth of the resident set, in a process of its own.
+
+The child reads X from a file into memory it can touch nowhere else, fits a few rows to load the
+libraries and start the threads, sets the high-water mark back to where it stands, then fits X by
+k-means++ and 20 steps, and says how far the mark rose. The parent only compares.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.contestants import MAKERS, Contestant, help_faiss
+from benchmarks.workloads import ROOT, Data, Workload, bytes_of
+
+A_ROW, SHARE = 64, 0.25  # the target: this many bytes a row and this share of X
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes beyond X that each contestant's fit needed."""
+
+    workload: str
+    data: int
+    allowed: int
+    extra: dict[str, int]
+
+
+def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
+    with tempfile.TemporaryDirectory() as folder:
+        file = _save(X, Path(folder))
+        extra = {who.name: _ask(who.name, file, work.k) for who in contestants}
+    size = bytes_of(X)
+    return Memory(work.name, size, int(SHARE * size) + A_ROW * work.n, extra)
+
+
+def _save(X: Data, folder: Path) -> Path:
+    """Plain .npy files, which are read without a second copy on the way."""
+    if not sparse.issparse(X):
+        np.save(folder / "X.npy", X)
+        return folder / "X.npy"
+    for part in ("data", "indices", "indptr"):
+        np.save(folder / f"{part}.npy", getattr(X, part))
+    (folder / "shape.json").write_text(json.dumps(X.shape))
+    return folder
+
+
+def _load(file: Path) -> Data:
+    if file.is_file():
+        return np.load(file)
+    parts = [np.load(file / f"{part}.npy") for part in ("data", "indices", "indptr")]
+    return sparse.csr_array(tuple(parts), shape=json.loads((file / "shape.json").read_text()))
+
+
+def _ask(contestant: str, file: Path, k: int) -> int:
+    command = [sys.executable, "-m", "benchmarks.memory", contestant, str(file), str(k)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"memory of {contestant}: {reason[0]}")
+    return int(done.stdout.split()[-1])
+
+
+def _resident() -> int:
+    status = Path("/proc/self/statm").read_text().split()
+    return int(status[1]) * resource.getpagesize()
+
+
+def _high_water() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmHWM in /proc/self/status: memory is measured on Linux only")
+
+
+def _child(contestant: str, file: Path, k: int) -> int:
+    help_faiss()
+    who = MAKERS[contestant]()
+    X = _load(file)
+    who.fit(X[: 4 * k].copy(), k)
+    Path("/proc/self/clear_refs").write_text("5")  # 5: the high-water mark starts again
+    before = _resident()
+    model = who.fit(X, k)
+    after = _high_water()
+    del model  # not before: what a fit keeps is part of what it needs
+    return after - before
+
+
+if __name__ == "__main__":
+    print(_child(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,104 @@
+"""The targets of the project as values, and what a run says about each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchmarks.contestants import PEERS
+from benchmarks.memory import Memory
+from benchmarks.sections import OURS, Cell
+
+EQUAL = {"float32": 1e-3, "float64": 1e-6}  # float32 runs may part at a near-tie; float64 may not
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target and its outcome; `met` is None where the run has no figure for it."""
+
+    target: str
+    found: str
+    met: bool | None
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The geometric mean, as fits ratios; None of nothing."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def ratios(cells: list[Cell], section: str, peer: str) -> dict[str, float]:
+    """By workload; the sections of CSR are asked for together, by their common beginning."""
+    found = {}
+    for cell in cells:
+        ratio = cell.ratio(peer)
+        if cell.section.startswith(section) and ratio is not None:
+            found[f"{cell.section}: {cell.workload}"] = ratio
+    return found
+
+
+def worst(found: dict[str, float]) -> tuple[str, float] | None:
+    return min(found.items(), key=lambda item: item[1]) if found else None
+
+
+def _mean_at_least(cells: list[Cell], section: str, peer: str, least: float) -> Verdict:
+    value = mean(ratios(cells, section, peer).values())
+    target = f"{section}: geometric mean at least {least:g}x {peer}"
+    return Verdict(target, f"{value:.2f}x", value >= least) if value else Verdict(target, "-", None)
+
+
+def _no_cell_below_one(cells: list[Cell], section: str) -> Verdict:
+    found = {
+        f"{where} ({peer})": ratio
+        for peer in PEERS
+        for where, ratio in ratios(cells, section, peer).items()
+    }
+    target, low = f"{section}: no cell below 1x, any peer", worst(found)
+    if low is None:
+        return Verdict(target, "-", None)
+    return Verdict(target, f"{low[1]:.2f}x at {low[0]}", low[1] >= 1)
+
+
+def unequal(cell: Cell, peer: str) -> bool:
+    excess = cell.excess(peer)
+    return excess is not None and abs(excess) > EQUAL[cell.dtype]
+
+
+def _equal_inertia(cells: list[Cell], section: str, peer: str) -> Verdict:
+    found = {
+        cell.workload: abs(excess)
+        for cell in cells
+        if cell.section == section and (excess := cell.excess(peer)) is not None
+    }
+    target = f"{section}: inertia of {peer} (relative difference at most 1e-3 f32, 1e-6 f64)"
+    if not found:
+        return Verdict(target, "-", None)
+    where, most = max(found.items(), key=lambda item: item[1])
+    met = not any(unequal(cell, peer) for cell in cells if cell.section == section)
+    return Verdict(target, f"{most:.1e} at {where}", met)
+
+
+def _memory(memory: list[Memory]) -> Verdict:
+    target = "memory: a fit needs at most 25 % of X and 64 bytes a row beyond X"
+    found = {m.workload: m.extra[OURS] / m.allowed for m in memory if OURS in m.extra}
+    if not found:
+        return Verdict(target, "-", None)
+    where, most = max(found.items(), key=lambda item: item[1])
+    return Verdict(target, f"{100 * most:.0f} % of the allowance at {where}", most <= 1)
+
+
+def verdicts(cells: list[Cell], memory: list[Memory]) -> list[Verdict]:
+    return [
+        _mean_at_least(cells, "plain", "sklearn", 8),
+        _mean_at_least(cells, "plain", "intelex", 3),
+        _no_cell_below_one(cells, "plain"),
+        _mean_at_least(cells, "greedy", "sklearn", 6),
+        _mean_at_least(cells, "lloyd", "sklearn", 3.5),
+        _mean_at_least(cells, "lloyd", "intelex", 2.5),
+        _no_cell_below_one(cells, "lloyd"),
+        _equal_inertia(cells, "lloyd", "sklearn"),
+        _mean_at_least(cells, "converge", "sklearn", 5),
+        _mean_at_least(cells, "csr", "sklearn", 2),
+        _memory(memory),
+    ]

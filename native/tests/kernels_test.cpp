@@ -1,0 +1,186 @@
+// The kernels against brute force, every instruction set, dense and sparse, on awkward shapes.
+// Built by `make sanitize` with address and undefined-behaviour sanitizers.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include "kernels.hpp"
+
+using namespace kv;
+
+namespace {
+
+int passed = 0, failed = 0;
+
+void check(bool ok, const std::string& what) {
+    ok ? ++passed : ++failed;
+    if (!ok) std::printf("FAILED %s\n", what.c_str());
+}
+
+// A matrix both ways: dense, and CSR of its nonzeros. Sized exactly, so that a stray read is seen.
+template <class T>
+struct Data {
+    index_t n, d;
+    std::vector<T> x, stored;
+    std::vector<std::int32_t> column;
+    std::vector<index_t> start{0};
+
+    Data(index_t n_, index_t d_, double offset, double zeros, std::mt19937& rng) : n(n_), d(d_), x(n_ * d_) {
+        std::uniform_real_distribution<double> u(0, 1);
+        for (index_t i = 0; i < n; ++i) {
+            for (index_t j = 0; j < d; ++j) {
+                const T v = u(rng) < zeros ? T(0) : static_cast<T>(offset + u(rng));
+                x[i * d + j] = v;
+                if (v != T(0)) stored.push_back(v), column.push_back(static_cast<std::int32_t>(j));
+            }
+            start.push_back(static_cast<index_t>(stored.size()));
+        }
+    }
+    View view(bool sparse) const {
+        const void* values = sparse ? static_cast<const void*>(stored.data()) : x.data();
+        return {sparse, sizeof(T) == 8, values, column.data(), start.data(), n, d};
+    }
+    double dist2(index_t i, const T* c) const {
+        double sum = 0;
+        for (index_t j = 0; j < d; ++j) {
+            const double v = static_cast<double>(x[i * d + j]) - static_cast<double>(c[j]);
+            sum += v * v;
+        }
+        return sum;
+    }
+    std::vector<T> rows(const std::vector<index_t>& id) const {
+        std::vector<T> out;
+        for (index_t i : id) out.insert(out.end(), x.begin() + i * d, x.begin() + (i + 1) * d);
+        return out;
+    }
+};
+
+// A label is right if no centre is nearer by more than rounding.
+template <class T>
+bool right(const Data<T>& data, const std::vector<T>& c, const std::vector<label_t>& labels) {
+    const index_t k = static_cast<index_t>(c.size()) / data.d;
+    for (index_t i = 0; i < data.n; ++i) {
+        if (labels[i] < 0 || labels[i] >= k) return false;
+        const double own = data.dist2(i, &c[labels[i] * data.d]);
+        double norm = 0;
+        for (index_t j = 0; j < data.d; ++j) norm += std::pow(static_cast<double>(data.x[i * data.d + j]), 2);
+        for (index_t j = 0; j < k; ++j)
+            if (data.dist2(i, &c[j * data.d]) < own - 1e-12 * (own + norm)) return false;
+    }
+    return true;
+}
+
+template <class T>
+std::vector<float> step(std::vector<T>& c, index_t d, std::mt19937& rng) {
+    std::uniform_real_distribution<double> u(-0.05, 0.05);
+    std::vector<float> moved(c.size() / d);
+    for (std::size_t j = 0; j < moved.size(); ++j) {
+        double sum = 0;
+        for (index_t i = 0; i < d; ++i) {
+            const T old = c[j * d + i];
+            c[j * d + i] = static_cast<T>(old + u(rng));
+            sum += std::pow(static_cast<double>(c[j * d + i]) - static_cast<double>(old), 2);
+        }
+        moved[j] = std::nextafter(static_cast<float>(std::sqrt(sum)), 1e30f);
+    }
+    return moved;
+}
+
+template <class T>
+void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centres, const std::string& name) {
+    std::mt19937 rng(7);
+    std::vector<index_t> id(centres);
+    for (index_t j = 0; j < centres; ++j) id[j] = j * data.n / centres;
+    std::vector<T> c = data.rows(id);
+    const View view = data.view(sparse);
+    std::vector<label_t> plain(data.n, -1), one(data.n, -1), many(data.n, -1);
+    std::vector<float> upper(data.n), lower(data.n), each(data.n * centres), wide(data.n), drift(centres, 0);
+    std::vector<float> moved;
+    for (int round = 0; round < 4; ++round) {
+        const float* m = round ? moved.data() : nullptr;
+        k.assign(view, c.data(), centres, plain.data());
+        k.assign_hamerly(view, c.data(), centres, m, one.data(), upper.data(), lower.data(), round % 2);
+        k.assign_elkan(view, c.data(), centres, m, drift.data(), many.data(), wide.data(), each.data());
+        check(right(data, c, plain), name + " lloyd");
+        check(plain == one, name + " hamerly");
+        check(plain == many, name + " elkan");
+        moved = step(c, data.d, rng);
+    }
+    std::vector<double> sum(centres * data.d), weight(centres), again(centres * data.d), cost(data.n);
+    std::vector<index_t> count(centres);
+    k.update(view, nullptr, plain.data(), plain.data(), centres, true, {sum.data(), weight.data(), count.data()});
+    std::vector<label_t> other(data.n, 0);
+    k.update(view, nullptr, other.data(), other.data(), centres, true, {again.data(), weight.data(), count.data()});
+    k.update(view, nullptr, other.data(), plain.data(), centres, false, {again.data(), weight.data(), count.data()});
+    double gap = 0;
+    for (std::size_t i = 0; i < sum.size(); ++i) gap = std::max(gap, std::abs(sum[i] - again[i]) / (1 + std::abs(sum[i])));
+    check(gap < 1e-10, name + " moved sums equal fresh ones");
+    k.own_cost(view, c.data(), centres, plain.data(), cost.data());
+    check(std::isfinite(k.spread(view)), name + " spread");
+    std::vector<T> all(data.n * centres);
+    k.distances(view, c.data(), centres, true, all.data());
+    check(std::abs(all[plain[0]] - cost[0]) <= 1e-5 * (1 + cost[0]), name + " distances");
+}
+
+template <class T>
+void seeding(const Kernels& k, const Data<T>& data, bool sparse, const std::string& name) {
+    const View view = data.view(sparse);
+    std::vector<double> cost(data.n, std::numeric_limits<double>::infinity()), sums((data.n + DRAW - 1) / DRAW, 0);
+    std::vector<label_t> nearest(data.n, -1);
+    const Potential p{cost.data(), nearest.data(), nullptr, sums.data()};
+    const index_t many = std::min<index_t>(data.n, 9);
+    std::vector<index_t> id;
+    for (index_t j = 0; j < many; ++j) id.push_back(j * data.n / many);
+    const std::vector<T> c = data.rows(id);
+    k.absorb(view, c.data(), 1, 0, nullptr, p);
+    if (many > 1) k.absorb(view, c.data() + data.d, many - 1, 1, nullptr, p);
+    std::vector<label_t> labels(data.n, -1);
+    k.assign(view, c.data(), many, labels.data());
+    std::vector<double> own(data.n), gain(2);
+    k.own_cost(view, c.data(), many, labels.data(), own.data());
+    check(own == cost, name + " absorbed costs are exact");
+    Hits hits;
+    const std::vector<T> next = data.rows({data.n / 2, data.n - 1});
+    k.gains(view, next.data(), 2, nullptr, p, gain.data(), hits);
+    double before = 0, after = 0;
+    for (double s : sums) before += s;
+    k.adopt(view, next.data() + data.d, 1, static_cast<label_t>(many), nullptr, p, hits);
+    for (double s : sums) after += s;
+    check(std::abs(before - after - gain[1]) <= 1e-9 * (1 + before), name + " the gain is what is gained");
+    std::mt19937 rng(3);
+    std::uniform_real_distribution<double> u(0, 1);
+    std::vector<double> uniforms(64);
+    for (double& v : uniforms) v = u(rng);
+    const Drawn drawn = k.draw(view, next.data(), 1, static_cast<label_t>(many + 1), p, uniforms.data(), 64);
+    check(drawn.row < data.n && drawn.used <= 64, name + " draw");
+}
+
+template <class T>
+void everything(const Kernels& k, index_t n, index_t d, index_t centres, double offset, double zeros) {
+    std::mt19937 rng(static_cast<unsigned>(n * 31 + d));
+    const Data<T> data(n, d, offset, zeros, rng);
+    for (bool sparse : {false, true}) {
+        const std::string name = std::string(k.name) + (sizeof(T) == 8 ? " f64 " : " f32 ") +
+                                 (sparse ? "csr " : "dense ") + std::to_string(n) + "x" + std::to_string(d) +
+                                 " k=" + std::to_string(centres);
+        assigners(k, data, sparse, centres, name);
+        seeding(k, data, sparse, name);
+    }
+}
+
+}  // namespace
+
+int main() {
+    for (const Kernels* k : available())
+        for (const auto& [n, d, centres] : std::vector<std::array<index_t, 3>>{
+                 {1, 1, 1}, {2, 1, 2}, {63, 2, 5}, {64, 3, 7}, {65, 4, 64}, {257, 5, 13}, {300, 17, 33},
+                 {130, 127, 9}, {130, 129, 70}, {70, 300, 11}, {4099, 2, 20}, {4097, 31, 6}}) {
+            everything<float>(*k, n, d, centres, 0, 0.3);
+            everything<double>(*k, n, d, centres, 0, 0.3);
+            everything<float>(*k, n, d, centres, 1e4, 0);
+        }
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,48 @@
+"""What the laws are tried on: variants to be the same, and data made to tell them apart."""
+
+import numpy as np
+from scipy import sparse
+
+from kvariates import KMeans
+
+ALGORITHMS = ["lloyd", "elkan", "hamerly", "auto"]
+METRICS = ["euclidean", "cosine"]
+DTYPES = [np.float32, np.float64]
+LAYOUTS = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}
+
+
+def fit(X, init, weights=None, **options):
+    """Fit from the given start."""
+    model = KMeans(len(init), init=init, n_init=1, **options)
+    return model.fit(X, sample_weight=weights)
+
+
+def rows(n, d, dtype=np.float64, seed=0, sparsity=0.0, groups=5):
+    """Return overlapping groups: labels go on changing for many iterations, and ties are rare."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(groups, d))[rng.integers(groups, size=n)]
+    if sparsity:
+        X[rng.random(X.shape) < sparsity] = 0
+        X[:, 0] += np.where(np.abs(X).sum(axis=1) == 0, 1.0, 0.0)
+    return X.astype(dtype)
+
+
+def start(X, k, seed=1):
+    """Return k different rows: no cluster is empty at first."""
+    X = X.toarray() if sparse.issparse(X) else X
+    return X[np.random.default_rng(seed).permutation(len(X))[:k]].copy()
+
+
+def same_bits(a, b):
+    """Return whether two fits agree to the last bit in all that they hand out."""
+    return (
+        a.cluster_centers_.tobytes() == b.cluster_centers_.tobytes()
+        and a.labels_.tobytes() == b.labels_.tobytes()
+        and a.inertia_ == b.inertia_
+        and a.n_iter_ == b.n_iter_
+    )
+
+
+def close(dtype):
+    """Return tolerances for values that went through `dtype` once, not through a thousand sums."""
+    return {"rtol": 2e-6, "atol": 2e-6} if dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-11}

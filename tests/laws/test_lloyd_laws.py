@@ -1,0 +1,174 @@
+"""Every algorithm is brute force, only faster: the same labels, steps and centres, any shape."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import brute
+from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, close, fit, rows, same_bits, start
+from sklearn.cluster import KMeans as Peer
+
+GRID = [
+    pytest.param(dtype, layout, metric, id=f"{np.dtype(dtype)}-{layout}-{metric}")
+    for dtype in DTYPES
+    for layout in LAYOUTS
+    for metric in METRICS
+]
+
+
+def check_against_brute(X, init, metric="euclidean", weights=None, **options):
+    """All algorithms reach brute force's fit, and one another's to the last bit."""
+    expected = brute.lloyd(X, init, weights, metric=metric, **options)
+    fits = [
+        fit(X, init, weights, algorithm=algorithm, metric=metric, **options)
+        for algorithm in (ALGORITHMS if len(init) > 1 else ["lloyd", "hamerly", "auto"])
+    ]
+    first = fits[0]
+    assert np.array_equal(first.labels_, expected.labels)
+    # A spherical fit that starts where it ends may or may not see its centres move by a rounding.
+    if metric == "euclidean" or expected.n_iter > 2:
+        assert first.n_iter_ == expected.n_iter
+    assert first.cluster_centers_.dtype == X.dtype
+    np.testing.assert_allclose(first.cluster_centers_, expected.centers, **close(X.dtype))
+    # Unit rows are rounded to their precision: half of that squared distance is the cost of none.
+    atol = len(first.labels_) * 10 * np.finfo(X.dtype).eps
+    np.testing.assert_allclose(first.inertia_, expected.inertia, rtol=1e-6, atol=atol)
+    for other in fits[1:]:
+        assert same_bits(first, other)
+    return first
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
+def test_algorithms_are_brute_force(dtype, layout, metric, weighted):
+    X = LAYOUTS[layout](rows(900, 7, dtype, sparsity=0.4))
+    weights = np.random.default_rng(2).exponential(size=900) if weighted else None
+    model = check_against_brute(X, start(X, 11), metric, weights, tol=0)
+    assert model.n_iter_ > 5, "too easy to tell the algorithms apart"
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 7])
+@pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
+def test_stopping_early_stops_at_the_same_place(dtype, layout, metric, max_iter):
+    X = LAYOUTS[layout](rows(500, 5, dtype, seed=3, sparsity=0.3))
+    check_against_brute(X, start(X, 8), metric, tol=0, max_iter=max_iter)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tolerance_is_relative_to_the_variance(dtype, tol):
+    X = rows(2000, 4, dtype, seed=4) * np.array([1, 100, 1, 10], dtype=dtype)
+    with_tol = check_against_brute(X, start(X, 12), tol=tol)
+    assert with_tol.n_iter_ < fit(X, start(X, 12), tol=0).n_iter_ or tol == 1e-6
+
+
+WIDTHS = [*range(1, 41), 63, 64, 65, 66, 130, 257, 784]
+COUNTS = [*range(1, 71), 100, 257]
+SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 64, 65, 127, 129, 255, 256, 257, 1000]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_width(layout, dtype):
+    for d in WIDTHS:
+        X = LAYOUTS[layout](rows(150 + d % 7, d, dtype, seed=d, sparsity=0.2))
+        check_against_brute(X, start(X, 9), tol=0, max_iter=6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_number_of_centres(layout, dtype):
+    for k in COUNTS:
+        X = LAYOUTS[layout](rows(140 + 2 * k, 3 + k % 5, dtype, seed=k, groups=9))
+        check_against_brute(X, start(X, k), tol=0, max_iter=4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_number_of_rows(layout, dtype):
+    for n in SIZES:
+        X = LAYOUTS[layout](rows(n, 6, dtype, seed=n))
+        for k in sorted({1, 2, n // 2, n - 1, n} - {0}):
+            if k <= min(n, 80):
+                check_against_brute(X, start(X, k, seed=n), tol=0, max_iter=4)
+
+
+@pytest.mark.parametrize("n", [1023, 1025, 4095, 4096, 4097, 8193, 16385])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sizes_around_the_tiles(dtype, n):
+    X = rows(n, 3, dtype, seed=n)
+    check_against_brute(X, start(X, 5), tol=0, max_iter=5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("n", "d", "k"), [(700, 784, 20), (3000, 2, 64), (1500, 33, 257)])
+def test_wide_and_narrow_to_convergence(n, d, k, dtype):
+    X = rows(n, d, dtype, seed=k, groups=30)
+    check_against_brute(X, start(X, k))
+
+
+@given(
+    n=st.integers(2, 120),
+    d=st.integers(1, 20),
+    k=st.integers(1, 30),
+    seed=st.integers(0, 10**6),
+    dtype=st.sampled_from(DTYPES),
+    layout=st.sampled_from(sorted(LAYOUTS)),
+    metric=st.sampled_from(METRICS),
+    weighted=st.booleans(),
+)
+def test_any_shape(n, d, k, seed, dtype, layout, metric, weighted):
+    k = min(k, n)
+    # Two rows in one dimension have at most two directions: all would be ties.
+    d = max(d, 2) if metric == "cosine" else d
+    X = LAYOUTS[layout](rows(n, d, dtype, seed=seed, sparsity=0.2 if d > 2 else 0))
+    weights = np.random.default_rng(seed).integers(1, 9, size=n) if weighted else None
+    check_against_brute(X, start(X, k, seed=seed), metric, weights, tol=0, max_iter=20)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_same_start_same_end_as_the_peer(algorithm, dtype, weighted):
+    X = rows(3000, 8, dtype, seed=6)
+    weights = np.random.default_rng(0).uniform(0.1, 3, size=len(X)) if weighted else None
+    init = start(X, 15)
+    peer = Peer(15, init=init, n_init=1).fit(X, sample_weight=weights)
+    ours = fit(X, init, weights, algorithm=algorithm)
+    assert ours.n_iter_ == peer.n_iter_
+    assert np.mean(ours.labels_ == peer.labels_) > 0.999
+    np.testing.assert_allclose(ours.cluster_centers_, peer.cluster_centers_, rtol=0, atol=2e-4)
+    assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_cost_never_rises(algorithm, metric):
+    X = rows(1500, 6, seed=7)
+    init = start(X, 20)
+    costs = [
+        fit(X, init, algorithm=algorithm, metric=metric, tol=0, max_iter=m).inertia_
+        for m in range(1, 25)
+    ]
+    assert all(after <= before * (1 + 1e-12) for before, after in pairwise(costs))
+    assert costs[-1] < 0.95 * costs[0]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centres_are_means_even_after_giants_have_passed_through(algorithm, weighted):
+    """Sums kept up to date by moving rows must not keep the rounding of rows long gone."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 2)) * np.exp(3 * rng.standard_cauchy(size=(3000, 1)).clip(-7, 9))
+    weights = 10.0 ** rng.uniform(-6, 6, size=3000) if weighted else None
+    model = fit(X, start(X, 25), weights, algorithm=algorithm, tol=0, max_iter=100)
+    w = np.ones(3000) if weights is None else weights
+    for j in range(25):
+        own = model.labels_ == j
+        if not own.any():
+            continue
+        mean = (X[own] * w[own, None]).sum(axis=0) / w[own].sum()
+        scale = np.abs(X[own]).max()
+        np.testing.assert_allclose(model.cluster_centers_[j], mean, rtol=0, atol=1e-9 * scale)

@@ -1,0 +1,49 @@
+"""What the project says about itself is true: versions agree, and the examples run."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kvariates
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_one_version():
+    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    assert kvariates.__version__ == version
+    assert f"\nversion: {version}\n" in text("CITATION.cff")
+    assert f"\n## {version} " in text("CHANGELOG.md")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_examples_run(page):
+    """The blocks of a page share their names, as they would in a session."""
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", text(page), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, names)
+
+
+@pytest.mark.parametrize("package", ["kmedoids", "igraph", "phe", "genieclust"])
+def test_gpl_packages_are_compared_with_and_never_depended_on(package):
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    lists = {"": project["dependencies"], **extras}
+    found = {name for name, needs in lists.items() if any(n.startswith(package) for n in needs)}
+    assert found <= {"bench"}
+    assert not any("bench" in need for need in extras["all"])
+
+
+def test_every_target_of_the_makefile_is_explained():
+    makefile = text("Makefile")
+    targets = re.search(r"\.PHONY: (.*)", makefile)[1].split()
+    for target in targets:
+        assert target == "help" or f'@echo "make {target} ' in makefile
