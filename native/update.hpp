@@ -91,33 +91,40 @@ void distances(const Rows& rows, const typename Rows::value_type* c, index_t k, 
     });
 }
 
-// Mean over the coordinates of their variance: the scale of scikit-learn's tolerance.
+// Mean over the coordinates of their variance: the scale of scikit-learn's tolerance. One pass:
+// measured from the first row, which is as near the mean as the data are, squares do not cancel.
 // Slices of rows are fixed in number, so that the sums have one order.
 constexpr index_t SLICES = 32;
 
-template <class T, class Term>
-std::vector<double> column_sums(const Dense<T>& rows, Term term) {
-    std::vector<double> part(SLICES * rows.d, 0);
-    parallel(SLICES, [&](index_t slice) {
-        double* sum = part.data() + slice * rows.d;
-        for (index_t i = rows.n * slice / SLICES; i < rows.n * (slice + 1) / SLICES; ++i)
-            for (index_t j = 0; j < rows.d; ++j) sum[j] += term(static_cast<double>(rows.row(i)[j]), j);
-    });
-    for (index_t slice = 1; slice < SLICES; ++slice)
-        for (index_t j = 0; j < rows.d; ++j) part[j] += part[slice * rows.d + j];
-    part.resize(rows.d);
-    return part;
-}
-
 template <class T>
 double spread(const Dense<T>& rows) {
-    std::vector<double> mean = column_sums(rows, [](double v, index_t) { return v; });
-    for (double& m : mean) m /= static_cast<double>(rows.n);
-    const std::vector<double> square =
-        column_sums(rows, [&](double v, index_t j) { return (v - mean[j]) * (v - mean[j]); });
-    double sum = 0;
-    for (double v : square) sum += v / static_cast<double>(rows.n);
-    return sum / static_cast<double>(rows.d);
+    const index_t d = rows.d, together = (32 + d - 1) / d, width = together * d;  // rows a stride
+    std::vector<double> pivot(width), part(SLICES * 2 * width, 0);
+    for (index_t j = 0; j < width; ++j) pivot[j] = static_cast<double>(rows.x[j % d]);
+    parallel(SLICES, [&](index_t slice) {
+        double *sum = part.data() + slice * 2 * width, *square = sum + width;
+        const index_t stop = rows.n * (slice + 1) / SLICES;
+        for (index_t i = rows.n * slice / SLICES; i < stop; i += together) {
+            const T* x = rows.row(i);
+            const index_t count = std::min(together, stop - i) * d;
+            for (index_t j = 0; j < count; ++j) {
+                const double v = static_cast<double>(x[j]) - pivot[j];
+                sum[j] += v;
+                square[j] += v * v;
+            }
+        }
+    });
+    const double n = static_cast<double>(rows.n);
+    double total = 0;
+    for (index_t j = 0; j < d; ++j) {
+        double sum = 0, square = 0;
+        for (index_t slice = 0; slice < SLICES; ++slice)
+            for (index_t i = j; i < width; i += d)
+                sum += part[slice * 2 * width + i], square += part[slice * 2 * width + width + i];
+        const double variance = square / n - (sum / n) * (sum / n);
+        total += variance < 0 ? 0 : variance;  // an overflow stays visible
+    }
+    return total / static_cast<double>(d);
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-"""What native/bind.cpp offers. Arrays are C-contiguous; their lengths are checked, not their sense."""
+"""What native/bind.cpp offers. Arrays are C-contiguous; lengths are checked, meaning is not."""
 
 from typing import Any
 

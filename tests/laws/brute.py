@@ -55,6 +55,7 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
     X = unit_rows(X) if spherical else dense64(X)
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
     centers = unit_rows(init) if spherical else dense64(init)
+    centers = centers.astype(dtype).astype(np.float64)
     tol, old = tolerance(X, tol), None
     n_iter = 0
     while n_iter < max_iter:
@@ -63,6 +64,8 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
         moved = means(X, weights, labels, centers)
         if spherical:
             moved = unit_rows(moved)
+        # Centres have the data's precision, also between the steps.
+        moved = moved.astype(dtype).astype(np.float64)
         shift = ((moved - centers) ** 2).sum()
         centers = moved
         if old is not None and np.array_equal(labels, old):
@@ -70,11 +73,9 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
         old = labels
         if shift <= tol:
             break
-    # What a user gets has the data's precision, and labels belong to what the user gets.
-    centers = centers.astype(dtype)
     labels = nearest(X, centers)
     cost = inertia(X, centers, labels, weights)
-    return Fit(labels, centers, cost / 2 if spherical else cost, n_iter)
+    return Fit(labels, centers.astype(dtype), cost / 2 if spherical else cost, n_iter)
 
 
 def means(X, weights, labels, centers):

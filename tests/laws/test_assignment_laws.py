@@ -116,20 +116,45 @@ def test_equal_centres_leave_all_rows_to_the_first(algorithm):
     assert (model.predict(X) == 1).all()
 
 
+offsets = pytest.mark.parametrize("offset", [1e4, -1e4, 3e5])
+widths = pytest.mark.parametrize("d", [2, 16, 100])
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("offset", [1e4, -1e4, 3e5])
-@pytest.mark.parametrize("d", [2, 16, 100])
+@offsets
+@widths
 def test_single_precision_far_from_the_origin(algorithm, offset, d):
-    """Rows around 1e4 lose nothing: the fit is that of the same numbers in double precision."""
+    """Step by step brute force, whose only float32 are the rows and the centres."""
     X = (rows(2000, d, seed=14, groups=6) + offset).astype(np.float32)
     init = start(X, 12)
     expected = brute.lloyd(X, init, tol=0, max_iter=10)
     model = fit(X, init, algorithm=algorithm, tol=0, max_iter=10)
-    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=2e-7)
+    # At 3e5 rows are 0.03 apart: sums rounded in another order make other float32 of the means.
+    assert np.mean(model.labels_ == expected.labels) > (0.999 if abs(offset) < 1e5 else 0.98)
     assert_nearest(model.labels_, X, model.cluster_centers_)
-    # Centres are handed out in float32, 1e-3 apart at 1e4: labels of rows in between may differ.
-    assert np.mean(model.labels_ == expected.labels) > 0.995
     assert model.inertia_ == pytest.approx(expected.inertia, rel=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@offsets
+@widths
+def test_single_precision_gets_the_labels_of_double(algorithm, offset, d):
+    """Groups that are apart, rows around 1e4: the labels are those of float64 all the way."""
+    centers = 8 * np.random.default_rng(d).normal(size=(12, d)) / np.sqrt(d)
+    truth = np.random.default_rng(15).integers(12, size=3000)
+    X = centers[truth] + np.random.default_rng(16).normal(scale=0.3, size=(3000, d)) + offset
+    X = X.astype(np.float32)
+    init = start(X, 12)
+    expected = brute.lloyd(X.astype(np.float64), init)
+    model = fit(X, init, algorithm=algorithm)
+    squares = brute.squared_distances(X, expected.centers)
+    near, second = np.sort(squares, axis=1)[:, :2].T
+    # Ties apart: a centre in float32 may be off by half a unit in the last place, in each feature.
+    off = np.spacing(np.float32(abs(offset))) * np.sqrt(d)
+    clear = np.sqrt(second) - np.sqrt(near) > 2 * off
+    assert clear.mean() > 0.9
+    assert np.array_equal(model.labels_[clear], expected.labels[clear])
+    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=0, atol=off)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -138,7 +163,7 @@ def test_groups_far_apart(algorithm, dtype):
     """Two tight groups in each of four corners 1e4 apart: the small scale is not lost."""
     rng = np.random.default_rng(15)
     corners = np.array([[0, 0], [1e4, 0], [0, 1e4], [1e4, 1e4]])
-    centers = np.concatenate([corners, corners + [1, 0]])
+    centers = np.concatenate([corners, corners + np.array([1, 0])])
     truth = rng.integers(8, size=4000)
     X = (centers[truth] + rng.normal(scale=0.05, size=(4000, 2))).astype(dtype)
     first = np.array([np.flatnonzero(truth == j)[0] for j in range(8)])
@@ -177,7 +202,7 @@ def test_single_rows_in_double_precision_are_predicted_in_double(dtype):
     X=hnp.arrays(
         np.float64,
         st.tuples(st.integers(2, 30), st.integers(1, 5)),
-        elements=st.floats(-1e6, 1e6, allow_subnormal=False),
+        elements=st.floats(-1e6, 1e6).map(lambda x: x if abs(x) > 1e-12 else 0.0),
     ),
     k=st.integers(1, 6),
     dtype=st.sampled_from(DTYPES),
@@ -189,11 +214,7 @@ def test_any_rows_at_all(X, k, dtype, algorithm):
     """Whatever the rows: centres inside the box, labels nearest, cost that of the labels."""
     X = X.astype(dtype)
     k = min(k, len(X))
-    try:
-        model = KMeans(k, random_state=0, algorithm=algorithm).fit(X)
-    except ValueError as error:
-        assert "varies so little" in str(error)
-        return
+    model = KMeans(k, random_state=0, algorithm=algorithm).fit(X)
     slack = 4 * np.finfo(dtype).eps * np.abs(X).max()
     assert (model.cluster_centers_ >= X.min(axis=0) - slack).all()
     assert (model.cluster_centers_ <= X.max(axis=0) + slack).all()

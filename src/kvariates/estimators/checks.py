@@ -10,14 +10,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from kvariates.geometry.euclidean import Space
-
-# Squares of differences beyond these leave float64's range.
-LARGEST, SMALLEST = 1e300, 1e-290
-
 
 def generator(random_state: Any) -> np.random.Generator:
-    """None, an int, a RandomState or a Generator as a Generator (which is passed on, not copied)."""
+    """None, an int, a RandomState or a Generator (passed on, not copied) as a Generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     state = check_random_state(random_state)
@@ -42,25 +37,3 @@ def canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def checked_spread(space: Space) -> float:
-    """The mean variance of the features; ValueError if squares do not fit into float64."""
-    spread = space.spread()
-    if not spread < LARGEST:
-        raise ValueError(
-            "X spreads so widely that squared distances overflow float64; "
-            "rescale the features, e.g. with StandardScaler."
-        )
-    if spread < SMALLEST and _varies(space.X):
-        raise ValueError(
-            "X varies so little that squared distances vanish in float64; "
-            "rescale the features, e.g. with StandardScaler."
-        )
-    return spread
-
-
-def _varies(X: Any) -> bool:
-    if sparse.issparse(X):
-        return X.nnz > 0 and bool(np.any(X.data != 0)) and X.shape[0] > 1
-    return bool((X != X[:1]).any())

@@ -38,8 +38,9 @@ class KMeans(
     ClusterMixin,
     BaseEstimator,
 ):
-    """k-means clustering: scikit-learn's parameters and attributes, the same answer on any number
-    of threads, and faster.
+    """k-means clustering behind scikit-learn's interface.
+
+    The same bits on any number of threads, with any algorithm and on any instruction set.
 
     Parameters
     ----------
@@ -153,35 +154,18 @@ default="k-means++"
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weight = checks.weights(sample_weight, X)
         space = self._space(X)
-        self._tol = checks.checked_spread(space) * self.tol
+        self._tol = space.spread() * self.tol
         self._n_init = self._runs()
-        algorithm = self._algorithm()
+        self._how = self._algorithm()
         rng = checks.generator(self.random_state)
 
         fit_task = self._init_callback_context(max_subtasks=self._n_init)
         fit_task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        best: Refined | None = None
-        for run in range(self._n_init):
-            task = fit_task.subcontext(task_name=f"run {run}", max_subtasks=self.max_iter)
-            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            centers = self._seed(space, X, weight, rng)
-            if self.verbose:
-                print("Initialization complete")
-            result = refine(
-                space,
-                centers,
-                weight,
-                algorithm=algorithm,
-                max_iter=self.max_iter,
-                tol=self._tol,
-                unit=self.metric == "cosine",
-                on_step=self._watch(task, space, weight),
-            )
-            if best is None or result.inertia < best.inertia:
-                best = result
-            if task.call_on_fit_task_end(estimator=self, X=X, y=y):
-                break
-        assert best is not None
+        best = self._run(fit_task, space, X, weight, rng)
+        for _ in range(1, self._n_init):
+            other = self._run(fit_task, space, X, weight, rng)
+            if other.inertia < best.inertia:
+                best = other
         self._keep(best)
         fit_task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -273,7 +257,9 @@ default="k-means++"
         check_is_fitted(self)
         X = self._rows(X, reset=False)
         # float32 rows against float64 centres are measured in float64: centres are not rounded.
-        return self._space(X.astype(np.result_type(X.dtype, self.cluster_centers_.dtype), copy=False))
+        return self._space(
+            X.astype(np.result_type(X.dtype, self.cluster_centers_.dtype), copy=False)
+        )
 
     def _centers(self, space: Space) -> NDArray[Any]:
         return np.ascontiguousarray(self.cluster_centers_, dtype=space.dtype)
@@ -305,6 +291,27 @@ default="k-means++"
 
     # -- the wiring --------------------------------------------------------------------------------
 
+    def _run(
+        self, fit_task: Any, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator
+    ) -> Refined:
+        task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
+        task.call_on_fit_task_begin(estimator=self, X=X)
+        centers = self._seed(space, X, weight, rng)
+        if self.verbose:
+            print("Initialization complete")
+        result = refine(
+            space,
+            centers,
+            weight,
+            algorithm=self._how,
+            max_iter=self.max_iter,
+            tol=self._tol,
+            unit=self.metric == "cosine",
+            on_step=self._watch(task, space, weight),
+        )
+        task.call_on_fit_task_end(estimator=self, X=X)
+        return result
+
     def _seed(
         self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator
     ) -> NDArray[Any]:
@@ -312,9 +319,7 @@ default="k-means++"
         if isinstance(self.init, str):
             if self.init == "random":
                 return forgy(space, k, weight, rng).centers
-            return kvariates(
-                space, k, weight, RECIPES["k-means++"], greedy_trials(k), rng
-            ).centers
+            return kvariates(space, k, weight, RECIPES["k-means++"], greedy_trials(k), rng).centers
         if callable(self.init):
             # Users' callables were written for scikit-learn's RandomState.
             own = isinstance(self.random_state, np.random.Generator)
@@ -324,7 +329,8 @@ default="k-means++"
             given = self.init
         centers = check_array(given, dtype=space.dtype, order="C", accept_sparse=False, copy=True)
         self._check_centers(centers, X.shape[1])
-        return unit_rows(centers) if self.metric == "cosine" else centers
+        start: NDArray[Any] = unit_rows(centers) if self.metric == "cosine" else centers
+        return start
 
     def _check_centers(self, centers: NDArray[Any], n_features: int) -> None:
         if centers.shape[0] != self.n_clusters:

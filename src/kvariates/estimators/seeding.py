@@ -76,7 +76,6 @@ def kmeans_plusplus(
             )
     weight = checks.weights(sample_weight, X)
     space = Space.of(X)
-    checks.checked_spread(space)
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
     rng = checks.generator(random_state)
     seeds = kvariates(space, n_clusters, weight, RECIPES["k-means++"], trials, rng)

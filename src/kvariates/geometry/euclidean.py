@@ -20,6 +20,9 @@ Labels = NDArray[np.int32]
 
 SMALL = 2**18  # values up to which sorting the rows costs next to nothing
 
+# Mean variances outside these have squares that leave float64's range, or sums of them that do.
+NARROWEST, WIDEST = 1e-290, 1e290
+
 
 @dataclass(frozen=True)
 class Space:
@@ -46,7 +49,8 @@ class Space:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.X.dtype)
+        dtype: np.dtype[Any] = self.X.dtype
+        return dtype
 
     def take(self, indices: NDArray[np.int64]) -> Floats:
         """The rows at `indices`, dense, as a fresh array."""
@@ -83,8 +87,25 @@ class Space:
         return out
 
     def spread(self) -> float:
-        """Mean over the features of their variance."""
-        return _native.spread(self.rows)
+        """Mean over the features of their variance; ValueError if float64 cannot hold squares."""
+        spread = _native.spread(self.rows)
+        if not spread < WIDEST:
+            raise ValueError(
+                "X spreads so widely that squared distances overflow float64; "
+                "rescale the features, e.g. with StandardScaler."
+            )
+        if spread < NARROWEST and self._varies():
+            raise ValueError(
+                "X varies so little that squared distances vanish in float64; "
+                "rescale the features, e.g. with StandardScaler."
+            )
+        return spread
+
+    def _varies(self) -> bool:
+        first = self.X[:1]
+        if sparse.issparse(self.X):
+            return bool(np.ptp(self.X.data)) or bool(self.X.nnz != self.n * first.nnz)
+        return bool(np.any(first != self.X))
 
 
 def total_cost(cost: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
@@ -98,7 +119,7 @@ def unit_rows(X: Any) -> Any:
     if not norms.all():
         row = int(np.flatnonzero(norms == 0)[0])
         raise ValueError(
-            f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows first."
+            f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows."
         )
     if sparse.issparse(X):
         out = X.copy()
@@ -110,4 +131,5 @@ def unit_rows(X: Any) -> Any:
 def _squared_norms(X: Any) -> NDArray[np.float64]:
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return squares

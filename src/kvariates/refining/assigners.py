@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from kvariates import _native
 from kvariates.geometry.euclidean import Floats, Labels, Space
 
-
 F32 = NDArray[np.float32]
 
 
@@ -73,8 +72,11 @@ class Elkan:
 
 
 class Auto:
-    """Bounds where they pay. While many rows still change hands, or after bounds have failed to
-    save work, rows are scanned plainly; every failure doubles the wait before the next try."""
+    """Bounds where they pay.
+
+    While many rows still change hands, or after bounds have failed to save work, rows are scanned
+    plainly; every failure doubles the wait before the next try.
+    """
 
     SETTLED = 0.15  # share of rows that change, below which bounds are tried
     USELESS = 0.75  # share of the work done in spite of bounds, above which they are dropped
@@ -82,7 +84,7 @@ class Auto:
     def __init__(self, space: Space, k: int) -> None:
         self._plain = Lloyd(space, k)
         self._bounded: Assigner | None = None
-        self._make = lambda: ASSIGNERS[bounds_for(space, k)](space, k)
+        self._space, self._k = space, k
         self._trusted = False
         self._wait, self._patience = 0, 1
 
@@ -92,7 +94,7 @@ class Auto:
             self._wait = self._wait - 1 if changed < self.SETTLED * len(labels) else 1
             return changed, work
         if self._bounded is None:
-            self._bounded = self._make()
+            self._bounded = ASSIGNERS[bounds_for(self._space, self._k)](self._space, self._k)
         fresh = not self._trusted
         changed, work = self._bounded.assign(centers, None if fresh else moved, labels)
         self._trusted = fresh or work < self.USELESS

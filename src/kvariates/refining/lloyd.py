@@ -100,8 +100,10 @@ def refine(
     unit: bool = False,
     on_step: Callable[[Step], bool] | None = None,
 ) -> Refined:
-    """Iterate until no label changes, the centres' squared shift is at most `tol`, `max_iter`, or
-    `on_step` returns True. `centers` are not changed.
+    """Iterate until nothing changes, or not enough, or too often. `centers` are not changed.
+
+    That is: until no label changes, the centres' squared shift is at most `tol`, `max_iter`
+    iterations are done, or `on_step` returns True.
 
     Pre: centers have the rows' dtype; weight is None or float64.
     """

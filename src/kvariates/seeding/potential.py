@@ -61,6 +61,7 @@ class Potential:
             if row >= 0:
                 return row
             if self.absorbed == self.known and not self._sums.any():
+                self.space.spread()  # complains if squares merely vanished
                 return self._draw_by_weight(rng)  # every row lies on a centre already
             self.settle()
 
@@ -87,6 +88,8 @@ class Potential:
         _native.absorb(self.space.rows, fresh, self.absorbed, self._limit(fresh), *self._state())
         self.absorbed = self.known
         self._rejected = 0
+        if not np.isfinite(self._sums.sum()):
+            self.space.spread()  # complains that squares overflow
 
     @property
     def total(self) -> float:
