@@ -86,14 +86,15 @@ def main() -> None:
         for name in asked:
             try:
                 if name == "memory":
-                    used.append(memory.measure(work, X, [one for one in who if one.takes(work)]))
+                    used.append(memory.measure(work, X, who))
                 else:
                     cells.append(run_cell(SECTIONS[name], work, X, who, peak, patience))
                     say(progress(cells[-1]))
             except RuntimeError as error:  # one lost cell must not lose the run, nor go unsaid
                 left_out.append(f"{name} on {work.name}: {error}")
     date = dt.datetime.now().strftime("%Y-%m-%d-%H%M")
-    run = Run(date, versions(), peak, cells, used, left_out)
+    complete = not (chosen.quick or chosen.only or chosen.cells or left_out)
+    run = Run(date, versions(), peak, cells, used, left_out, complete)
     print(text(run))
     print(f"\n{time.monotonic() - begin:.0f} s; kept in {save(run, chosen.save).name}")
 

@@ -135,6 +135,7 @@ def faiss() -> Contestant:
 
 
 MAKERS = {"kvariates": kvariates, "sklearn": scikit_learn, "intelex": intelex, "faiss": faiss}
+OURS = "kvariates"
 PEERS = ("sklearn", "intelex", "faiss")
 
 

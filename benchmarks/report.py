@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.contestants import PEERS
+from benchmarks.contestants import OURS, PEERS
 from benchmarks.machine import Machine
 from benchmarks.memory import Memory
-from benchmarks.sections import OURS, SECTIONS, Cell
+from benchmarks.sections import SECTIONS, Cell
 from benchmarks.targets import Verdict, mean, ratios, unequal, verdicts, worst
 
 BUSY = 0.1  # cores that others may use during a run before it counts as disturbed
@@ -26,6 +26,7 @@ class Run:
     cells: list[Cell]
     memory: list[Memory]
     left_out: list[str]
+    complete: bool  # every section on every workload with every contestant: the targets' terms
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -136,7 +137,8 @@ def _verdicts(run: Run) -> str:
     words = {True: "met", False: "NOT MET", None: "not run"}
     rows = [[words[v.met], v.target, v.found] for v in run.verdicts]
     width = max(len(row[1]) for row in rows)
-    return "Targets\n" + "\n".join(f"{a:8} {b:{width}}  {c}" for a, b, c in rows)
+    title = "Targets" if run.complete else "Targets (of a full run; this one was partial)"
+    return f"{title}\n" + "\n".join(f"{a:8} {b:{width}}  {c}" for a, b, c in rows)
 
 
 def _remarks(run: Run) -> str:

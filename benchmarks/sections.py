@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.contestants import Contestant, Fit
+from benchmarks.contestants import OURS, Contestant, Fit
 from benchmarks.machine import Machine
 from benchmarks.timing import Patience, Timing, race
 from benchmarks.workloads import Array, Data, Workload, bytes_of, inertia
 
 STEPS = 20
 TOL, MOST_STEPS = 1e-4, 300
-OURS = "kvariates"
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,13 @@ class Timing:
 class Patience:
     """How many rounds: at least `least`, then more while they stay within `budget` seconds.
 
-    A task whose first round takes longer than `slow` seconds is run one round less than `least`.
+    Where a round takes longer than `slow` seconds, one round less than `least` has to do.
     """
 
     least: int = 3
     most: int = 15
     budget: float = 3.0
-    slow: float = 20.0
+    slow: float = 10.0
 
     def enough(self, rounds: int, spent: float) -> bool:
         if rounds == 0 or rounds >= self.most:

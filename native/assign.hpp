@@ -113,7 +113,11 @@ struct Scratch {
     Assigned total;
 };
 
-inline std::vector<Scratch> scratches() { return std::vector<Scratch>(max_threads()); }
+// One for each thread that n rows against k centres are worth.
+template <class Rows>
+std::vector<Scratch> scratches(const Rows& rows, index_t k) {
+    return std::vector<Scratch>(threads_for(static_cast<double>(rows.n) * rows.d * k));
+}
 
 inline Assigned total(const std::vector<Scratch>& all) {
     Assigned sum;
@@ -131,7 +135,7 @@ Assigned assign(const Rows& rows, const typename Rows::value_type* c, index_t k,
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
     const Candidates all{nullptr, k};
-    auto scratch = scratches();
+    auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
         for (index_t at = block * BLOCK; at < stop; at += TILE) {
@@ -171,7 +175,7 @@ Between between(const T* c, index_t k, index_t d, index_t n) {
     const Dense<T> rows{c, k, d};
     const Pack pack = make_pack(rows, c, k);
     out.distance.assign(k * k, 0);
-    auto scratch = scratches();
+    auto scratch = scratches(rows, k);
     parallel((k + TILE - 1) / TILE, scratch, [&](index_t block, Scratch& s) {
         index_t id[TILE] = {};
         const int count = static_cast<int>(std::min<index_t>(TILE, k - block * TILE));
@@ -283,7 +287,7 @@ Assigned assign_hamerly(const Rows& rows, const typename Rows::value_type* c, in
     const Pack pack = make_pack(rows, c, k);
     const Between apart = between(c, k, rows.d, rows.n);
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    auto scratch = scratches();
+    auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         if (moved) {

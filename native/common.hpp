@@ -6,6 +6,7 @@
 // the instruction set, or on how much work was pruned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -73,6 +74,12 @@ inline int max_threads() {
 #endif
 }
 
+// Threads worth waking for so many multiply-adds (4 million take about a tenth of a millisecond; on
+// a busy machine a thread can take longer than that to wake). Results never depend on it.
+inline int threads_for(double work) {
+    return static_cast<int>(std::min<double>(max_threads(), 1 + work / 4e6));
+}
+
 // body(task, scratch): scratch belongs to the running thread and is made before any thread starts.
 template <class Scratch, class Body>
 void parallel(index_t tasks, std::vector<Scratch>& scratch, Body&& body) {
@@ -99,8 +106,8 @@ void parallel(index_t tasks, std::vector<Scratch>& scratch, Body&& body) {
 struct Nothing {};
 
 template <class Body>
-void parallel(index_t tasks, Body&& body) {
-    std::vector<Nothing> scratch(static_cast<std::size_t>(max_threads()));
+void parallel(index_t tasks, int threads, Body&& body) {
+    std::vector<Nothing> scratch(static_cast<std::size_t>(threads));
     parallel(tasks, scratch, [&](index_t task, Nothing&) { body(task); });
 }
 

@@ -101,7 +101,7 @@ Assigned assign_elkan(const Rows& rows, const typename Rows::value_type* c, inde
     const Between apart = between(c, k, rows.d, rows.n);
     if (moved)
         for (index_t j = 0; j < k; ++j) drift[j] = widened(drift[j], moved[j]);
-    auto scratch = scratches();
+    auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         s.id.clear();

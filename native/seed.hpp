@@ -77,7 +77,7 @@ void absorb(const Rows& rows, const typename Rows::value_type* c, index_t m, lab
     const auto fresh = exact_centres(rows, c, m);
     const bool direct = m <= 2;
     const Pack pack = direct ? Pack{} : make_pack(rows, c, m);
-    auto scratch = scratches();
+    auto scratch = scratches(rows, m);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         within_limit(p, limit, from, stop, s);
@@ -98,7 +98,7 @@ void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, cons
     std::vector<double> part(blocks_of(rows.n) * m, 0);
     hits.block.resize(blocks_of(rows.n));
     hits.lost.assign(blocks_of(rows.n), 0);
-    auto scratch = scratches();
+    auto scratch = scratches(rows, m);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         double* mine = part.data() + block * m;
         std::vector<Hit>& seen = hits.block[block];
@@ -134,7 +134,7 @@ template <class Rows>
 void adopt(const Rows& rows, const typename Rows::value_type* c, label_t candidate, label_t name,
            const double* limit, const Potential& p, const Hits& hits) {
     const auto fresh = exact_centres(rows, c, 1);
-    auto scratch = scratches();
+    auto scratch = scratches(rows, 1);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         char touched[BLOCK / DRAW] = {};

@@ -54,12 +54,12 @@ void update(const Rows& rows, const double* weight, const label_t* before, const
         std::fill(sums.weight, sums.weight + k, 0.0);
         std::fill(sums.count, sums.count + k, 0);
     }
-    const index_t threads = max_threads();
+    const index_t threads = threads_for(static_cast<double>(rows.n) * rows.d * 4);
     const index_t slabs = sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
     const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
     std::vector<char> owner(parts * k, 0);
     for (index_t j = 0; j < k; ++j) owner[(j % parts) * k + j] = 1;
-    parallel(parts * slabs, [&](index_t task) {
+    parallel(parts * slabs, static_cast<int>(threads), [&](index_t task) {
         const index_t part = task / slabs, slab = task % slabs;
         const Share<Rows> share{rows, weight, before, labels, owner.data() + part * k,
                                 rows.d * slab / slabs, rows.d * (slab + 1) / slabs, slab == 0, sums};
@@ -71,7 +71,7 @@ template <class Rows>
 void own_cost(const Rows& rows, const typename Rows::value_type* c, index_t k, const label_t* labels,
               double* cost) {
     const auto centres = exact_centres(rows, c, k);
-    parallel(blocks_of(rows.n), [&](index_t block) {
+    parallel(blocks_of(rows.n), threads_for(static_cast<double>(rows.n) * rows.d), [&](index_t block) {
         const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
         for (index_t i = block * BLOCK; i < stop; ++i) cost[i] = dist2(rows, i, centres, labels[i]);
     });
@@ -81,7 +81,7 @@ template <class Rows>
 void distances(const Rows& rows, const typename Rows::value_type* c, index_t k, bool squared,
                typename Rows::value_type* out) {
     const auto centres = exact_centres(rows, c, k);
-    parallel(blocks_of(rows.n), [&](index_t block) {
+    parallel(blocks_of(rows.n), threads_for(static_cast<double>(rows.n) * rows.d * k), [&](index_t block) {
         const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
         for (index_t i = block * BLOCK; i < stop; ++i)
             for (index_t j = 0; j < k; ++j) {
@@ -101,7 +101,7 @@ double spread(const Dense<T>& rows) {
     const index_t d = rows.d, together = (32 + d - 1) / d, width = together * d;  // rows a stride
     std::vector<double> pivot(width), part(SLICES * 2 * width, 0);
     for (index_t j = 0; j < width; ++j) pivot[j] = static_cast<double>(rows.x[j % d]);
-    parallel(SLICES, [&](index_t slice) {
+    parallel(SLICES, threads_for(static_cast<double>(rows.n) * d), [&](index_t slice) {
         double *sum = part.data() + slice * 2 * width, *square = sum + width;
         const index_t stop = rows.n * (slice + 1) / SLICES;
         for (index_t i = rows.n * slice / SLICES; i < stop; i += together) {

@@ -2,14 +2,17 @@
 
 Helpers live beside the tests that use them and are imported by folder (`from laws.brute import
 lloyd`). Hypothesis is derandomised, so that a run says the same thing twice;
-`--hypothesis-profile=deep` looks further.
+`--hypothesis-profile=deep` looks further. Waiting threads sleep: on a machine that does other work
+too, thousands of small fits whose threads spin at every barrier would take ten times as long.
 """
 
+import os
 import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first OpenMP library loads
 sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile(

@@ -112,6 +112,13 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     std::vector<index_t> count(centres);
     k.update(view, nullptr, plain.data(), plain.data(), centres, true, {sum.data(), weight.data(), count.data()});
     std::vector<label_t> other(data.n, 0);
+    std::vector<double> weights(data.n, 2);
+    weights[0] = 0;
+    k.update(view, weights.data(), plain.data(), plain.data(), centres, true, {again.data(), weight.data(), count.data()});
+    index_t rows = 0;
+    double mass = 0;
+    for (index_t j = 0; j < centres; ++j) rows += count[j], mass += weight[j];
+    check(rows == data.n - 1 && mass == 2.0 * (data.n - 1), name + " a row of weight zero is not counted");
     k.update(view, nullptr, other.data(), other.data(), centres, true, {again.data(), weight.data(), count.data()});
     k.update(view, nullptr, other.data(), plain.data(), centres, false, {again.data(), weight.data(), count.data()});
     double gap = 0;

@@ -116,12 +116,11 @@ def test_equal_centres_leave_all_rows_to_the_first(algorithm):
     assert (model.predict(X) == 1).all()
 
 
-offsets = pytest.mark.parametrize("offset", [1e4, -1e4, 3e5])
 widths = pytest.mark.parametrize("d", [2, 16, 100])
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@offsets
+@pytest.mark.parametrize("offset", [1e4, -1e4, 3e5])
 @widths
 def test_single_precision_far_from_the_origin(algorithm, offset, d):
     """Step by step brute force, whose only float32 are the rows and the centres."""
@@ -136,7 +135,7 @@ def test_single_precision_far_from_the_origin(algorithm, offset, d):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@offsets
+@pytest.mark.parametrize("offset", [1e4, -1e4])
 @widths
 def test_single_precision_gets_the_labels_of_double(algorithm, offset, d):
     """Groups that are apart, rows around 1e4: the labels are those of float64 all the way."""
@@ -149,12 +148,12 @@ def test_single_precision_gets_the_labels_of_double(algorithm, offset, d):
     model = fit(X, init, algorithm=algorithm)
     squares = brute.squared_distances(X, expected.centers)
     near, second = np.sort(squares, axis=1)[:, :2].T
-    # Ties apart: a centre in float32 may be off by half a unit in the last place, in each feature.
-    off = np.spacing(np.float32(abs(offset))) * np.sqrt(d)
-    clear = np.sqrt(second) - np.sqrt(near) > 2 * off
-    assert clear.mean() > 0.9
+    # Ties apart: a centre handed out in float32 is off by half a unit in the last place a feature.
+    off = np.spacing(np.float32(offset)) / 2 * np.sqrt(d)
+    clear = np.sqrt(second) - np.sqrt(near) > 2 * abs(off)
+    assert clear.mean() > 0.98
     assert np.array_equal(model.labels_[clear], expected.labels[clear])
-    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=0, atol=off)
+    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

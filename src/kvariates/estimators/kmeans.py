@@ -82,7 +82,7 @@ default="k-means++"
     n_iter_ : int
         Iterations of the best run.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         When X has column names that are all strings.
 
     Examples
