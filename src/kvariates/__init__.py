@@ -1,7 +1,11 @@
 """k-clustering with guarantees: k-means and k-median seeded with care and a promise."""
 
-from kvariates.estimators.kmeans import KMeans
-from kvariates.estimators.seeding import kmeans_plusplus
+from kvariates import _openmp
+
+_openmp.load()
+
+from kvariates.estimators.kmeans import KMeans  # noqa: E402
+from kvariates.estimators.seeding import kmeans_plusplus  # noqa: E402
 
 __version__ = "0.1.0"
 

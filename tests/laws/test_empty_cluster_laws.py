@@ -118,8 +118,9 @@ def test_more_centres_than_distinct_rows(algorithm, metric, layout):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("value", [0.0, 3.7])
-def test_all_rows_equal(algorithm, value):
-    X = np.full((50, 3), value)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_all_rows_equal(algorithm, layout, value):
+    X = LAYOUTS[layout](np.full((50, 3), value))
     with pytest.warns(ConvergenceWarning, match="distinct clusters"):
         model = KMeans(4, random_state=0, algorithm=algorithm).fit(X)
     assert (model.labels_ == 0).all()

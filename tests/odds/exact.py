@@ -9,11 +9,12 @@ import itertools
 
 import numpy as np
 from odds import chi_square as chi
+from scipy.spatial.distance import cdist
 
 
 def squared(X):
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-    return ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
+    return cdist(X, X, "sqeuclidean")
 
 
 def potentials(D, weights, chosen):

@@ -68,6 +68,16 @@ def test_plain_draws_in_every_layout(layout, dtype):
     assert exact.worst(exact.transforms(exact.plain_step, X, found)) > ALPHA
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_plain_draws_of_wide_rows(layout):
+    """More than 2**18 values: rows are drawn in the order they came in, not in a sorted one."""
+    X, of = groups([700, 400, 200, 80, 20], spread=0.5, d=200, seed=14)
+    assert X.size > 2**18
+    weights = np.random.default_rng(2).exponential(size=len(X)) * (1 + of)
+    found = runs_of(LAYOUTS[layout](X), 20, weights, runs=120)
+    assert exact.worst(exact.transforms(exact.plain_step, X, found, weights)) > ALPHA
+
+
 @pytest.mark.parametrize("trials", [2, 4])
 def test_greedy_draws_have_their_conditional_law(trials):
     X, _ = groups([150, 80, 40, 20, 10], spread=0.3, seed=10)
