@@ -27,43 +27,65 @@ struct Share {
         sums.weight[j] += sign * w;
         if (w > 0) sums.count[j] += sign > 0 ? 1 : -1;
     }
-    void run(bool afresh) const {
+    void add_all() const {
         index_t list[BLOCK];
         for (index_t at = 0; at < rows.n; at += BLOCK) {
             const index_t stop = std::min(rows.n, at + BLOCK);
             index_t m = 0;
             for (index_t i = at; i < stop; ++i) {  // compact first: no mispredicted branches
                 list[m] = i;
-                m += afresh ? mine[labels[i]] : labels[i] != before[i];
+                m += mine[labels[i]];
             }
-            for (index_t p = 0; p < m; ++p) {
-                const index_t i = list[p];
-                if (!afresh && mine[before[i]]) move(i, before[i], -1);
-                if (mine[labels[i]]) move(i, labels[i], 1);
-            }
+            for (index_t p = 0; p < m; ++p) move(list[p], labels[list[p]], 1);
         }
     }
+    void move_changed(const std::vector<std::vector<index_t>>& changed) const {
+        for (const auto& block : changed)
+            for (index_t i : block) {
+                if (mine[before[i]]) move(i, before[i], -1);
+                if (mine[labels[i]]) move(i, labels[i], 1);
+            }
+    }
 };
+
+// The rows with a new label, block by block.
+inline std::vector<std::vector<index_t>> changed_rows(index_t n, const label_t* before, const label_t* labels) {
+    std::vector<std::vector<index_t>> changed(blocks_of(n));
+    parallel(blocks_of(n), threads_for(4.0 * static_cast<double>(n)), [&](index_t block) {
+        index_t list[BLOCK];
+        const index_t stop = std::min(n, (block + 1) * BLOCK);
+        index_t m = 0;
+        for (index_t i = block * BLOCK; i < stop; ++i) {
+            list[m] = i;
+            m += labels[i] != before[i];
+        }
+        changed[block].assign(list, list + m);
+    });
+    return changed;
+}
 
 // afresh: sums are made anew from `labels`; otherwise only rows whose label changed are moved.
 template <class Rows>
 void update(const Rows& rows, const double* weight, const label_t* before, const label_t* labels,
             index_t k, bool afresh, const Sums& sums, bool sparse) {
+    std::vector<std::vector<index_t>> changed;
     if (afresh) {
         std::fill(sums.sum, sums.sum + k * rows.d, 0.0);
         std::fill(sums.weight, sums.weight + k, 0.0);
         std::fill(sums.count, sums.count + k, 0);
+    } else {
+        changed = changed_rows(rows.n, before, labels);
     }
     const index_t threads = threads_for(static_cast<double>(rows.n) * rows.d * 4);
     const index_t slabs = sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
     const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
     std::vector<char> owner(parts * k, 0);
-    for (index_t j = 0; j < k; ++j) owner[(j % parts) * k + j] = 1;
+    for (index_t j = 0; j < k; ++j) owner[j * parts / k * k + j] = 1;  // neighbours share cache lines
     parallel(parts * slabs, static_cast<int>(threads), [&](index_t task) {
         const index_t part = task / slabs, slab = task % slabs;
         const Share<Rows> share{rows, weight, before, labels, owner.data() + part * k,
                                 rows.d * slab / slabs, rows.d * (slab + 1) / slabs, slab == 0, sums};
-        share.run(afresh);
+        afresh ? share.add_all() : share.move_changed(changed);
     });
 }
 
