@@ -22,18 +22,18 @@ inline double unit_scale(double r) {
 }
 
 template <class T>
-Pack make_pack(const Dense<T>& rows, const T* c, index_t k) {
+Pack make_pack(const Dense<T>& rows, const double* c, index_t k) {
     const index_t d = rows.d;
     Pack pack;
     pack.k = k, pack.d = d;
     pack.offset.assign(d, 0);
     for (index_t j = 0; j < k; ++j)
-        for (index_t i = 0; i < d; ++i) pack.offset[i] += static_cast<double>(c[j * d + i]) / k;
-    for (double& o : pack.offset) o = static_cast<double>(static_cast<T>(o));
+        for (index_t i = 0; i < d; ++i) pack.offset[i] += c[j * d + i] / k;
+    for (double& o : pack.offset) o = static_cast<double>(static_cast<T>(o));  // as rows subtract it
     std::vector<double> norm2(k, 0);
     for (index_t j = 0; j < k; ++j)
         for (index_t i = 0; i < d; ++i) {
-            const double v = static_cast<double>(c[j * d + i]) - pack.offset[i];
+            const double v = c[j * d + i] - pack.offset[i];
             norm2[j] += v * v;
         }
     const double r = std::sqrt(*std::max_element(norm2.begin(), norm2.end()));
@@ -44,14 +44,13 @@ Pack make_pack(const Dense<T>& rows, const T* c, index_t k) {
     for (index_t j = 0; j < k; ++j) {
         pack.half[j] = static_cast<float>(norm2[j] * pack.scale * pack.scale / 2);
         for (index_t i = 0; i < d; ++i)
-            pack.centre[j * d + i] =
-                static_cast<float>((static_cast<double>(c[j * d + i]) - pack.offset[i]) * pack.scale);
+            pack.centre[j * d + i] = static_cast<float>((c[j * d + i] - pack.offset[i]) * pack.scale);
     }
     return pack;
 }
 
 template <class T>
-Pack make_pack(const Csr<T>& rows, const T* c, index_t k) {
+Pack make_pack(const Csr<T>& rows, const double* c, index_t k) {
     const index_t d = rows.d, w = vector_width();
     Pack pack;
     pack.k = k, pack.d = d;
@@ -65,7 +64,7 @@ Pack make_pack(const Csr<T>& rows, const T* c, index_t k) {
     for (index_t j = 0; j < k; ++j) {
         pack.half[j] = static_cast<float>(exact.norm2[j] * pack.scale * pack.scale / 2);
         for (index_t i = 0; i < d; ++i)
-            pack.centre[i * pack.width + j] = static_cast<float>(static_cast<double>(c[j * d + i]) * pack.scale);
+            pack.centre[i * pack.width + j] = static_cast<float>(c[j * d + i] * pack.scale);
     }
     return pack;
 }
@@ -131,7 +130,7 @@ inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
 }
 
 template <class Rows>
-Assigned assign(const Rows& rows, const typename Rows::value_type* c, index_t k, label_t* labels) {
+Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels) {
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
     const Candidates all{nullptr, k};
@@ -167,12 +166,11 @@ struct Between {
     explicit operator bool() const { return !distance.empty(); }
 };
 
-template <class T>
-Between between(const T* c, index_t k, index_t d, index_t n) {
+inline Between between(const double* c, index_t k, index_t d, index_t n) {
     Between out;
     out.half.assign(k, 0);
     if (k < 2 || k * k > 4 * n) return out;
-    const Dense<T> rows{c, k, d};
+    const Dense<double> rows{c, k, d};
     const Pack pack = make_pack(rows, c, k);
     out.distance.assign(k * k, 0);
     auto scratch = scratches(rows, k);
@@ -281,7 +279,7 @@ inline Candidates ball(const index_t* id, int count, index_t k, const Between& a
 }
 
 template <class Rows>
-Assigned assign_hamerly(const Rows& rows, const typename Rows::value_type* c, index_t k,
+Assigned assign_hamerly(const Rows& rows, const double* c, index_t k,
                         const float* moved, label_t* labels, float* upper, float* lower, bool tighten) {
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);

@@ -28,6 +28,7 @@ using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Maybe = std::optional<In<T>>;
 using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Centres = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using OutMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const kv::Kernels* active = nullptr;
@@ -95,9 +96,7 @@ Rows csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, I
     return rows;
 }
 
-index_t matched(const Rows& rows, const Matrix& centres) {
-    need(is<double>(centres.dtype()) == rows.view.wide && (rows.view.wide || is<float>(centres.dtype())),
-         "centres must have the rows' dtype");
+index_t matched(const Rows& rows, const Centres& centres) {
     need(static_cast<index_t>(centres.shape(1)) == rows.view.d, "centres must have the rows' features");
     return static_cast<index_t>(centres.shape(0));
 }
@@ -114,13 +113,13 @@ const T* sized(const Maybe<T>& a, index_t n) {
 
 nb::tuple pair(const kv::Assigned& a) { return nb::make_tuple(a.changed, a.scanned); }
 
-nb::tuple assign(const Rows& rows, Matrix centres, Out<label_t> labels) {
+nb::tuple assign(const Rows& rows, Centres centres, Out<label_t> labels) {
     const index_t k = matched(rows, centres);
     label_t* out = sized(labels, rows.view.n);
     return pair(run([&] { return active->assign(rows.view, centres.data(), k, out); }));
 }
 
-nb::tuple assign_hamerly(const Rows& rows, Matrix centres, Maybe<float> moved, Out<label_t> labels,
+nb::tuple assign_hamerly(const Rows& rows, Centres centres, Maybe<float> moved, Out<label_t> labels,
                          Out<float> upper, Out<float> lower, bool tighten) {
     const index_t k = matched(rows, centres), n = rows.view.n;
     const float* step = sized(moved, k);
@@ -129,7 +128,7 @@ nb::tuple assign_hamerly(const Rows& rows, Matrix centres, Maybe<float> moved, O
     return pair(run([&] { return active->assign_hamerly(rows.view, centres.data(), k, step, out, u, l, tighten); }));
 }
 
-nb::tuple assign_elkan(const Rows& rows, Matrix centres, Maybe<float> moved, Out<float> drift,
+nb::tuple assign_elkan(const Rows& rows, Centres centres, Maybe<float> moved, Out<float> drift,
                        Out<label_t> labels, Out<float> upper, Out<float> lower) {
     const index_t k = matched(rows, centres), n = rows.view.n;
     const float* step = sized(moved, k);
@@ -139,24 +138,25 @@ nb::tuple assign_elkan(const Rows& rows, Matrix centres, Maybe<float> moved, Out
 }
 
 void update(const Rows& rows, Maybe<double> weight, In<label_t> before, In<label_t> labels, bool afresh,
-            nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> sum, Out<double> total,
-            Out<index_t> count) {
-    const index_t n = rows.view.n, k = static_cast<index_t>(sum.shape(0));
-    need(static_cast<index_t>(sum.shape(1)) == rows.view.d, "sums must have the rows' features");
+            nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu> sum,
+            nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> total, Out<index_t> count) {
+    const index_t n = rows.view.n, d = rows.view.d, k = static_cast<index_t>(sum.shape(1));
+    need(sum.shape(0) == 2 && static_cast<index_t>(sum.shape(2)) == d, "sums of another shape");
+    need(total.shape(0) == 2 && static_cast<index_t>(total.shape(1)) == k, "weights of another shape");
     const double* w = sized(weight, n);
     const label_t *from = sized(before, n), *to = sized(labels, n);
-    const kv::Sums sums{sum.data(), sized(total, k), sized(count, k)};
+    const kv::Sums sums{sum.data(), sum.data() + k * d, total.data(), total.data() + k, sized(count, k)};
     run([&] { active->update(rows.view, w, from, to, k, afresh, sums); });
 }
 
-void own_cost(const Rows& rows, Matrix centres, In<label_t> labels, Out<double> cost) {
+void own_cost(const Rows& rows, Centres centres, In<label_t> labels, Out<double> cost) {
     const index_t k = matched(rows, centres);
     const label_t* at = sized(labels, rows.view.n);
     double* out = sized(cost, rows.view.n);
     run([&] { active->own_cost(rows.view, centres.data(), k, at, out); });
 }
 
-void distances(const Rows& rows, Matrix centres, bool squared, OutMatrix out) {
+void distances(const Rows& rows, Centres centres, bool squared, OutMatrix out) {
     const index_t k = matched(rows, centres);
     need(is<double>(out.dtype()) == rows.view.wide && (rows.view.wide || is<float>(out.dtype())),
          "distances must have the rows' dtype");
@@ -174,7 +174,7 @@ kv::Potential potential(const Rows& rows, Out<double>& cost, Out<label_t>& neare
     return {sized(cost, n), sized(nearest, n), sized(weight, n), sized(sums, (n + kv::DRAW - 1) / kv::DRAW)};
 }
 
-void absorb(const Rows& rows, Matrix fresh, label_t first, Maybe<double> limit, Out<double> cost,
+void absorb(const Rows& rows, Centres fresh, label_t first, Maybe<double> limit, Out<double> cost,
             Out<label_t> nearest, Maybe<double> weight, Out<double> sums) {
     const index_t m = matched(rows, fresh);
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);
@@ -182,7 +182,7 @@ void absorb(const Rows& rows, Matrix fresh, label_t first, Maybe<double> limit, 
     run([&] { active->absorb(rows.view, fresh.data(), m, first, below, p); });
 }
 
-void gains(const Rows& rows, Matrix candidates, Maybe<double> limit, Out<double> cost,
+void gains(const Rows& rows, Centres candidates, Maybe<double> limit, Out<double> cost,
            Out<label_t> nearest, Maybe<double> weight, Out<double> sums, Out<double> gain, kv::Hits& hits) {
     const index_t m = matched(rows, candidates);
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);
@@ -191,7 +191,7 @@ void gains(const Rows& rows, Matrix candidates, Maybe<double> limit, Out<double>
     run([&] { active->gains(rows.view, candidates.data(), m, below, p, out, hits); });
 }
 
-void adopt(const Rows& rows, Matrix fresh, label_t candidate, label_t name, Maybe<double> limit,
+void adopt(const Rows& rows, Centres fresh, label_t candidate, label_t name, Maybe<double> limit,
            Out<double> cost, Out<label_t> nearest, Maybe<double> weight, Out<double> sums, const kv::Hits& hits) {
     need(matched(rows, fresh) == 1, "adopt takes one centre");
     const index_t blocks = kv::blocks_of(rows.view.n);
@@ -201,7 +201,7 @@ void adopt(const Rows& rows, Matrix fresh, label_t candidate, label_t name, Mayb
     run([&] { active->adopt(rows.view, fresh.data(), candidate, name, below, p, hits); });
 }
 
-nb::tuple draw(const Rows& rows, Matrix pending, label_t first, Out<double> cost, Out<label_t> nearest,
+nb::tuple draw(const Rows& rows, Centres pending, label_t first, Out<double> cost, Out<label_t> nearest,
                Maybe<double> weight, Out<double> sums, In<double> uniforms) {
     const index_t m = matched(rows, pending);
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);

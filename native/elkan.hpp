@@ -55,14 +55,14 @@ void elkan_full(const Rows& rows, const index_t* id, int count, const Centres& c
 // Centres other than its own that could be as near to a row as u.
 inline index_t count_open(const float* bound, const float* drift, float u, label_t own, index_t k) {
     label_t open = 0;
-    for (index_t j = 0; j < k; ++j) open += bound[j] - drift[j] <= u;
-    return open - (bound[own] - drift[own] <= u);
+    for (index_t j = 0; j < k; ++j) open += !(bound[j] - drift[j] > u);  // infinite less infinite: open
+    return open - !(bound[own] - drift[own] > u);
 }
 inline void list_open(const float* bound, const float* drift, float u, label_t own, index_t k, label_t* list) {
     index_t m = 0;
     for (index_t j = 0; j < k; ++j) {
         list[m] = static_cast<label_t>(j);
-        m += (bound[j] - drift[j] <= u) & (j != own);
+        m += !(bound[j] - drift[j] > u) & (j != own);
     }
 }
 
@@ -94,7 +94,7 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
 }
 
 template <class Rows>
-Assigned assign_elkan(const Rows& rows, const typename Rows::value_type* c, index_t k,
+Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
                       const float* moved, float* drift, label_t* labels, float* upper, float* lower) {
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);

@@ -42,23 +42,23 @@ inline double dist2(const T* x, const double* c, index_t d) {
     return sum;
 }
 
-// The centres as the exact side sees them, in float64. `norm2` is filled for sparse rows only,
-// whose distances are ||c||^2 + sum over the stored entries of x(x - 2c).
+// Centres are float64, whatever the rows are. `norm2` is filled for sparse rows only, whose
+// distances are ||c||^2 + sum over the stored entries of x(x - 2c).
 struct Centres {
+    const double* c;
     index_t k, d;
-    std::vector<double> c;
     std::vector<double> norm2;
-    const double* row(index_t j) const { return c.data() + j * d; }
+    const double* row(index_t j) const { return c + j * d; }
 };
 
 template <class T>
-Centres exact_centres(const Dense<T>& rows, const T* c, index_t k) {
-    return {k, rows.d, std::vector<double>(c, c + k * rows.d), {}};
+Centres exact_centres(const Dense<T>& rows, const double* c, index_t k) {
+    return {c, k, rows.d, {}};
 }
 
 template <class T>
-Centres exact_centres(const Csr<T>& rows, const T* c, index_t k) {
-    Centres out{k, rows.d, std::vector<double>(c, c + k * rows.d), std::vector<double>(k, 0)};
+Centres exact_centres(const Csr<T>& rows, const double* c, index_t k) {
+    Centres out{c, k, rows.d, std::vector<double>(k, 0)};
     for (index_t j = 0; j < k; ++j)
         for (index_t i = 0; i < rows.d; ++i) out.norm2[j] += out.row(j)[i] * out.row(j)[i];
     return out;
@@ -81,17 +81,25 @@ inline double dist2(const Csr<T>& rows, index_t i, const Centres& centres, index
     return out > 0 ? out : 0;
 }
 
+// A sum and what rounding has taken from it so far (Knuth's two-sum): moving a row out again
+// leaves nothing of it behind, however large it was.
+inline void add(double& sum, double& rest, double term) {
+    const double total = sum + term, part = total - sum;
+    rest += (sum - (total - part)) + (term - part);
+    sum = total;
+}
+
 // sum += w * row, coordinates [from, to)
 template <class T>
-inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, index_t from, index_t to) {
+inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, double* rest, index_t from, index_t to) {
     const T* x = rows.row(i);
-    for (index_t j = from; j < to; ++j) sum[j] += w * static_cast<double>(x[j]);
+    for (index_t j = from; j < to; ++j) add(sum[j], rest[j], w * static_cast<double>(x[j]));
 }
 
 template <class T>
-inline void add_row(const Csr<T>& rows, index_t i, double w, double* sum, index_t, index_t) {
+inline void add_row(const Csr<T>& rows, index_t i, double w, double* sum, double* rest, index_t, index_t) {
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
-        sum[rows.column[p]] += w * static_cast<double>(rows.x[p]);
+        add(sum[rows.column[p]], rest[rows.column[p]], w * static_cast<double>(rows.x[p]));
 }
 
 // Rounding a bound outwards when it is kept as float32.

@@ -39,9 +39,10 @@ struct Assigned {
     index_t scanned = 0;  // rows (Elkan: pairs) for which distances were computed
 };
 
+// The value of a sum is sum + rest.
 struct Sums {
-    double* sum;     // k x d
-    double* weight;  // k
+    double *sum, *rest;  // k x d
+    double *weight, *weight_rest;  // k
     index_t* count;  // k: rows of positive weight
 };
 
@@ -52,23 +53,23 @@ struct Drawn {
 
 struct Kernels {
     const char* name;
-    Assigned (*assign)(const View&, const void* centres, index_t k, label_t* labels);
-    Assigned (*assign_hamerly)(const View&, const void* centres, index_t k, const float* moved,
+    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels);
+    Assigned (*assign_hamerly)(const View&, const double* centres, index_t k, const float* moved,
                                label_t* labels, float* upper, float* lower, bool tighten);
-    Assigned (*assign_elkan)(const View&, const void* centres, index_t k, const float* moved,
+    Assigned (*assign_elkan)(const View&, const double* centres, index_t k, const float* moved,
                              float* drift, label_t* labels, float* upper, float* lower);
     void (*update)(const View&, const double* weight, const label_t* before, const label_t* labels,
                    index_t k, bool afresh, const Sums&);
-    void (*own_cost)(const View&, const void* centres, index_t k, const label_t* labels, double* cost);
-    void (*distances)(const View&, const void* centres, index_t k, bool squared, void* out);
+    void (*own_cost)(const View&, const double* centres, index_t k, const label_t* labels, double* cost);
+    void (*distances)(const View&, const double* centres, index_t k, bool squared, void* out);
     double (*spread)(const View&);
-    void (*absorb)(const View&, const void* fresh, index_t m, label_t first, const double* limit,
+    void (*absorb)(const View&, const double* fresh, index_t m, label_t first, const double* limit,
                    const Potential&);
-    void (*gains)(const View&, const void* candidates, index_t m, const double* limit,
+    void (*gains)(const View&, const double* candidates, index_t m, const double* limit,
                   const Potential&, double* gain, Hits&);
-    void (*adopt)(const View&, const void* fresh, label_t candidate, label_t name, const double* limit,
+    void (*adopt)(const View&, const double* fresh, label_t candidate, label_t name, const double* limit,
                   const Potential&, const Hits&);
-    Drawn (*draw)(const View&, const void* pending, index_t m, label_t first, const Potential&,
+    Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
 };
 

@@ -20,57 +20,52 @@ auto with_rows(const View& v, F f) {
                   : f(Dense<float>{static_cast<const float*>(v.x), v.n, v.d});
 }
 
-template <class Rows>
-auto typed(const Rows&, const void* p) {
-    return static_cast<const typename Rows::value_type*>(p);
-}
-
 }  // namespace
 
 const Kernels kernels = {
     KV_TEXT(KV_ISA),
-    [](const View& v, const void* c, index_t k, label_t* labels) {
-        return with_rows(v, [&](auto rows) { return assign(rows, typed(rows, c), k, labels); });
+    [](const View& v, const double* c, index_t k, label_t* labels) {
+        return with_rows(v, [&](auto rows) { return assign(rows, c, k, labels); });
     },
-    [](const View& v, const void* c, index_t k, const float* moved, label_t* labels, float* upper,
+    [](const View& v, const double* c, index_t k, const float* moved, label_t* labels, float* upper,
        float* lower, bool tighten) {
         return with_rows(v, [&](auto rows) {
-            return assign_hamerly(rows, typed(rows, c), k, moved, labels, upper, lower, tighten);
+            return assign_hamerly(rows, c, k, moved, labels, upper, lower, tighten);
         });
     },
-    [](const View& v, const void* c, index_t k, const float* moved, float* drift, label_t* labels,
+    [](const View& v, const double* c, index_t k, const float* moved, float* drift, label_t* labels,
        float* upper, float* lower) {
         return with_rows(v, [&](auto rows) {
-            return assign_elkan(rows, typed(rows, c), k, moved, drift, labels, upper, lower);
+            return assign_elkan(rows, c, k, moved, drift, labels, upper, lower);
         });
     },
     [](const View& v, const double* weight, const label_t* before, const label_t* labels, index_t k,
        bool afresh, const Sums& sums) {
         with_rows(v, [&](auto rows) { update(rows, weight, before, labels, k, afresh, sums, v.sparse); });
     },
-    [](const View& v, const void* c, index_t k, const label_t* labels, double* cost) {
-        with_rows(v, [&](auto rows) { own_cost(rows, typed(rows, c), k, labels, cost); });
+    [](const View& v, const double* c, index_t k, const label_t* labels, double* cost) {
+        with_rows(v, [&](auto rows) { own_cost(rows, c, k, labels, cost); });
     },
-    [](const View& v, const void* c, index_t k, bool squared, void* out) {
+    [](const View& v, const double* c, index_t k, bool squared, void* out) {
         with_rows(v, [&](auto rows) {
             using T = typename decltype(rows)::value_type;
-            distances(rows, typed(rows, c), k, squared, static_cast<T*>(out));
+            distances(rows, c, k, squared, static_cast<T*>(out));
         });
     },
     [](const View& v) { return with_rows(v, [&](auto rows) { return spread(rows); }); },
-    [](const View& v, const void* c, index_t m, label_t first, const double* limit, const Potential& p) {
-        with_rows(v, [&](auto rows) { absorb(rows, typed(rows, c), m, first, limit, p); });
+    [](const View& v, const double* c, index_t m, label_t first, const double* limit, const Potential& p) {
+        with_rows(v, [&](auto rows) { absorb(rows, c, m, first, limit, p); });
     },
-    [](const View& v, const void* c, index_t m, const double* limit, const Potential& p, double* gain,
+    [](const View& v, const double* c, index_t m, const double* limit, const Potential& p, double* gain,
        Hits& hits) {
-        with_rows(v, [&](auto rows) { gains(rows, typed(rows, c), m, limit, p, gain, hits); });
+        with_rows(v, [&](auto rows) { gains(rows, c, m, limit, p, gain, hits); });
     },
-    [](const View& v, const void* c, label_t candidate, label_t name, const double* limit,
+    [](const View& v, const double* c, label_t candidate, label_t name, const double* limit,
        const Potential& p, const Hits& hits) {
-        with_rows(v, [&](auto rows) { adopt(rows, typed(rows, c), candidate, name, limit, p, hits); });
+        with_rows(v, [&](auto rows) { adopt(rows, c, candidate, name, limit, p, hits); });
     },
-    [](const View& v, const void* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
-        return with_rows(v, [&](auto rows) { return draw(rows, typed(rows, c), m, first, p, u, count); });
+    [](const View& v, const double* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
+        return with_rows(v, [&](auto rows) { return draw(rows, c, m, first, p, u, count); });
     },
 };
 

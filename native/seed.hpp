@@ -72,7 +72,7 @@ void absorb_scan(const Rows& rows, const Centres& fresh, const Pack& pack, label
 }
 
 template <class Rows>
-void absorb(const Rows& rows, const typename Rows::value_type* c, index_t m, label_t first,
+void absorb(const Rows& rows, const double* c, index_t m, label_t first,
             const double* limit, const Potential& p) {
     const auto fresh = exact_centres(rows, c, m);
     const bool direct = m <= 2;
@@ -90,7 +90,7 @@ void absorb(const Rows& rows, const typename Rows::value_type* c, index_t m, lab
 constexpr std::size_t KEPT_HITS = BLOCK / 2;
 
 template <class Rows>
-void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, const double* limit,
+void gains(const Rows& rows, const double* c, index_t m, const double* limit,
            const Potential& p, double* gain, Hits& hits) {
     const auto fresh = exact_centres(rows, c, m);
     const Pack pack = make_pack(rows, c, m);
@@ -131,7 +131,7 @@ void gains(const Rows& rows, const typename Rows::value_type* c, index_t m, cons
 }
 
 template <class Rows>
-void adopt(const Rows& rows, const typename Rows::value_type* c, label_t candidate, label_t name,
+void adopt(const Rows& rows, const double* c, label_t candidate, label_t name,
            const double* limit, const Potential& p, const Hits& hits) {
     const auto fresh = exact_centres(rows, c, 1);
     auto scratch = scratches(rows, 1);
@@ -184,7 +184,7 @@ inline index_t locate(const Potential& p, index_t n, double u) {
 }
 
 template <class Rows>
-Drawn draw(const Rows& rows, const typename Rows::value_type* pending, index_t m, label_t first,
+Drawn draw(const Rows& rows, const double* pending, index_t m, label_t first,
            const Potential& p, const double* uniforms, index_t count) {
     const auto fresh = exact_centres(rows, pending, m);
     Drawn out;

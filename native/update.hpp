@@ -22,9 +22,9 @@ struct Share {
 
     void move(index_t i, label_t j, double sign) const {
         const double w = weight ? weight[i] : 1.0;
-        add_row(rows, i, sign * w, sums.sum + j * rows.d, from, to);
+        add_row(rows, i, sign * w, sums.sum + j * rows.d, sums.rest + j * rows.d, from, to);
         if (!counts) return;
-        sums.weight[j] += sign * w;
+        add(sums.weight[j], sums.weight_rest[j], sign * w);
         if (w > 0) sums.count[j] += sign > 0 ? 1 : -1;
     }
     void add_all() const {
@@ -70,8 +70,8 @@ void update(const Rows& rows, const double* weight, const label_t* before, const
             index_t k, bool afresh, const Sums& sums, bool sparse) {
     std::vector<std::vector<index_t>> changed;
     if (afresh) {
-        std::fill(sums.sum, sums.sum + k * rows.d, 0.0);
-        std::fill(sums.weight, sums.weight + k, 0.0);
+        for (double* p : {sums.sum, sums.rest}) std::fill(p, p + k * rows.d, 0.0);
+        for (double* p : {sums.weight, sums.weight_rest}) std::fill(p, p + k, 0.0);
         std::fill(sums.count, sums.count + k, 0);
     } else {
         changed = changed_rows(rows.n, before, labels);
@@ -90,7 +90,7 @@ void update(const Rows& rows, const double* weight, const label_t* before, const
 }
 
 template <class Rows>
-void own_cost(const Rows& rows, const typename Rows::value_type* c, index_t k, const label_t* labels,
+void own_cost(const Rows& rows, const double* c, index_t k, const label_t* labels,
               double* cost) {
     const auto centres = exact_centres(rows, c, k);
     parallel(blocks_of(rows.n), threads_for(static_cast<double>(rows.n) * rows.d), [&](index_t block) {
@@ -100,7 +100,7 @@ void own_cost(const Rows& rows, const typename Rows::value_type* c, index_t k, c
 }
 
 template <class Rows>
-void distances(const Rows& rows, const typename Rows::value_type* c, index_t k, bool squared,
+void distances(const Rows& rows, const double* c, index_t k, bool squared,
                typename Rows::value_type* out) {
     const auto centres = exact_centres(rows, c, k);
     parallel(blocks_of(rows.n), threads_for(static_cast<double>(rows.n) * rows.d * k), [&](index_t block) {

@@ -26,10 +26,10 @@ def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def dense(x: Float) -> Rows: ...
 def csr(data: Float, indices: NDArray[np.int32], indptr: I64, n_features: int) -> Rows: ...
-def assign(rows: Rows, centers: Float, labels: Labels) -> tuple[int, int]: ...
+def assign(rows: Rows, centers: F64, labels: Labels) -> tuple[int, int]: ...
 def assign_hamerly(
     rows: Rows,
-    centers: Float,
+    centers: F64,
     moved: F32 | None,
     labels: Labels,
     upper: F32,
@@ -38,7 +38,7 @@ def assign_hamerly(
 ) -> tuple[int, int]: ...
 def assign_elkan(
     rows: Rows,
-    centers: Float,
+    centers: F64,
     moved: F32 | None,
     drift: F32,
     labels: Labels,
@@ -51,16 +51,16 @@ def update(
     before: Labels,
     labels: Labels,
     afresh: bool,
-    sum: F64,
-    total: F64,
+    sum: F64,  # (2, k, d): sums, and what rounding took from them
+    total: F64,  # (2, k): weights, likewise
     count: I64,
 ) -> None: ...
-def own_cost(rows: Rows, centers: Float, labels: Labels, cost: F64) -> None: ...
-def distances(rows: Rows, centers: Float, squared: bool, out: Float) -> None: ...
+def own_cost(rows: Rows, centers: F64, labels: Labels, cost: F64) -> None: ...
+def distances(rows: Rows, centers: F64, squared: bool, out: Float) -> None: ...
 def spread(rows: Rows) -> float: ...
 def absorb(
     rows: Rows,
-    fresh: Float,
+    fresh: F64,
     first: int,
     limit: F64 | None,
     cost: F64,
@@ -70,7 +70,7 @@ def absorb(
 ) -> None: ...
 def gains(
     rows: Rows,
-    candidates: Float,
+    candidates: F64,
     limit: F64 | None,
     cost: F64,
     nearest: Labels,
@@ -81,7 +81,7 @@ def gains(
 ) -> None: ...
 def adopt(
     rows: Rows,
-    fresh: Float,
+    fresh: F64,
     candidate: int,
     name: int,
     limit: F64 | None,
@@ -93,7 +93,7 @@ def adopt(
 ) -> None: ...
 def draw(
     rows: Rows,
-    pending: Float,
+    pending: F64,
     first: int,
     cost: F64,
     nearest: Labels,

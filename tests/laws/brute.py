@@ -64,8 +64,6 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
         moved = means(X, weights, labels, centers)
         if spherical:
             moved = unit_rows(moved)
-        # Centres have the data's precision, also between the steps.
-        moved = moved.astype(dtype).astype(np.float64)
         shift = ((moved - centers) ** 2).sum()
         centers = moved
         if old is not None and np.array_equal(labels, old):
@@ -73,9 +71,11 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
         old = labels
         if shift <= tol:
             break
+    # Handed out in the data's precision; the labels belong to what is handed out.
+    centers = centers.astype(dtype)
     labels = nearest(X, centers)
     cost = inertia(X, centers, labels, weights)
-    return Fit(labels, centers.astype(dtype), cost / 2 if spherical else cost, n_iter)
+    return Fit(labels, centers, cost / 2 if spherical else cost, n_iter)
 
 
 def means(X, weights, labels, centers):

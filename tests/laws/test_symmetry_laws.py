@@ -186,7 +186,9 @@ def test_features_may_change_places_and_zeros_may_be_added(algorithm, metric, dt
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS)
 def test_sparse_is_dense(algorithm, dtype, metric):
-    dense = rows(600, 30, dtype, seed=22, sparsity=0.8)
+    # A direction at right angles to several centres is tied between them: few zeros for cosine.
+    sparsity = 0.8 if metric == "euclidean" else 0.3
+    dense = rows(600, 30, dtype, seed=22, sparsity=sparsity)
     options = {"algorithm": algorithm, "metric": metric, "tol": 0}
     a = fit(dense, start(dense, 12), **options)
     b = fit(sparse.csr_array(dense), start(dense, 12), **options)

@@ -182,7 +182,7 @@ default="k-means++"
         labels : ndarray of shape (n_samples,)
         """
         space = self._known_space(X)
-        return space.nearest(self._centers(space))
+        return space.nearest(self._centers())
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """``fit(X).labels_``.
@@ -200,6 +200,22 @@ default="k-means++"
         labels: Labels = self.fit(X, sample_weight=sample_weight).labels_
         return labels
 
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+        """``fit(X).transform(X)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+        """
+        distances: NDArray[Any] = self.fit(X, sample_weight=sample_weight).transform(X)
+        return distances
+
     def transform(self, X: Any) -> NDArray[Any]:
         """Distances to all centres (1 - cos for "cosine").
 
@@ -213,8 +229,8 @@ default="k-means++"
         """
         space = self._known_space(X)
         if self.metric == "cosine":
-            return space.distances(self._centers(space), squared=True) / 2
-        return space.distances(self._centers(space))
+            return space.distances(self._centers(), squared=True) / 2
+        return space.distances(self._centers())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of X.
@@ -231,7 +247,7 @@ default="k-means++"
         """
         space = self._known_space(X)
         weight = checks.weights(sample_weight, space.X)
-        centers = self._centers(space)
+        centers = self._centers()
         cost = total_cost(space.own_cost(centers, space.nearest(centers)), weight)
         return -self._inertia(cost)
 
@@ -255,14 +271,12 @@ default="k-means++"
 
     def _known_space(self, X: Any) -> Space:
         check_is_fitted(self)
-        X = self._rows(X, reset=False)
-        # float32 rows against float64 centres are measured in float64: centres are not rounded.
-        return self._space(
-            X.astype(np.result_type(X.dtype, self.cluster_centers_.dtype), copy=False)
-        )
+        space = self._space(self._rows(X, reset=False))
+        space.check_squares()
+        return space
 
-    def _centers(self, space: Space) -> NDArray[Any]:
-        return np.ascontiguousarray(self.cluster_centers_, dtype=space.dtype)
+    def _centers(self) -> F64:
+        return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
 
     def _runs(self) -> int:
         given = _is_arraylike_not_scalar(self.init)
@@ -312,9 +326,7 @@ default="k-means++"
         task.call_on_fit_task_end(estimator=self, X=X)
         return result
 
-    def _seed(
-        self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def _seed(self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
         k = self.n_clusters
         if isinstance(self.init, str):
             if self.init == "random":
@@ -327,9 +339,10 @@ default="k-means++"
             given = self.init(X, k, random_state=state)
         else:
             given = self.init
-        centers = check_array(given, dtype=space.dtype, order="C", accept_sparse=False, copy=True)
+        # In the rows' dtype first: a start is what could also have been handed out.
+        centers = check_array(given, dtype=space.dtype, order="C").astype(np.float64)
         self._check_centers(centers, X.shape[1])
-        start: NDArray[Any] = unit_rows(centers) if self.metric == "cosine" else centers
+        start: F64 = unit_rows(centers) if self.metric == "cosine" else centers
         return start
 
     def _check_centers(self, centers: NDArray[Any], n_features: int) -> None:

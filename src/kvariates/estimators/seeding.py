@@ -79,4 +79,4 @@ def kmeans_plusplus(
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
     rng = checks.generator(random_state)
     seeds = kvariates(space, n_clusters, weight, RECIPES["k-means++"], trials, rng)
-    return seeds.centers, seeds.indices
+    return seeds.centers.astype(space.dtype), seeds.indices

@@ -16,17 +16,25 @@ from scipy import sparse
 from kvariates import _native
 
 Floats = NDArray[Any]  # float32 or float64
+F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 SMALL = 2**18  # values up to which sorting the rows costs next to nothing
 
 # Mean variances outside these have squares that leave float64's range, or sums of them that do.
 NARROWEST, WIDEST = 1e-290, 1e290
+OVERFLOW = (
+    "X spreads so widely that squared distances overflow float64; "
+    "rescale the features, e.g. with StandardScaler."
+)
 
 
 @dataclass(frozen=True)
 class Space:
-    """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR."""
+    """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR.
+
+    Centres are float64 whatever the rows are.
+    """
 
     X: Any
     rows: _native.Rows
@@ -52,10 +60,11 @@ class Space:
         dtype: np.dtype[Any] = self.X.dtype
         return dtype
 
-    def take(self, indices: NDArray[np.int64]) -> Floats:
-        """The rows at `indices`, dense, as a fresh array."""
+    def take(self, indices: NDArray[np.int64]) -> F64:
+        """The rows at `indices` as centres: dense, float64, a fresh array."""
         rows = self.X[indices]
-        return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        return np.ascontiguousarray(dense, dtype=np.float64)
 
     def canonical_order(self) -> NDArray[np.int64] | None:
         """An order of the rows that depends on their values alone; None for large data.
@@ -70,18 +79,24 @@ class Space:
         keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
         return np.argsort(keys, kind="stable")
 
-    def nearest(self, centers: Floats) -> Labels:
+    def check_squares(self) -> None:
+        """ValueError if squared distances to moderate centres overflow float64."""
+        values = self.X.data if sparse.issparse(self.X) else self.X
+        if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
+            raise ValueError(OVERFLOW)
+
+    def nearest(self, centers: F64) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)
         _native.assign(self.rows, centers, labels)
         return labels
 
-    def own_cost(self, centers: Floats, labels: Labels) -> NDArray[np.float64]:
+    def own_cost(self, centers: F64, labels: Labels) -> F64:
         """Squared distance of every row to the centre it is labelled with."""
         cost = np.empty(self.n)
         _native.own_cost(self.rows, centers, labels, cost)
         return cost
 
-    def distances(self, centers: Floats, *, squared: bool = False) -> Floats:
+    def distances(self, centers: F64, *, squared: bool = False) -> Floats:
         out = np.empty((self.n, len(centers)), dtype=self.dtype)
         _native.distances(self.rows, centers, squared, out)
         return out
@@ -90,10 +105,7 @@ class Space:
         """Mean over the features of their variance; ValueError if float64 cannot hold squares."""
         spread = _native.spread(self.rows)
         if not spread < WIDEST:
-            raise ValueError(
-                "X spreads so widely that squared distances overflow float64; "
-                "rescale the features, e.g. with StandardScaler."
-            )
+            raise ValueError(OVERFLOW)
         if spread < NARROWEST and self._varies():
             raise ValueError(
                 "X varies so little that squared distances vanish in float64; "
@@ -102,34 +114,36 @@ class Space:
         return spread
 
     def _varies(self) -> bool:
-        first = self.X[:1]
-        if sparse.issparse(self.X):
-            return bool(np.ptp(self.X.data)) or bool(self.X.nnz != self.n * first.nnz)
-        return bool(np.any(first != self.X))
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
 
 
-def total_cost(cost: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+def total_cost(cost: F64, weight: F64 | None) -> float:
     """Sum of the weighted costs, in a fixed order (`@` would leave it to the BLAS)."""
     return float(np.sum(cost if weight is None else cost * weight))
 
 
 def unit_rows(X: Any) -> Any:
     """A copy of X with rows of length one. Raises ValueError for a row of zeros."""
-    norms = np.sqrt(_squared_norms(X))
-    if not norms.all():
-        row = int(np.flatnonzero(norms == 0)[0])
+    if sparse.issparse(X):
+        out = X.astype(np.float64)
+        largest = abs(out).max(axis=1).toarray().ravel()
+        _check_directions(largest)
+        stored = np.diff(out.indptr)
+        out.data /= np.repeat(largest, stored)  # squares of what is left cannot leave the range
+        norms = np.sqrt(np.asarray(out.multiply(out).sum(axis=1)).ravel())
+        out.data /= np.repeat(norms, stored)
+        return out.astype(X.dtype)
+    largest = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+    _check_directions(largest)
+    out = X / largest[:, None]
+    out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
+    return out.astype(X.dtype, copy=False)
+
+
+def _check_directions(largest: F64) -> None:
+    if not largest.all():
+        row = int(np.flatnonzero(largest == 0)[0])
         raise ValueError(
             f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows."
         )
-    if sparse.issparse(X):
-        out = X.copy()
-        out.data = (out.data / np.repeat(norms, np.diff(out.indptr))).astype(X.dtype)
-        return out
-    return (X / norms[:, None]).astype(X.dtype, copy=False)
-
-
-def _squared_norms(X: Any) -> NDArray[np.float64]:
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    squares: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return squares

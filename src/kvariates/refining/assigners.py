@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import Floats, Labels, Space
+from kvariates.geometry.euclidean import F64, Labels, Space
 
 F32 = NDArray[np.float32]
 
@@ -24,7 +24,7 @@ F32 = NDArray[np.float32]
 class Assigner(Protocol):
     def __init__(self, space: Space, k: int) -> None: ...
 
-    def assign(self, centers: Floats, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
         """Bring `labels` up to date. How many changed, and the share of the work that was done.
 
         `moved`: how far each centre went since the last call; None if no bound is to be trusted.
@@ -35,7 +35,7 @@ class Lloyd:
     def __init__(self, space: Space, k: int) -> None:
         self._rows = space.rows
 
-    def assign(self, centers: Floats, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
         changed, _ = _native.assign(self._rows, centers, labels)
         return changed, 1.0
 
@@ -47,7 +47,7 @@ class Hamerly:
         self._lower = np.empty(space.n, dtype=np.float32)
         self._tighten = True
 
-    def assign(self, centers: Floats, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
         changed, scanned = _native.assign_hamerly(
             self._rows, centers, moved, labels, self._upper, self._lower, self._tighten
         )
@@ -64,7 +64,7 @@ class Elkan:
         self._lower = np.empty(space.n * k, dtype=np.float32)
         self._drift = np.zeros(k, dtype=np.float32)
 
-    def assign(self, centers: Floats, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
         changed, scanned = _native.assign_elkan(
             self._rows, centers, moved, self._drift, labels, self._upper, self._lower
         )
@@ -88,7 +88,7 @@ class Auto:
         self._trusted = False
         self._wait, self._patience = 0, 1
 
-    def assign(self, centers: Floats, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
         if self._wait > 0 or moved is None:
             changed, work = self._plain.assign(centers, moved, labels)
             self._wait = self._wait - 1 if changed < self.SETTLED * len(labels) else 1

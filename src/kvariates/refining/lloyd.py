@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import Floats, Labels, Space, total_cost
+from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost
 from kvariates.refining.assigners import ASSIGNERS
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Step:
     """What is known after one iteration."""
 
     iteration: int
-    centers: Floats  # where the rows were measured from
+    centers: F64  # where the rows were measured from
     labels: Labels
     changed: int
     shift: float  # sum of the squared movements of the centres; 0 if no label changed
@@ -42,13 +40,14 @@ class Refined:
 class Tally:
     """Weighted sums of the rows of each cluster, kept up to date by moving the rows that changed.
 
-    Moves leave rounding behind, so the sums are made afresh before more than n have piled up.
+    Sums carry what rounding takes from them; still, they are made afresh before more than n moves
+    have piled up.
     """
 
     def __init__(self, space: Space, weight: F64 | None, k: int) -> None:
         self._space, self._weight = space, weight
-        self.sums = np.zeros((k, space.d))
-        self.weights = np.zeros(k)
+        self._sums = np.zeros((2, k, space.d))
+        self._weights = np.zeros((2, k))
         self.counts = np.zeros(k, dtype=np.int64)
         self._moves = space.n
 
@@ -57,12 +56,12 @@ class Tally:
         afresh = self._moves > self._space.n
         _native.update(
             self._space.rows, self._weight, before, labels, afresh,
-            self.sums, self.weights, self.counts,
+            self._sums, self._weights, self.counts,
         )  # fmt: skip
         if afresh:
             self._moves = 0
 
-    def relocate(self, centers: Floats, labels: Labels) -> None:
+    def relocate(self, centers: F64, labels: Labels) -> None:
         """Give every empty cluster one of the rows farthest from their centres."""
         empty = np.flatnonzero(self.counts == 0)
         cost = self._space.own_cost(centers, labels)
@@ -74,24 +73,27 @@ class Tally:
             if cost[row] == 0:
                 break  # only duplicates of centres are left
             weight = 1.0 if self._weight is None else self._weight[row]
-            x = self._space.take(np.array([row]))[0].astype(np.float64) * weight
-            self.sums[labels[row]] -= x
-            self.weights[labels[row]] -= weight
-            self.sums[cluster], self.weights[cluster] = x, weight
+            x = self._space.take(np.array([row]))[0] * weight
+            for j, sign in ((labels[row], -1), (cluster, 1)):
+                self._sums[0, j] += sign * x
+                self._weights[0, j] += sign * weight
+                self.counts[j] += sign
         self._moves = self._space.n + 1  # no longer the sums of `labels`
 
-    def centers(self, before: Floats, unit: bool) -> Floats:
-        """The new centres; a cluster with nothing in it keeps its old one."""
+    def centers(self, before: F64, unit: bool) -> F64:
+        """The new centres. One without rows goes to the heaviest cluster, as in scikit-learn."""
         out = before.copy()
-        scale = np.sqrt(np.einsum("ij,ij->i", self.sums, self.sums)) if unit else self.weights
-        full = (self.weights > 0) & (scale > 0)
-        out[full] = self.sums[full] / scale[full, None]
+        sums, weights = self._sums.sum(axis=0), self._weights.sum(axis=0)
+        scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if unit else weights
+        full = (self.counts > 0) & (scale > 0)
+        out[full] = sums[full] / scale[full, None]
+        out[self.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
         return out
 
 
 def refine(
     space: Space,
-    centers: Floats,
+    centers: F64,
     weight: F64 | None,
     *,
     algorithm: str,
@@ -105,7 +107,7 @@ def refine(
     That is: until no label changes, the centres' squared shift is at most `tol`, `max_iter`
     iterations are done, or `on_step` returns True.
 
-    Pre: centers have the rows' dtype; weight is None or float64.
+    Steps are taken in float64. Pre: weight is None or float64.
     """
     k = len(centers)
     assigner = ASSIGNERS[algorithm](space, k)
@@ -128,15 +130,23 @@ def refine(
         stop = on_step is not None and on_step(Step(iteration, here, labels, changed, shift))
         if strict or stop or shift <= tol:
             break
-    if not strict:
-        assigner.assign(centers, moved, labels)
-    inertia = total_cost(space.own_cost(centers, labels), weight)
-    return Refined(centers, labels, inertia, iteration + 1, strict)
+    # The centres are handed out in the rows' dtype, and the labels are those of what is handed out.
+    rounded = centers.astype(space.dtype)
+    final = rounded.astype(np.float64)
+    if strict:
+        moved = movement(centers, final)[0]
+    elif moved is not None:
+        moved = np.nextafter(moved + movement(centers, final)[0], np.float32(np.inf))
+    if not strict or not np.array_equal(centers, final):
+        assigner.assign(final, moved, labels)
+    inertia = total_cost(space.own_cost(final, labels), weight)
+    return Refined(rounded, labels, inertia, iteration + 1, strict)
 
 
-def movement(before: Floats, after: Floats) -> tuple[NDArray[np.float32], float]:
+def movement(before: F64, after: F64) -> tuple[NDArray[np.float32], float]:
     """How far each centre went, rounded up, and the sum of the squares."""
-    step = after.astype(np.float64) - before.astype(np.float64)
+    step = after - before
     squares = np.einsum("ij,ij->i", step, step)
-    moved = np.sqrt(squares).astype(np.float32)
+    with np.errstate(over="ignore"):  # infinitely far is a bound too
+        moved = np.sqrt(squares).astype(np.float32)
     return np.nextafter(moved, np.float32(np.inf)), float(squares.sum())

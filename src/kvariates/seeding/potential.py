@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import Floats, Space
-
-F64 = NDArray[np.float64]
+from kvariates.geometry.euclidean import F64, Space
 
 PROPOSALS = 16  # tried between two looks at whether to absorb
 FEW = 16  # pending centres that never force a pass on their own
@@ -28,7 +26,7 @@ class Potential:
         self.space = space
         self.weight = weight
         self.skip = skip  # leave out rows the triangle inequality rules out; changes no draw
-        self.centers = np.empty((k, space.d), dtype=space.dtype)
+        self.centers = np.empty((k, space.d))
         self.absorbed = 0
         self.known = 0
         self._cost = np.full(space.n, np.inf)
@@ -37,7 +35,7 @@ class Potential:
         self._hits = _native.Hits()
         self._rejected = 0
 
-    def add(self, center: Floats) -> None:
+    def add(self, center: F64) -> None:
         """Take a centre into account. No work is done before it is needed."""
         self.centers[self.known] = center
         self.known += 1
@@ -65,7 +63,7 @@ class Potential:
                 return self._draw_by_weight(rng)  # every row lies on a centre already
             self.settle()
 
-    def add_best(self, candidates: Floats) -> int:
+    def add_best(self, candidates: F64) -> int:
         """Take in the candidate that lowers the potential most; which one that is."""
         self.settle()
         limit = self._limit(candidates)
@@ -99,7 +97,7 @@ class Potential:
     def _state(self) -> tuple[F64, NDArray[np.int32], F64 | None, F64]:
         return self._cost, self._nearest, self.weight, self._sums
 
-    def _limit(self, fresh: Floats) -> F64 | None:
+    def _limit(self, fresh: F64) -> F64 | None:
         """Per known centre, the cost up to which none of the fresh ones can improve a row.
 
         If ||c - c(x)|| >= 2 ||x - c(x)|| then x stays with c(x). A pending centre may be a row's
@@ -108,7 +106,7 @@ class Potential:
         if not self.skip or self.absorbed == 0:
             return None
         old = Space.of(self.centers[: self.absorbed])
-        apart = old.distances(fresh, squared=True).min(axis=1).astype(np.float64)
+        apart = old.distances(fresh, squared=True).min(axis=1)
         limit = np.full(self.known, -1.0)
         limit[: self.absorbed] = apart * (1 - 1e-6) / 4  # rounded towards looking
         return limit

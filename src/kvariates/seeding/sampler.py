@@ -16,10 +16,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import Floats, Space
+from kvariates.geometry.euclidean import F64, Space
 from kvariates.seeding.potential import Potential
-
-F64 = NDArray[np.float64]
 
 
 class Probe(Protocol):
@@ -28,7 +26,7 @@ class Probe(Protocol):
 
 
 class Density(Protocol):
-    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> F64:
         """One centre for each picked row."""
 
 
@@ -46,7 +44,7 @@ class EveryPoint:
 class Dirac:
     """The picked row is the centre."""
 
-    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> F64:
         return space.take(rows)
 
 
@@ -65,7 +63,7 @@ RECIPES: dict[str, Recipe] = {
 
 @dataclass(frozen=True)
 class Seeds:
-    centers: Floats
+    centers: F64
     indices: NDArray[np.int64]  # the rows they were picked by
 
 
