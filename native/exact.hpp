@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "common.hpp"
 
@@ -14,10 +13,7 @@ typedef double lanes __attribute__((vector_size(32)));
 
 template <class T>
 inline lanes load_lanes(const T* p) {
-    typedef T narrow __attribute__((vector_size(4 * sizeof(T))));
-    narrow v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, lanes);
+    return lanes{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
 
 // Squared Euclidean distance from its differences: no cancellation, whatever the offset.

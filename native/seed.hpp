@@ -36,12 +36,18 @@ inline void within_limit(const Potential& p, const double* limit, index_t from, 
     s.id.resize(m);
 }
 
-// Could a value of this tile row be below `cost`?
-inline double threshold(const Tile& tile, int r, double cost, const Pack& pack) {
-    if (!tile.finite(r)) return std::numeric_limits<double>::infinity();
-    const double n2 = tile.norm2[r];
-    const double scaled = cost * pack.scale * pack.scale;
-    return (scaled * (1 + 1e-12) - n2 + tile.norm_error * n2) / 2 + tile.slack[r];
+// Per tile row, the value above which a centre cannot be nearer than the row's cost. In float32, so
+// that it vectorises; 4e-7 covers its own roundings.
+inline void thresholds(const Tile& tile, const index_t* id, int count, const Potential& p, const Pack& pack,
+                       float* out) {
+    const double square = pack.scale * pack.scale;
+    const float shrink = static_cast<float>(1 - tile.norm_error - 4e-7);
+    float cost[TILE];
+    for (int r = 0; r < count; ++r) cost[r] = static_cast<float>(p.cost[id[r]] * square);
+    for (int r = 0; r < count; ++r) {
+        const float reach = (cost[r] * (1 + 4e-7f) - tile.norm2[r] * shrink) / 2 + tile.slack[r] * 1.00001f;
+        out[r] = tile.norm2[r] < 1e30f ? reach : std::numeric_limits<float>::infinity();
+    }
 }
 
 template <class Rows>
@@ -61,9 +67,10 @@ void absorb_scan(const Rows& rows, const Centres& fresh, const Pack& pack, label
         const index_t* id = s.id.data() + at;
         const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
         scan(rows, id, count, pack, all, false, s.tile);
+        thresholds(s.tile, id, count, p, pack, s.limit);
         for (int r = 0; r < count; ++r) {
             const index_t i = id[r];
-            if (s.tile.best[r] > threshold(s.tile, r, p.cost[i], pack)) continue;
+            if (s.tile.best[r] > s.limit[r]) continue;
             const label_t j = decide(rows, i, r, s.tile, fresh, all);
             const double cost = dist2(rows, i, fresh, j);
             if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + j;
@@ -108,12 +115,12 @@ void gains(const Rows& rows, const double* c, index_t m, const double* limit,
             const index_t* id = s.id.data() + at;
             const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
             scan(rows, id, count, pack, all, true, s.tile);
+            thresholds(s.tile, id, count, p, pack, s.limit);
             for (int r = 0; r < count; ++r) {
                 const index_t i = id[r];
-                const double reach = threshold(s.tile, r, p.cost[i], pack);
-                if (s.tile.best[r] > reach) continue;
+                if (s.tile.best[r] > s.limit[r]) continue;
                 for (index_t j = 0; j < m; ++j) {
-                    if (s.tile.values[j * TILE + r] > reach) continue;
+                    if (s.tile.values[j * TILE + r] > s.limit[r]) continue;
                     const double cost = dist2(rows, i, fresh, j), less = p.cost[i] - cost;
                     if (!(less > 0)) continue;
                     mine[j] += p.weight ? p.weight[i] * less : less;

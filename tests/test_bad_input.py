@@ -300,12 +300,8 @@ def test_squares_that_leave_single_but_not_double_precision(
 )
 def test_squares_that_leave_double_precision(scale, dtype, layout, metric, algorithm):
     data, truth = groups(scale, dtype)
-    if dtype == np.float32 and scale < 1e-42:
-        truth = np.unique(data, axis=0, return_inverse=True)[1].ravel()
-        if len(set(truth.tolist())) != 4:
-            pytest.skip("the groups do not survive in subnormal numbers")
     said = right_or_refused(layout(data), truth, algorithm=algorithm, metric=metric)
-    assert said is None or "rescale" in said or "scale" in said, said
+    assert said is None or "scale" in said, said
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
