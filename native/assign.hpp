@@ -211,6 +211,28 @@ struct Movement {
 inline float widened(float upper, float by) { return round_up(upper + by); }
 inline float narrowed(float lower, float by) { return round_down(lower - by); }
 
+// Undoing the scale in float32; zero where that would leave its range, and bounds are worth nothing.
+inline float unscale(const Pack& pack) {
+    return pack.scale > 1e-30 && pack.scale < 1e30 ? static_cast<float>(1 / pack.scale) : 0.0f;
+}
+
+// Tile::upper of the nearest and Tile::lower of the next, for a whole tile, in float32; 1e-6 covers
+// the extra roundings.
+inline void tile_bounds(const Tile& tile, const Pack& pack, float* upper, float* lower) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const float size = unscale(pack), wide = static_cast<float>(1 + tile.norm_error + 1e-6),
+                narrow = static_cast<float>(1 - tile.norm_error - 1e-6);
+    for (int r = 0; r < TILE; ++r) {
+        const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
+        const float next = tile.doubt[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
+        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wide;
+        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrow;
+        const bool sound = size > 0 && n2 < 1e30f;
+        upper[r] = sound ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
+        lower[r] = sound ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
+    }
+}
+
 // ---- Hamerly ----------------------------------------------------------------------------------------
 
 // Rows of one block whose bounds do not prove their label.
@@ -302,13 +324,13 @@ Assigned assign_hamerly(const Rows& rows, const double* c, index_t k,
             Candidates among{nullptr, k};
             if (moved && apart) among = ball(id, count, k, apart, labels, upper, s);
             scan(rows, id, count, pack, among, false, s.tile);
+            float most[TILE], least[TILE];
+            tile_bounds(s.tile, pack, most, least);
             for (int r = 0; r < count; ++r) {
                 const index_t i = id[r];
                 relabel(labels, i, decide(rows, i, r, s.tile, centres, among), s);
-                const bool sound = s.tile.finite(r);
-                const float next = s.tile.doubt[r] ? s.tile.best[r] : s.tile.second[r];
-                upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : infinity;
-                lower[i] = sound ? std::min(round_down(s.tile.lower(r, next, pack)), s.limit[r]) : 0;
+                upper[i] = most[r];
+                lower[i] = std::min(least[r], s.limit[r]);
             }
             s.total.scanned += count;
         }

@@ -13,7 +13,7 @@ inline void remember(float& slot, double bound, float drift) { slot = round_down
 
 // Tile::lower for a whole tile, in float32 and in place; 1e-6 covers the extra roundings.
 inline void values_to_bounds(index_t k, const Pack& pack, const float* drift, Tile& tile) {
-    const float unscale = static_cast<float>((1 - 1e-6) / pack.scale);
+    const float size = unscale(pack) * (1 - 1e-6f);
     float base[TILE];
     for (int r = 0; r < TILE; ++r) {
         const float n2 = tile.norm2[r];
@@ -25,7 +25,7 @@ inline void values_to_bounds(index_t k, const Pack& pack, const float* drift, Ti
         const float path = drift[j];
         for (int r = 0; r < TILE; ++r) {
             const float sq = base[r] + 2 * v[r] - std::fabs(v[r]) * 1e-6f;
-            const float bound = sq > 0 ? std::sqrt(sq) * unscale : 0.0f;
+            const float bound = sq > 0 ? std::sqrt(sq) * size : 0.0f;
             v[r] = (bound + path) * (1 - 2.4e-7f);
         }
     }

@@ -72,7 +72,7 @@ class Elkan:
 
 
 class Auto:
-    """Bounds where they pay.
+    """Hamerly's bounds where they pay.
 
     While many rows still change hands, or after bounds have failed to save work, rows are scanned
     plainly; every failure doubles the wait before the next try.
@@ -83,8 +83,7 @@ class Auto:
 
     def __init__(self, space: Space, k: int) -> None:
         self._plain = Lloyd(space, k)
-        self._bounded: Assigner | None = None
-        self._space, self._k = space, k
+        self._bounded = Hamerly(space, k)
         self._trusted = False
         self._wait, self._patience = 0, 1
 
@@ -93,8 +92,6 @@ class Auto:
             changed, work = self._plain.assign(centers, moved, labels)
             self._wait = self._wait - 1 if changed < self.SETTLED * len(labels) else 1
             return changed, work
-        if self._bounded is None:
-            self._bounded = ASSIGNERS[bounds_for(self._space, self._k)](self._space, self._k)
         fresh = not self._trusted
         changed, work = self._bounded.assign(centers, None if fresh else moved, labels)
         self._trusted = fresh or work < self.USELESS
@@ -109,12 +106,3 @@ ASSIGNERS: dict[str, type[Assigner]] = {
     "elkan": Elkan,
     "auto": Auto,
 }
-
-
-def bounds_for(space: Space, k: int) -> str:
-    """Whose bounds suit this shape; benchmarks/ has the measurements."""
-    bounds = 4 * space.n * k
-    size = space.n * space.d * space.dtype.itemsize
-    if space.d >= 100 and not hasattr(space.X, "indptr") and bounds <= 0.2 * size + 32 * space.n:
-        return "elkan"
-    return "hamerly"

@@ -103,8 +103,8 @@ class Potential:
         If ||c - c(x)|| >= 2 ||x - c(x)|| then x stays with c(x). A pending centre may be a row's
         nearest too; it has no limit yet, so such rows are always looked at.
         """
-        if not self.skip or self.absorbed == 0:
-            return None
+        if not self.skip or self.absorbed == 0 or self.absorbed * len(fresh) > 4 * self.space.n:
+            return None  # nothing to compare with, or more pairs of centres than rows to save
         old = Space.of(self.centers[: self.absorbed])
         apart = old.distances(fresh, squared=True).min(axis=1)
         limit = np.full(self.known, -1.0)

@@ -1,0 +1,137 @@
+"""However the rows lie in memory, the answer is that of the plain array."""
+
+import numpy as np
+import pytest
+from laws.cases import DTYPES, fit, rows, same_bits, start
+from scipy import sparse
+
+from kvariates import KMeans, kmeans_plusplus
+
+X = rows(60, 3, seed=71)
+
+
+def _misaligned(a):
+    raw = np.zeros(a.nbytes + 1, dtype=np.uint8)
+    out = np.ndarray(a.shape, a.dtype, raw, offset=1)
+    out[:] = a
+    return out
+
+
+def _read_only(a):
+    out = a.copy()
+    out.flags.writeable = False
+    return out
+
+
+def _unsorted(csr):
+    for i in range(csr.shape[0]):
+        part = slice(csr.indptr[i], csr.indptr[i + 1])
+        csr.indices[part], csr.data[part] = (
+            csr.indices[part][::-1].copy(),
+            csr.data[part][::-1].copy(),
+        )
+    csr.has_sorted_indices = False
+    return csr
+
+
+def _doubled(csr):
+    """Every entry twice, as its halves."""
+    return sparse.csr_array(
+        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), csr.indptr * 2), shape=csr.shape
+    )
+
+
+def _explicit_zeros(a):
+    n, d = a.shape
+    indices, indptr = np.tile(np.arange(d), n), np.arange(n + 1) * d
+    parts = a.ravel().copy(), indices.astype(np.int32), indptr.astype(np.int32)
+    return sparse.csr_array(parts, shape=a.shape)
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "every other row": lambda a: np.repeat(a, 2, axis=0)[::2],
+    "every other column": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "transposed": lambda a: np.ascontiguousarray(a.T).T,
+    "misaligned": _misaligned,
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "read-only": _read_only,
+    "list": lambda a: a.tolist(),
+    "matrix in a view": lambda a: np.pad(a, 3)[3:-3, 3:-3],
+}
+SPARSE = {
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "csr_matrix": sparse.csr_matrix,
+    "lil": sparse.lil_matrix,
+    "unsorted indices": lambda a: _unsorted(sparse.csr_array(a)),
+    "duplicate entries": lambda a: _doubled(sparse.csr_array(a)),
+    "explicit zeros": _explicit_zeros,
+}
+
+
+def check_layout(data, plain):
+    init = start(plain, 4)
+    a, b = fit(data, init), fit(plain, init)
+    assert np.array_equal(a.labels_, b.labels_)
+    np.testing.assert_allclose(a.cluster_centers_, b.cluster_centers_, rtol=1e-5, atol=1e-6)
+    assert np.array_equal(a.predict(data), b.labels_)
+    np.testing.assert_allclose(a.transform(data), b.transform(plain), rtol=1e-5, atol=1e-5)
+    assert np.array_equal(
+        kmeans_plusplus(data, 3, random_state=0)[1], kmeans_plusplus(plain, 3, random_state=0)[1]
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_in_memory(layout, dtype):
+    plain = rows(75, 5, dtype, seed=73)
+    check_layout(LAYOUTS[layout](plain), plain)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", SPARSE)
+def test_any_sparse_format(layout, dtype):
+    plain = rows(75, 5, dtype, seed=74, sparsity=0.5)
+    check_layout(SPARSE[layout](plain), plain)
+
+
+def test_wide_indices_are_right_or_refused():
+    """scikit-learn refuses 64-bit indices; to take them is fine, to misread them is not."""
+    plain = rows(75, 5, seed=74, sparsity=0.5)
+    csr = sparse.csr_array(plain)
+    csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    said = ""
+    try:
+        model = fit(csr, start(plain, 4))
+    except ValueError as refused:
+        said = str(refused)
+    assert "int64 indices" in said or np.array_equal(
+        model.labels_, fit(plain, start(plain, 4)).labels_
+    )
+
+
+def test_sparse_input_is_not_tidied_behind_the_users_back():
+    doubled = _doubled(sparse.csr_array(X))
+    kept = doubled.data.copy(), doubled.indices.copy()
+    KMeans(3, random_state=0).fit(doubled)
+    assert np.array_equal(doubled.data, kept[0])
+    assert np.array_equal(doubled.indices, kept[1])
+
+
+def test_memory_maps(tmp_path):
+    plain = rows(75, 5, np.float32, seed=75)
+    stored = np.memmap(tmp_path / "rows", dtype=np.float32, mode="w+", shape=plain.shape)
+    stored[:] = plain
+    stored.flush()
+    check_layout(np.memmap(tmp_path / "rows", np.float32, "r", shape=plain.shape), plain)
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8", "uint64", "bool", "longdouble"])
+def test_other_numbers_become_double(kind):
+    data = (np.abs(rows(75, 5, seed=76)) * 3).astype(kind)
+    init = np.unique(data.astype(np.float64), axis=0)[:4]
+    model = fit(data, init)
+    assert model.cluster_centers_.dtype == np.float64
+    assert same_bits(model, fit(data.astype(np.float64), init))
