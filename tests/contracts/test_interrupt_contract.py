@@ -36,23 +36,19 @@ print("usable", KMeans(2, random_state=0).fit([[0.0], [1.0], [9.0]]).inertia_, f
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize("call", ENDLESS)
 def test_ctrl_c_interrupts(call):
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD.format(call=ENDLESS[call])],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stdout.readline().strip() == "ready", child.stderr.read()
-        time.sleep(0.7)
-        assert child.poll() is None
-        child.send_signal(signal.SIGINT)
-        asked = time.perf_counter()
-        assert child.stdout.readline().strip() == "interrupted", child.stderr.read()
-        # About 0.2 s on a free machine; the rest is for a busy one.
-        assert time.perf_counter() - asked < 1.5
-        # Not communicate(): it does not see a line that readline() has read ahead.
-        assert child.stdout.readline().strip() == "usable 0.5", child.stderr.read()
-    finally:
-        child.kill()
-        child.wait()
+    command = [sys.executable, "-c", CHILD.format(call=ENDLESS[call])]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as child:
+        try:
+            assert child.stdout.readline().strip() == "ready", child.stderr.read()
+            time.sleep(0.7)
+            assert child.poll() is None
+            child.send_signal(signal.SIGINT)
+            asked = time.perf_counter()
+            assert child.stdout.readline().strip() == "interrupted", child.stderr.read()
+            # About 0.2 s on a free machine; the rest is for a busy one.
+            assert time.perf_counter() - asked < 1.5
+            # Not communicate(): it does not see a line that readline() has read ahead.
+            assert child.stdout.readline().strip() == "usable 0.5", child.stderr.read()
+        finally:
+            child.kill()
