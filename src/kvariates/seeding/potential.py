@@ -89,11 +89,6 @@ class Potential:
         if not np.isfinite(self._sums.sum()):
             self.space.spread()  # complains that squares overflow
 
-    @property
-    def total(self) -> float:
-        self.settle()
-        return float(self._sums.sum())
-
     def _state(self) -> tuple[F64, NDArray[np.int32], F64 | None, F64]:
         return self._cost, self._nearest, self.weight, self._sums
 
