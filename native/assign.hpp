@@ -108,6 +108,7 @@ struct Scratch {
     std::vector<label_t> list;
     std::vector<char> mark;
     std::vector<index_t> bucket;
+    std::vector<std::int8_t> maybe;
     float limit[TILE];
     Assigned total;
 };

@@ -4,10 +4,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -182,23 +184,36 @@ void absorb(const Rows& rows, Centres fresh, label_t first, Maybe<double> limit,
     run([&] { active->absorb(rows.view, fresh.data(), m, first, below, p); });
 }
 
-void gains(const Rows& rows, Centres candidates, Maybe<double> limit, Out<double> cost,
+bool fits(const kv::Shadow& s, const Rows& rows) {
+    return s.d == rows.view.d && s.tiles == (rows.view.n + kv::TILE - 1) / kv::TILE;
+}
+
+nb::object shadow(const Rows& rows, Out<double> cost) {
+    auto out = std::make_unique<kv::Shadow>();
+    const double* at = sized(cost, rows.view.n);
+    if (!run([&] { return active->cast(rows.view, at, *out); })) return nb::none();
+    return nb::cast(std::move(out));
+}
+
+void gains(const Rows& rows, const kv::Shadow* shadow, Centres candidates, Maybe<double> limit, Out<double> cost,
            Out<label_t> nearest, Maybe<double> weight, Out<double> sums, Out<double> gain, kv::Hits& hits) {
     const index_t m = matched(rows, candidates);
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);
     const double* below = limit ? limit->data() : nullptr;
     double* out = sized(gain, m);
-    run([&] { active->gains(rows.view, candidates.data(), m, below, p, out, hits); });
+    need(!shadow || fits(*shadow, rows), "a shadow of other rows");
+    run([&] { active->gains(rows.view, shadow, candidates.data(), m, below, p, out, hits); });
 }
 
-void adopt(const Rows& rows, Centres fresh, label_t candidate, label_t name, Maybe<double> limit,
+void adopt(const Rows& rows, kv::Shadow* shadow, Centres fresh, label_t candidate, label_t name, Maybe<double> limit,
            Out<double> cost, Out<label_t> nearest, Maybe<double> weight, Out<double> sums, const kv::Hits& hits) {
     need(matched(rows, fresh) == 1, "adopt takes one centre");
     const index_t blocks = kv::blocks_of(rows.view.n);
     need(static_cast<index_t>(hits.block.size()) == blocks, "hits of other rows");
     const kv::Potential p = potential(rows, cost, nearest, weight, sums);
     const double* below = limit ? limit->data() : nullptr;
-    run([&] { active->adopt(rows.view, fresh.data(), candidate, name, below, p, hits); });
+    need(!shadow || fits(*shadow, rows), "a shadow of other rows");
+    run([&] { active->adopt(rows.view, shadow, fresh.data(), candidate, name, below, p, hits); });
 }
 
 nb::tuple draw(const Rows& rows, Centres pending, label_t first, Out<double> cost, Out<label_t> nearest,
@@ -230,7 +245,8 @@ NB_MODULE(_native, m) {
     nb::class_<Rows>(m, "Rows")
         .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
         .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
-    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>());
+    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>()).def_ro("vain", &kv::Hits::vain);
+    nb::class_<kv::Shadow>(m, "Shadow");
     m.attr("DRAW") = kv::DRAW;
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
@@ -248,9 +264,10 @@ NB_MODULE(_native, m) {
     m.def("spread", spread, "rows"_a);
     m.def("absorb", absorb, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a);
-    m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
+    m.def("shadow", shadow, "rows"_a, "cost"_a);
+    m.def("gains", gains, "rows"_a, "shadow"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a, "gain"_a, "hits"_a);
-    m.def("adopt", adopt, "rows"_a, "fresh"_a, "candidate"_a, "name"_a, "limit"_a.none(), "cost"_a,
+    m.def("adopt", adopt, "rows"_a, "shadow"_a.none(), "fresh"_a, "candidate"_a, "name"_a, "limit"_a.none(), "cost"_a,
           "nearest"_a, "weight"_a.none(), "sums"_a, "hits"_a);
     m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a, "uniforms"_a);

@@ -26,7 +26,7 @@ using label_t = std::int32_t;
 // Sizes are constants of the library, never of the machine: they fix the order of every sum.
 constexpr int TILE = 64;          // rows the filter handles at once
 constexpr index_t DRAW = 256;     // rows under one partial sum of the potential
-constexpr index_t BLOCK = 4096;   // rows one thread takes at a time; a multiple of DRAW
+constexpr index_t BLOCK = 1024;   // rows one thread takes at a time; a multiple of DRAW
 constexpr index_t CHUNK = 128;    // coordinates added up before a partial sum is closed
 
 // Vectors are loaded whole: a buffer that straddles cache lines would double their cost.

@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 #include "scan.hpp"
+#include "shadow.hpp"
 
 namespace kv {
 
@@ -32,6 +33,7 @@ struct Hit {
 struct Hits {
     std::vector<std::vector<Hit>> block;
     std::vector<char> lost;  // blocks with too many hits to keep: they are measured again
+    index_t vain = 0;        // pairs the shadow let through that were no hits
 };
 
 struct Assigned {
@@ -65,10 +67,11 @@ struct Kernels {
     double (*spread)(const View&);
     void (*absorb)(const View&, const double* fresh, index_t m, label_t first, const double* limit,
                    const Potential&);
-    void (*gains)(const View&, const double* candidates, index_t m, const double* limit,
+    bool (*cast)(const View&, const double* cost, Shadow&);  // false: these rows cast none
+    void (*gains)(const View&, const Shadow*, const double* candidates, index_t m, const double* limit,
                   const Potential&, double* gain, Hits&);
-    void (*adopt)(const View&, const double* fresh, label_t candidate, label_t name, const double* limit,
-                  const Potential&, const Hits&);
+    void (*adopt)(const View&, Shadow*, const double* fresh, label_t candidate, label_t name,
+                  const double* limit, const Potential&, const Hits&);
     Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
 };
@@ -90,6 +93,14 @@ void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidate
 template <class T>
 void scan_row(const Csr<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile);
 index_t vector_width();
+template <class T>
+bool cast(const Dense<T>& rows, const double* cost, Shadow& shadow);
+template <class T>
+bool cast(const Csr<T>&, const double*, Shadow&) {
+    return false;
+}
+bool aim(const Shadow& shadow, const double* candidates, index_t m, Beams& beams);
+void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* maybe);
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

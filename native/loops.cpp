@@ -56,13 +56,16 @@ const Kernels kernels = {
     [](const View& v, const double* c, index_t m, label_t first, const double* limit, const Potential& p) {
         with_rows(v, [&](auto rows) { absorb(rows, c, m, first, limit, p); });
     },
-    [](const View& v, const double* c, index_t m, const double* limit, const Potential& p, double* gain,
-       Hits& hits) {
-        with_rows(v, [&](auto rows) { gains(rows, c, m, limit, p, gain, hits); });
+    [](const View& v, const double* cost, Shadow& shadow) {
+        return with_rows(v, [&](auto rows) { return cast(rows, cost, shadow); });
     },
-    [](const View& v, const double* c, label_t candidate, label_t name, const double* limit,
+    [](const View& v, const Shadow* shadow, const double* c, index_t m, const double* limit,
+       const Potential& p, double* gain, Hits& hits) {
+        with_rows(v, [&](auto rows) { gains(rows, shadow, c, m, limit, p, gain, hits); });
+    },
+    [](const View& v, Shadow* shadow, const double* c, label_t candidate, label_t name, const double* limit,
        const Potential& p, const Hits& hits) {
-        with_rows(v, [&](auto rows) { adopt(rows, c, candidate, name, limit, p, hits); });
+        with_rows(v, [&](auto rows) { adopt(rows, shadow, c, candidate, name, limit, p, hits); });
     },
     [](const View& v, const double* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
         return with_rows(v, [&](auto rows) { return draw(rows, c, m, first, p, u, count); });

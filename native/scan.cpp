@@ -6,41 +6,15 @@
 #include "scan.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels.hpp"
+#include "shift.hpp"
 
 namespace kv::KV_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int W = 16, R = 4;
-#elif defined(__AVX__)
-constexpr int W = 8, R = 2;
-#else
-constexpr int W = 4, R = 2;
-#endif
 constexpr int C = 6;
 constexpr index_t PANEL = 384;  // centres whose values are kept at once: a multiple of C
-
-typedef float vf __attribute__((vector_size(4 * W)));
-typedef std::int32_t vi __attribute__((vector_size(4 * W)));
-
-inline vf load(const float* p) {
-    vf v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-inline void store(float* p, vf v) { std::memcpy(p, &v, sizeof v); }
-inline vf splat(float a) { return a - vf{}; }
-inline vi splat(std::int32_t a) { return a - vi{}; }
-inline vf least(vf a, vf b) { return a < b ? a : b; }
-
-inline float across(vf v) {
-    float sum = 0;
-    for (int l = 0; l < W; ++l) sum += v[l];
-    return sum;
-}
 
 // ---- packing ----------------------------------------------------------------------------------
 
@@ -69,26 +43,6 @@ inline void transpose(vf (&m)[W]) {
         }
         for (int i = 0; i < W; ++i) m[i] = t[i];
     }
-}
-
-typedef double vd __attribute__((vector_size(8 * W)));
-
-inline vf shifted(const float* x, const double* offset, float scale, double) {
-    vd b;
-    std::memcpy(&b, offset, sizeof b);
-    return (load(x) - __builtin_convertvector(b, vf)) * scale;
-}
-inline vf shifted(const double* x, const double* offset, float, double scale) {
-    vd a, b;
-    std::memcpy(&a, x, sizeof a);
-    std::memcpy(&b, offset, sizeof b);
-    return __builtin_convertvector((a - b) * scale, vf);
-}
-inline float shifted1(float x, double offset, double scale) {
-    return (x - static_cast<float>(offset)) * static_cast<float>(scale);
-}
-inline float shifted1(double x, double offset, double scale) {
-    return static_cast<float>((x - offset) * scale);
 }
 
 template <class T>
@@ -209,19 +163,6 @@ inline void fused(const float* x, const Pack& pack, const Candidates& among, ind
         for (int j = 0; j < N; ++j) meet(run, r, acc[j][r], name[j]);
 }
 
-void judge(Tile& tile) {
-    vi doubts{};
-    for (int g = 0; g < TILE; g += W) {
-        const vi clear = (load(tile.second + g) - load(tile.best + g) > 2 * load(tile.slack + g)) &
-                         (load(tile.norm2 + g) < splat(1e30f));
-        const vi doubt = ~clear;
-        std::memcpy(tile.doubt + g, &doubt, sizeof doubt);
-        doubts |= doubt;
-    }
-    tile.doubts = 0;
-    for (int l = 0; l < W; ++l) tile.doubts |= doubts[l];
-}
-
 inline void start(Running& run) {
     for (int r = 0; r < R; ++r) {
         run.best[r] = run.second[r] = splat(std::numeric_limits<float>::infinity());
@@ -340,113 +281,8 @@ void scan(const Dense<T>& rows, const index_t* id, int count, const Pack& pack,
     judge(tile);
 }
 
-// ---- sparse rows: centres across the lanes -----------------------------------------------------
-
-template <int N, class T>
-inline void sparse_products(const Csr<T>& rows, index_t i, const Pack& pack, index_t at, float* out) {
-    vf acc[N];
-    for (int v = 0; v < N; ++v) acc[v] = load(pack.half.data() + at + v * W);
-    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
-        const float x = static_cast<float>(static_cast<double>(rows.x[p]) * pack.scale);
-        const float* c = pack.centre.data() + rows.column[p] * pack.width + at;
-        for (int v = 0; v < N; ++v) acc[v] -= load(c + v * W) * x;
-    }
-    for (int v = 0; v < N; ++v) store(out + v * W, acc[v]);
-}
-
-template <class T>
-void scan(const Csr<T>& rows, const index_t* id, int count, const Pack& pack, const Candidates&,
-          bool keep, Tile& tile) {
-    tile.rows = count;
-    tile.has_values = keep;
-    if (tile.values.size() < static_cast<std::size_t>(pack.k * TILE))
-        tile.values.resize(static_cast<std::size_t>(pack.k * TILE));
-    if (tile.x.size() < static_cast<std::size_t>(pack.width)) tile.x.resize(pack.width);
-    for (int r = 0; r < count; ++r) {
-        const index_t i = id[r];
-        index_t at = 0;
-        for (; at + 4 * W <= pack.width; at += 4 * W) sparse_products<4>(rows, i, pack, at, tile.x.data() + at);
-        for (; at < pack.width; at += W) sparse_products<1>(rows, i, pack, at, tile.x.data() + at);
-        double norm2 = 0;
-        for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
-            const double x = static_cast<double>(rows.x[p]) * pack.scale;
-            norm2 += x * x;
-        }
-        float best = std::numeric_limits<float>::infinity(), second = best;
-        label_t arg = 0;
-        for (index_t j = 0; j < pack.k; ++j) {
-            const float v = tile.x[j];
-            if (keep) tile.values[j * TILE + r] = v;
-            second = std::min(second, std::max(best, v));
-            if (v < best) arg = static_cast<label_t>(j), best = v;
-        }
-        const double stored = static_cast<double>(rows.start[i + 1] - rows.start[i]);
-        tile.best[r] = best, tile.second[r] = second, tile.arg[r] = arg;
-        tile.norm2[r] = static_cast<float>(norm2);
-        tile.norm_error = 4 * UNIT;
-        tile.slack[r] = static_cast<float>((stored + 11) * UNIT * pack.radius * (std::sqrt(norm2) + pack.radius));
-    }
-    judge(tile);
-}
-
-// ---- one row against a few centres: coordinates across the lanes -------------------------------
-
-template <class T>
-void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile) {
-    const index_t d = rows.d;
-    if (tile.x.size() < static_cast<std::size_t>(d * TILE)) tile.x.resize(static_cast<std::size_t>(d * TILE));
-    if (tile.values.size() < static_cast<std::size_t>(among.count * TILE))
-        tile.values.resize(static_cast<std::size_t>(among.count * TILE));
-    float* x = tile.x.data();
-    const T* from = rows.row(i);
-    const index_t whole = d / W * W;
-    vf squares{};
-    for (index_t j = 0; j < whole; j += W) {
-        const vf v = shifted(from + j, pack.offset.data() + j, static_cast<float>(pack.scale), pack.scale);
-        store(x + j, v);
-        squares += v * v;
-    }
-    float norm2 = across(squares);
-    for (index_t j = whole; j < d; ++j) {
-        x[j] = shifted1(from[j], pack.offset[j], pack.scale);
-        norm2 += x[j] * x[j];
-    }
-    for (index_t p = 0; p < among.count; ++p) {
-        const label_t name = among.at(p);
-        const float* c = pack.centre.data() + name * d;
-        vf acc{}, other{};
-        index_t j = 0;
-        for (; j + 2 * W <= d; j += 2 * W) {
-            acc += load(x + j) * load(c + j);
-            other += load(x + j + W) * load(c + j + W);
-        }
-        float sum = across(acc + other);
-        for (; j < d; ++j) sum += x[j] * c[j];
-        tile.values[p * TILE] = pack.half[name] - sum;
-    }
-    tile.rows = 1;
-    tile.has_values = true;
-    tile.norm2[0] = norm2;
-    tile.norm_error = (d / W + 2 * W + 8) * UNIT;
-    tile.slack[0] = static_cast<float>((d / (2 * W) + 3 * W + 11) * UNIT * pack.radius * (std::sqrt(static_cast<double>(norm2)) + pack.radius));
-}
-
-template <class T>
-void scan_row(const Csr<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile) {
-    scan(rows, &i, 1, pack, among, true, tile);
-    if (among.list)  // the sparse scan knows all centres; keep those asked for
-        for (index_t p = 0; p < among.count; ++p) tile.values[p * TILE] = tile.values[among.at(p) * TILE];
-}
-
 index_t vector_width() { return W; }
 
 template void scan(const Dense<float>&, const index_t*, int, const Pack&, const Candidates&, bool, Tile&);
 template void scan(const Dense<double>&, const index_t*, int, const Pack&, const Candidates&, bool, Tile&);
-template void scan(const Csr<float>&, const index_t*, int, const Pack&, const Candidates&, bool, Tile&);
-template void scan(const Csr<double>&, const index_t*, int, const Pack&, const Candidates&, bool, Tile&);
-
-template void scan_row(const Dense<float>&, index_t, const Pack&, const Candidates&, Tile&);
-template void scan_row(const Dense<double>&, index_t, const Pack&, const Candidates&, Tile&);
-template void scan_row(const Csr<float>&, index_t, const Pack&, const Candidates&, Tile&);
-template void scan_row(const Csr<double>&, index_t, const Pack&, const Candidates&, Tile&);
 }  // namespace kv::KV_ISA

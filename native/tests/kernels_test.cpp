@@ -150,10 +150,20 @@ void seeding(const Kernels& k, const Data<T>& data, bool sparse, const std::stri
     check(own == cost, name + " absorbed costs are exact");
     Hits hits;
     const std::vector<double> next = data.rows({data.n / 2, data.n - 1});
-    k.gains(view, next.data(), 2, nullptr, p, gain.data(), hits);
+    k.gains(view, nullptr, next.data(), 2, nullptr, p, gain.data(), hits);
+    Shadow shadow;
+    const bool cast = k.cast(view, cost.data(), shadow);
+    if (cast) {
+        std::vector<double> shadowed(9), plain(9);
+        k.gains(view, nullptr, c.data(), many, nullptr, p, plain.data(), hits);
+        k.gains(view, &shadow, c.data(), many, nullptr, p, shadowed.data(), hits);
+        check(plain == shadowed, name + " no gain lies in the shadow");
+        k.gains(view, &shadow, next.data(), 2, nullptr, p, shadowed.data(), hits);
+        check(shadowed[0] == gain[0] && shadowed[1] == gain[1], name + " no gain lies in the shadow");
+    }
     double before = 0, after = 0;
     for (double s : sums) before += s;
-    k.adopt(view, next.data() + data.d, 1, static_cast<label_t>(many), nullptr, p, hits);
+    k.adopt(view, cast ? &shadow : nullptr, next.data() + data.d, 1, static_cast<label_t>(many), nullptr, p, hits);
     for (double s : sums) after += s;
     check(std::abs(before - after - gain[1]) <= 1e-9 * (1 + before), name + " the gain is what is gained");
     std::mt19937 rng(3);

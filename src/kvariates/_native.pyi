@@ -19,6 +19,8 @@ class Rows:
     @property
     def d(self) -> int: ...
 
+class Shadow: ...
+
 class Hits:
     def __init__(self) -> None: ...
 
@@ -68,8 +70,10 @@ def absorb(
     weight: F64 | None,
     sums: F64,
 ) -> None: ...
+def shadow(rows: Rows, cost: F64) -> Shadow | None: ...
 def gains(
     rows: Rows,
+    shadow: Shadow | None,
     candidates: F64,
     limit: F64 | None,
     cost: F64,
@@ -81,6 +85,7 @@ def gains(
 ) -> None: ...
 def adopt(
     rows: Rows,
+    shadow: Shadow | None,
     fresh: F64,
     candidate: int,
     name: int,

@@ -9,6 +9,8 @@ about as much as one assignment to k centres, not k passes.
 
 from __future__ import annotations
 
+from types import EllipsisType
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +18,9 @@ from kvariates import _native
 from kvariates.geometry.euclidean import F64, Space
 
 PROPOSALS = 16  # tried between two looks at whether to absorb
-FEW = 16  # pending centres that never force a pass on their own
+BLURRED = 8  # a shadow that lets through more than one pair in so many, in vain, is dropped
+FLAT = 4  # features up to which measuring a row costs less than a look at its shadow
+FEW = 16  # pending centres that never force a pass, and passes that are worth no shadow
 
 
 class Potential:
@@ -25,7 +29,7 @@ class Potential:
     def __init__(self, space: Space, weight: F64 | None, k: int, *, skip: bool = True) -> None:
         self.space = space
         self.weight = weight
-        self.skip = skip  # leave out rows the triangle inequality rules out; changes no draw
+        self.skip = skip  # leave out what bounds rule out; changes no draw
         self.centers = np.empty((k, space.d))
         self.absorbed = 0
         self.known = 0
@@ -33,6 +37,7 @@ class Potential:
         self._nearest = np.full(space.n, -1, dtype=np.int32)
         self._sums = np.zeros(-(-space.n // _native.DRAW))
         self._hits = _native.Hits()
+        self._shadow: _native.Shadow | None | EllipsisType = ...  # not made yet
         self._rejected = 0
 
     def add(self, center: F64) -> None:
@@ -66,17 +71,26 @@ class Potential:
     def add_best(self, candidates: F64) -> int:
         """Take in the candidate that lowers the potential most; which one that is."""
         self.settle()
-        limit = self._limit(candidates)
+        shadow = self._cast_shadow()
+        limit = None if shadow else self._limit(candidates)
         gain = np.empty(len(candidates))
-        _native.gains(self.space.rows, candidates, limit, *self._state(), gain, self._hits)
+        rows, state = self.space.rows, self._state()
+        _native.gains(rows, shadow, candidates, limit, *state, gain, self._hits)
         best = int(np.argmax(gain))
         fresh = candidates[best : best + 1]
-        _native.adopt(
-            self.space.rows, fresh, best, self.known, limit, *self._state(), self._hits
-        )  # fmt: skip
+        _native.adopt(rows, shadow, fresh, best, self.known, limit, *state, self._hits)
+        if shadow and self._hits.vain > len(candidates) * self.space.n // BLURRED:
+            self._shadow = None
         self.add(fresh[0])
         self.absorbed = self.known
         return best
+
+    def _cast_shadow(self) -> _native.Shadow | None:
+        """The rows' shadow, which spares greedy passes the rows; made when the first one is due."""
+        if self._shadow is ...:
+            pays = self.skip and self.space.d > FLAT and len(self.centers) - self.known >= FEW
+            self._shadow = _native.shadow(self.space.rows, self._cost) if pays else None
+        return self._shadow
 
     def settle(self) -> None:
         """Absorb what is pending: costs are exact afterwards."""
