@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "exact.hpp"
 #include "kernels.hpp"
@@ -79,31 +80,8 @@ struct Nearest {
     }
 };
 
-template <class Rows>
-Nearest settle(const Rows& rows, index_t i, int r, const Tile& tile, const Centres& centres,
-               const Candidates& among) {
-    Nearest best;
-    const bool trusted = tile.has_values && tile.finite(r);
-    const float reach = tile.best[r] + 2 * tile.slack[r];
-    for (index_t p = 0; p < among.count; ++p) {
-        const label_t j = among.at(p);
-        if (trusted && tile.values[p * TILE + r] > reach) continue;
-        best.meet(j, dist2(rows, i, centres, j));
-    }
-    return best;
-}
-
-// The nearest of `among` for tile row r, exactly.
-template <class Rows>
-label_t decide(const Rows& rows, index_t i, int r, const Tile& tile, const Centres& centres,
-               const Candidates& among) {
-    return !tile.doubt[r] ? tile.arg[r] : settle(rows, i, r, tile, centres, among).arg;
-}
-
-// ---- Lloyd ------------------------------------------------------------------------------------------
-
 struct Scratch {
-    Tile tile;
+    Tile tile, alone;  // many rows, or one
     std::vector<index_t> id, sorted;
     std::vector<label_t> list;
     std::vector<char> mark;
@@ -111,7 +89,39 @@ struct Scratch {
     std::vector<std::int8_t> maybe;
     float limit[TILE];
     Assigned total;
+    Changes* changes = nullptr;
+    index_t block = 0;  // at work on
+
+    void begin(Changes* c, index_t b) {
+        changes = c, block = b;
+        if (!c) return;
+        c->block[b].clear();
+        c->many[b] = 0;
+    }
 };
+
+// The nearest of `among`, exactly: a second look at this row alone leaves few of them to measure.
+template <class Rows>
+Nearest settle(const Rows& rows, index_t i, const Pack& pack, const Centres& centres,
+               const Candidates& among, Tile& alone) {
+    Nearest best;
+    scan_row(rows, i, pack, among, alone);
+    const float* values = alone.values.data();
+    const float reach = *std::min_element(values, values + among.count) + 2 * alone.slack[0];
+    const bool trusted = alone.finite(0);
+    for (index_t p = 0; p < among.count; ++p)
+        if (!trusted || !(values[p] > reach)) best.meet(among.at(p), dist2(rows, i, centres, among.at(p)));
+    return best;
+}
+
+// The same, for row r of the tile just scanned.
+template <class Rows>
+label_t decide(const Rows& rows, index_t i, int r, const Pack& pack, const Centres& centres,
+               const Candidates& among, Scratch& s) {
+    return !s.tile.doubt[r] ? s.tile.arg[r] : settle(rows, i, pack, centres, among, s.alone).arg;
+}
+
+// ---- Lloyd ------------------------------------------------------------------------------------------
 
 // One for each thread that n rows against k centres are worth.
 template <class Rows>
@@ -125,18 +135,41 @@ inline Assigned total(const std::vector<Scratch>& all) {
     return sum;
 }
 
+constexpr std::size_t KEPT_CHANGES = BLOCK / 4;
+
+inline void expect(Changes* changes, index_t n) {
+    if (changes) changes->block.resize(blocks_of(n)), changes->many.resize(blocks_of(n));
+}
+// Lists go by row, whatever the order an algorithm took its rows in.
+inline void conclude(Changes* changes) {
+    if (!changes) return;
+    changes->lost = std::find(changes->many.begin(), changes->many.end(), 1) != changes->many.end();
+    for (auto& block : changes->block)
+        std::sort(block.begin(), block.end(), [](const Change& a, const Change& b) { return a.row < b.row; });
+}
+
 inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
-    s.total.changed += labels[i] != j;
+    if (labels[i] == j) return;
+    ++s.total.changed;
+    if (s.changes) {
+        auto& list = s.changes->block[s.block];
+        if (list.size() < KEPT_CHANGES)
+            list.push_back({static_cast<std::int32_t>(i - s.block * BLOCK), labels[i]});
+        else
+            s.changes->many[s.block] = 1;
+    }
     labels[i] = j;
 }
 
 template <class Rows>
-Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels) {
+Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes) {
+    expect(changes, rows.n);
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
     const Candidates all{nullptr, k};
     auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        s.begin(changes, block);
         const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
         for (index_t at = block * BLOCK; at < stop; at += TILE) {
             index_t id[TILE];
@@ -145,16 +178,15 @@ Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels) {
             scan(rows, id, count, pack, all, false, s.tile);
             if (s.tile.doubts)
                 for (int r = 0; r < count; ++r)
-                    if (s.tile.doubt[r]) s.tile.arg[r] = settle(rows, id[r], r, s.tile, centres, all).arg;
+                    if (s.tile.doubt[r]) s.tile.arg[r] = settle(rows, id[r], pack, centres, all, s.alone).arg;
             label_t changed = 0;
-            for (int r = 0; r < count; ++r) {
-                changed += labels[at + r] != s.tile.arg[r];
-                labels[at + r] = s.tile.arg[r];
-            }
-            s.total.changed += changed;
+            for (int r = 0; r < count; ++r) changed |= labels[at + r] ^ s.tile.arg[r];
+            if (changed)
+                for (int r = 0; r < count; ++r) relabel(labels, at + r, s.tile.arg[r], s);
             s.total.scanned += count;
         }
     });
+    conclude(changes);
     return total(scratch);
 }
 
@@ -209,8 +241,14 @@ struct Movement {
     float others(label_t a) const { return a == who ? next : largest; }
 };
 
-inline float widened(float upper, float by) { return round_up(upper + by); }
-inline float narrowed(float lower, float by) { return round_down(lower - by); }
+inline float widened(float upper, float by) {
+    const float v = upper + by;
+    return v + v * 2.4e-7f + std::numeric_limits<float>::min();
+}
+inline float narrowed(float lower, float by) {
+    const float v = lower - by, w = v - std::fabs(v) * 2.4e-7f;
+    return w > 0 ? w : 0;
+}
 
 // Undoing the scale in float32; zero where that would leave its range, and bounds are worth nothing.
 inline float unscale(const Pack& pack) {
@@ -239,17 +277,22 @@ inline void tile_bounds(const Tile& tile, const Pack& pack, float* upper, float*
 // Rows of one block whose bounds do not prove their label.
 template <class Rows>
 void survivors(const Rows& rows, index_t from, index_t stop, const Centres& centres,
-               const Between& apart, const float* moved, label_t* labels, float* upper,
-               float* lower, bool tighten, Scratch& s) {
-    const Movement movement(moved, centres.k);
+               const Between& apart, const Movement& movement, const label_t* labels,
+               float* __restrict upper, float* __restrict lower, bool tighten, Scratch& s) {
+    const float* moved = movement.moved;
     s.id.resize(BLOCK);
-    index_t m = 0;
+    std::int32_t open[BLOCK];  // apart from the list: this loop is vectors, that one is not
     for (index_t i = from; i < stop; ++i) {
         const label_t a = labels[i];
-        const float u = widened(upper[i], moved[a]), l = narrowed(lower[i], movement.others(a));
+        const float u = widened(upper[i], moved[a]), l = narrowed(lower[i], a == movement.who ? movement.next : movement.largest);
+        const float half = apart.half[a];
         upper[i] = u, lower[i] = l;
+        open[i - from] = !(u < l) & !(u < half);
+    }
+    index_t m = 0;
+    for (index_t i = from; i < stop; ++i) {
         s.id[m] = i;
-        m += !(u < std::max(l, apart.half[a]));
+        m += open[i - from];
     }
     if (tighten) {
         index_t kept = 0;
@@ -301,19 +344,28 @@ inline Candidates ball(const index_t* id, int count, index_t k, const Between& a
     return {s.list.data(), m};
 }
 
+// Below so many multiply-adds a row, choosing candidates costs more than it saves.
+constexpr index_t BALL = 4096;
+
 template <class Rows>
 Assigned assign_hamerly(const Rows& rows, const double* c, index_t k,
-                        const float* moved, label_t* labels, float* upper, float* lower, bool tighten) {
+                        const float* moved, label_t* labels, float* upper, float* lower, bool tighten,
+                        Changes* changes) {
+    expect(changes, rows.n);
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
     const Between apart = between(c, k, rows.d, rows.n);
+    const bool few = k * rows.d < BALL || !apart;
+    std::optional<Movement> movement;
+    if (moved) movement.emplace(moved, k);
     constexpr float infinity = std::numeric_limits<float>::infinity();
     auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        s.begin(changes, block);
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         if (moved) {
-            survivors(rows, from, stop, centres, apart, moved, labels, upper, lower, tighten, s);
-            if (apart) sort_by_label(labels, k, s);
+            survivors(rows, from, stop, centres, apart, *movement, labels, upper, lower, tighten, s);
+            if (!few) sort_by_label(labels, k, s);
         } else {
             s.id.resize(stop - from);
             for (index_t i = from; i < stop; ++i) s.id[i - from] = i;
@@ -323,19 +375,20 @@ Assigned assign_hamerly(const Rows& rows, const double* c, index_t k,
             const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
             std::fill(s.limit, s.limit + TILE, infinity);
             Candidates among{nullptr, k};
-            if (moved && apart) among = ball(id, count, k, apart, labels, upper, s);
+            if (moved && !few) among = ball(id, count, k, apart, labels, upper, s);
             scan(rows, id, count, pack, among, false, s.tile);
             float most[TILE], least[TILE];
             tile_bounds(s.tile, pack, most, least);
             for (int r = 0; r < count; ++r) {
                 const index_t i = id[r];
-                relabel(labels, i, decide(rows, i, r, s.tile, centres, among), s);
+                relabel(labels, i, decide(rows, i, r, pack, centres, among, s), s);
                 upper[i] = most[r];
                 lower[i] = std::min(least[r], s.limit[r]);
             }
             s.total.scanned += count;
         }
     });
+    conclude(changes);
     return total(scratch);
 }
 

@@ -115,40 +115,45 @@ const T* sized(const Maybe<T>& a, index_t n) {
 
 nb::tuple pair(const kv::Assigned& a) { return nb::make_tuple(a.changed, a.scanned); }
 
-nb::tuple assign(const Rows& rows, Centres centres, Out<label_t> labels) {
+nb::tuple assign(const Rows& rows, Centres centres, Out<label_t> labels, kv::Changes* changes) {
     const index_t k = matched(rows, centres);
     label_t* out = sized(labels, rows.view.n);
-    return pair(run([&] { return active->assign(rows.view, centres.data(), k, out); }));
+    return pair(run([&] { return active->assign(rows.view, centres.data(), k, out, changes); }));
 }
 
 nb::tuple assign_hamerly(const Rows& rows, Centres centres, Maybe<float> moved, Out<label_t> labels,
-                         Out<float> upper, Out<float> lower, bool tighten) {
+                         Out<float> upper, Out<float> lower, bool tighten, kv::Changes* changes) {
     const index_t k = matched(rows, centres), n = rows.view.n;
     const float* step = sized(moved, k);
     label_t* out = sized(labels, n);
     float *u = sized(upper, n), *l = sized(lower, n);
-    return pair(run([&] { return active->assign_hamerly(rows.view, centres.data(), k, step, out, u, l, tighten); }));
+    return pair(run([&] { 
+        return active->assign_hamerly(rows.view, centres.data(), k, step, out, u, l, tighten, changes);
+    }));
 }
 
 nb::tuple assign_elkan(const Rows& rows, Centres centres, Maybe<float> moved, Out<float> drift,
-                       Out<label_t> labels, Out<float> upper, Out<float> lower) {
+                       Out<label_t> labels, Out<float> upper, Out<float> lower, kv::Changes* changes) {
     const index_t k = matched(rows, centres), n = rows.view.n;
     const float* step = sized(moved, k);
     label_t* out = sized(labels, n);
     float *path = sized(drift, k), *u = sized(upper, n), *l = sized(lower, n * k);
-    return pair(run([&] { return active->assign_elkan(rows.view, centres.data(), k, step, path, out, u, l); }));
+    return pair(run([&] { 
+        return active->assign_elkan(rows.view, centres.data(), k, step, path, out, u, l, changes);
+    }));
 }
 
-void update(const Rows& rows, Maybe<double> weight, In<label_t> before, In<label_t> labels, bool afresh,
+void update(const Rows& rows, Maybe<double> weight, In<label_t> labels, const kv::Changes* changes,
             nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu> sum,
             nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> total, Out<index_t> count) {
     const index_t n = rows.view.n, d = rows.view.d, k = static_cast<index_t>(sum.shape(1));
     need(sum.shape(0) == 2 && static_cast<index_t>(sum.shape(2)) == d, "sums of another shape");
     need(total.shape(0) == 2 && static_cast<index_t>(total.shape(1)) == k, "weights of another shape");
     const double* w = sized(weight, n);
-    const label_t *from = sized(before, n), *to = sized(labels, n);
+    const label_t* to = sized(labels, n);
+    need(!changes || static_cast<index_t>(changes->block.size()) == kv::blocks_of(n), "changes of other rows");
     const kv::Sums sums{sum.data(), sum.data() + k * d, total.data(), total.data() + k, sized(count, k)};
-    run([&] { active->update(rows.view, w, from, to, k, afresh, sums); });
+    run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
 void own_cost(const Rows& rows, Centres centres, In<label_t> labels, Out<double> cost) {
@@ -247,17 +252,18 @@ NB_MODULE(_native, m) {
         .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
     nb::class_<kv::Hits>(m, "Hits").def(nb::init<>()).def_ro("vain", &kv::Hits::vain);
     nb::class_<kv::Shadow>(m, "Shadow");
+    nb::class_<kv::Changes>(m, "Changes").def(nb::init<>()).def_ro("lost", &kv::Changes::lost);
     m.attr("DRAW") = kv::DRAW;
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);
     m.def("csr", csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a);
-    m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a);
+    m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a, "changes"_a.none() = nb::none());
     m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
-          "lower"_a, "tighten"_a);
+          "lower"_a, "tighten"_a, "changes"_a.none());
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a,
-          "upper"_a, "lower"_a);
-    m.def("update", update, "rows"_a, "weight"_a.none(), "before"_a, "labels"_a, "afresh"_a, "sum"_a,
+          "upper"_a, "lower"_a, "changes"_a.none());
+    m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a,
           "total"_a, "count"_a);
     m.def("own_cost", own_cost, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);

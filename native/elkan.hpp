@@ -41,7 +41,7 @@ void elkan_full(const Rows& rows, const index_t* id, int count, const Centres& c
     for (int r = 0; r < count; ++r) {
         const index_t i = id[r];
         const bool sound = s.tile.finite(r);
-        relabel(labels, i, decide(rows, i, r, s.tile, centres, all), s);
+        relabel(labels, i, decide(rows, i, r, pack, centres, all, s), s);
         upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : std::numeric_limits<float>::infinity();
     }
     values_to_bounds(centres.k, pack, drift, s.tile);
@@ -80,7 +80,7 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
     const bool sound = s.tile.finite(0);
     for (index_t p = 0; p < count; ++p) {
         const label_t j = few.at(p);
-        double least = sound ? s.tile.lower(0, s.tile.values[p * TILE], pack) : 0;
+        double least = sound ? s.tile.lower(0, s.tile.values[p], pack) : 0;
         if (round_down(least) <= round_up(std::sqrt(best.cost))) {
             const double cost = dist2(rows, i, centres, j);
             least = std::sqrt(cost);
@@ -95,7 +95,9 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
 
 template <class Rows>
 Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
-                      const float* moved, float* drift, label_t* labels, float* upper, float* lower) {
+                      const float* moved, float* drift, label_t* labels, float* upper, float* lower,
+                      Changes* changes) {
+    expect(changes, rows.n);
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
     const Between apart = between(c, k, rows.d, rows.n);
@@ -103,6 +105,7 @@ Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
         for (index_t j = 0; j < k; ++j) drift[j] = widened(drift[j], moved[j]);
     auto scratch = scratches(rows, k);
     parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
+        s.begin(changes, block);
         const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
         s.id.clear();
         s.list.resize(k + 1);
@@ -134,6 +137,7 @@ Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
         }
         flush();
     });
+    conclude(changes);
     return total(scratch);
 }
 

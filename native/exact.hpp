@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "common.hpp"
 
@@ -77,10 +78,22 @@ inline double dist2(const Csr<T>& rows, index_t i, const Centres& centres, index
     return out > 0 ? out : 0;
 }
 
+// Eight doubles side by side: what they hold does not depend on how a machine splits them.
+typedef double eight __attribute__((vector_size(64)));
+
+template <class T>
+inline eight load_eight(const T* p) {
+    typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
+    narrow v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, eight);
+}
+
 // A sum and what rounding has taken from it so far (Knuth's two-sum): moving a row out again
-// leaves nothing of it behind, however large it was.
-inline void add(double& sum, double& rest, double term) {
-    const double total = sum + term, part = total - sum;
+// leaves nothing of it behind, however large it was. For doubles, or eight of them.
+template <class V>
+inline void add(V& sum, V& rest, V term) {
+    const V total = sum + term, part = total - sum;
     rest += (sum - (total - part)) + (term - part);
     sum = total;
 }
@@ -89,7 +102,14 @@ inline void add(double& sum, double& rest, double term) {
 template <class T>
 inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, double* rest, index_t from, index_t to) {
     const T* x = rows.row(i);
-    for (index_t j = from; j < to; ++j) add(sum[j], rest[j], w * static_cast<double>(x[j]));
+    index_t j = from;
+    for (; j + 8 <= to; j += 8) {
+        eight s = load_eight(sum + j), r = load_eight(rest + j);
+        add(s, r, w * load_eight(x + j));
+        std::memcpy(sum + j, &s, sizeof s);
+        std::memcpy(rest + j, &r, sizeof r);
+    }
+    for (; j < to; ++j) add(sum[j], rest[j], w * static_cast<double>(x[j]));
 }
 
 template <class T>

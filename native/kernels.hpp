@@ -41,6 +41,17 @@ struct Assigned {
     index_t scanned = 0;  // rows (Elkan: pairs) for which distances were computed
 };
 
+// Which rows got a new label in the last assignment, block by block, and the one they had.
+struct Change {
+    std::int32_t row;  // within its block
+    label_t before;
+};
+struct Changes {
+    std::vector<std::vector<Change>> block;
+    std::vector<char> many;  // blocks with too many changes to keep
+    bool lost = true;        // there is such a block
+};
+
 // The value of a sum is sum + rest.
 struct Sums {
     double *sum, *rest;  // k x d
@@ -55,13 +66,13 @@ struct Drawn {
 
 struct Kernels {
     const char* name;
-    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels);
+    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels, Changes*);
     Assigned (*assign_hamerly)(const View&, const double* centres, index_t k, const float* moved,
-                               label_t* labels, float* upper, float* lower, bool tighten);
+                               label_t* labels, float* upper, float* lower, bool tighten, Changes*);
     Assigned (*assign_elkan)(const View&, const double* centres, index_t k, const float* moved,
-                             float* drift, label_t* labels, float* upper, float* lower);
-    void (*update)(const View&, const double* weight, const label_t* before, const label_t* labels,
-                   index_t k, bool afresh, const Sums&);
+                             float* drift, label_t* labels, float* upper, float* lower, Changes*);
+    void (*update)(const View&, const double* weight, const label_t* labels, const Changes* changes,
+                   index_t k, const Sums&);  // no changes: afresh
     void (*own_cost)(const View&, const double* centres, index_t k, const label_t* labels, double* cost);
     void (*distances)(const View&, const double* centres, index_t k, bool squared, void* out);
     double (*spread)(const View&);

@@ -24,24 +24,24 @@ auto with_rows(const View& v, F f) {
 
 const Kernels kernels = {
     KV_TEXT(KV_ISA),
-    [](const View& v, const double* c, index_t k, label_t* labels) {
-        return with_rows(v, [&](auto rows) { return assign(rows, c, k, labels); });
+    [](const View& v, const double* c, index_t k, label_t* labels, Changes* changes) {
+        return with_rows(v, [&](auto rows) { return assign(rows, c, k, labels, changes); });
     },
     [](const View& v, const double* c, index_t k, const float* moved, label_t* labels, float* upper,
-       float* lower, bool tighten) {
+       float* lower, bool tighten, Changes* changes) {
         return with_rows(v, [&](auto rows) {
-            return assign_hamerly(rows, c, k, moved, labels, upper, lower, tighten);
+            return assign_hamerly(rows, c, k, moved, labels, upper, lower, tighten, changes);
         });
     },
     [](const View& v, const double* c, index_t k, const float* moved, float* drift, label_t* labels,
-       float* upper, float* lower) {
+       float* upper, float* lower, Changes* changes) {
         return with_rows(v, [&](auto rows) {
-            return assign_elkan(rows, c, k, moved, drift, labels, upper, lower);
+            return assign_elkan(rows, c, k, moved, drift, labels, upper, lower, changes);
         });
     },
-    [](const View& v, const double* weight, const label_t* before, const label_t* labels, index_t k,
-       bool afresh, const Sums& sums) {
-        with_rows(v, [&](auto rows) { update(rows, weight, before, labels, k, afresh, sums, v.sparse); });
+    [](const View& v, const double* weight, const label_t* labels, const Changes* changes, index_t k,
+       const Sums& sums) {
+        with_rows(v, [&](auto rows) { update(rows, weight, labels, changes, k, sums, v.sparse); });
     },
     [](const View& v, const double* c, index_t k, const label_t* labels, double* cost) {
         with_rows(v, [&](auto rows) { own_cost(rows, c, k, labels, cost); });

@@ -18,15 +18,6 @@ constexpr index_t PANEL = 384;  // centres whose values are kept at once: a mult
 
 // ---- packing ----------------------------------------------------------------------------------
 
-template <int... I>
-struct Order {};
-template <int N, int... I>
-struct Upto : Upto<N - 1, N - 1, I...> {};
-template <int... I>
-struct Upto<0, I...> {
-    using type = Order<I...>;
-};
-
 template <int HALF, int... I>
 inline vf weave(vf a, vf b, Order<I...>) {
     return __builtin_shufflevector(a, b, ((I & 1) ? W + I / 2 + HALF : I / 2 + HALF)...);

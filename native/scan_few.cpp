@@ -56,14 +56,13 @@ void scan(const Csr<T>& rows, const index_t* id, int count, const Pack& pack, co
     judge(tile);
 }
 
-// ---- one row against a few centres: coordinates across the lanes -------------------------------
+// ---- one row: coordinates across the lanes, values[p] for the p-th candidate ---------------------
 
 template <class T>
 void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile) {
     const index_t d = rows.d;
-    if (tile.x.size() < static_cast<std::size_t>(d * TILE)) tile.x.resize(static_cast<std::size_t>(d * TILE));
-    if (tile.values.size() < static_cast<std::size_t>(among.count * TILE))
-        tile.values.resize(static_cast<std::size_t>(among.count * TILE));
+    if (tile.x.size() < static_cast<std::size_t>(d)) tile.x.resize(d);
+    if (tile.values.size() < static_cast<std::size_t>(among.count)) tile.values.resize(among.count);
     float* x = tile.x.data();
     const T* from = rows.row(i);
     const index_t whole = d / W * W;
@@ -89,7 +88,7 @@ void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidate
         }
         float sum = across(acc + other);
         for (; j < d; ++j) sum += x[j] * c[j];
-        tile.values[p * TILE] = pack.half[name] - sum;
+        tile.values[p] = pack.half[name] - sum;
     }
     tile.rows = 1;
     tile.has_values = true;
@@ -101,8 +100,8 @@ void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidate
 template <class T>
 void scan_row(const Csr<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile) {
     scan(rows, &i, 1, pack, among, true, tile);
-    if (among.list)  // the sparse scan knows all centres; keep those asked for
-        for (index_t p = 0; p < among.count; ++p) tile.values[p * TILE] = tile.values[among.at(p) * TILE];
+    // The sparse scan knows all centres: keep those asked for, side by side.
+    for (index_t p = 0; p < among.count; ++p) tile.values[p] = tile.values[among.at(p) * TILE];
 }
 
 template void scan(const Csr<float>&, const index_t*, int, const Pack&, const Candidates&, bool, Tile&);

@@ -11,7 +11,6 @@
 // is a (a quarter of the squared distance from a to the nearest new one): such rows are not read.
 #pragma once
 
-#include <cstring>
 #include <type_traits>
 
 #include "assign.hpp"
@@ -57,7 +56,6 @@ inline void thresholds(const Tile& tile, const index_t* id, int count, const Pot
 
 // Rows of up to four coordinates are flat: measuring one is cheaper than asking whether to. Eight
 // at a time; f is called with the number of coordinates as a constant, and not for other rows.
-typedef double eight __attribute__((vector_size(64)));
 typedef label_t eight_labels __attribute__((vector_size(32)));
 
 template <int D>
@@ -140,7 +138,7 @@ void absorb_scan(const Rows& rows, const Centres& fresh, const Pack& pack, label
         for (int r = 0; r < count; ++r) {
             const index_t i = id[r];
             if (s.tile.best[r] > s.limit[r]) continue;
-            const label_t j = decide(rows, i, r, s.tile, fresh, all);
+            const label_t j = decide(rows, i, r, pack, fresh, all, s);
             const double cost = dist2(rows, i, fresh, j);
             if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + j;
         }

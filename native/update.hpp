@@ -1,7 +1,7 @@
 // What the centres are made of: weighted sums of their rows; and what a clustering costs.
 //
-// Every sum over rows runs in row order within a cluster (threads share out clusters and
-// coordinates, never one sum), so any number of threads gives the same bits.
+// Sums have one order, whatever the number of threads: either threads share out clusters and
+// coordinates, never one sum, or rows are cut into SLICES, a fixed number, summed apart and merged.
 #pragma once
 
 #include "exact.hpp"
@@ -9,84 +9,102 @@
 
 namespace kv::KV_ISA {
 
-// One thread's share: the clusters it owns, the coordinates [from, to).
-template <class Rows>
-struct Share {
-    const Rows& rows;
-    const double* weight;
-    const label_t *before, *labels;
-    const char* mine;  // per cluster
-    index_t from, to;
-    bool counts;       // this share also keeps weights and counts
-    Sums sums;
+constexpr index_t SLICES = 32;
+constexpr index_t SLICED = 4096;   // values of all centres up to which every slice has its own sums
 
-    void move(index_t i, label_t j, double sign) const {
-        const double w = weight ? weight[i] : 1.0;
-        add_row(rows, i, sign * w, sums.sum + j * rows.d, sums.rest + j * rows.d, from, to);
-        if (!counts) return;
-        add(sums.weight[j], sums.weight_rest[j], sign * w);
-        if (w > 0) sums.count[j] += sign > 0 ? 1 : -1;
+// Rows to move, in row order: all of them (into their cluster), or those that changed.
+struct Moves {
+    index_t n;
+    const label_t* labels;
+    const Changes* changes;  // null: all
+
+    index_t count() const {
+        if (!changes) return n;
+        index_t sum = 0;
+        for (const auto& block : changes->block) sum += static_cast<index_t>(block.size());
+        return sum;
     }
-    void add_all() const {
-        index_t list[BLOCK];
-        for (index_t at = 0; at < rows.n; at += BLOCK) {
-            const index_t stop = std::min(rows.n, at + BLOCK);
-            index_t m = 0;
-            for (index_t i = at; i < stop; ++i) {  // compact first: no mispredicted branches
-                list[m] = i;
-                m += mine[labels[i]];
-            }
-            for (index_t p = 0; p < m; ++p) move(list[p], labels[list[p]], 1);
+    // visit(row, cluster, sign) for the blocks [from, to)
+    template <class Visit>
+    void each(index_t from, index_t to, Visit visit) const {
+        if (!changes) {
+            for (index_t i = from * BLOCK; i < std::min(n, to * BLOCK); ++i) visit(i, labels[i], 1);
+            return;
         }
-    }
-    void move_changed(const std::vector<std::vector<index_t>>& changed) const {
-        for (const auto& block : changed)
-            for (index_t i : block) {
-                if (mine[before[i]]) move(i, before[i], -1);
-                if (mine[labels[i]]) move(i, labels[i], 1);
+        for (index_t block = from; block < to; ++block)
+            for (const Change& change : changes->block[block]) {
+                const index_t i = block * BLOCK + change.row;
+                visit(i, change.before, -1);
+                visit(i, labels[i], 1);
             }
     }
 };
 
-// The rows with a new label, block by block.
-inline std::vector<std::vector<index_t>> changed_rows(index_t n, const label_t* before, const label_t* labels) {
-    std::vector<std::vector<index_t>> changed(blocks_of(n));
-    parallel(blocks_of(n), threads_for(4.0 * static_cast<double>(n)), [&](index_t block) {
-        index_t list[BLOCK];
-        const index_t stop = std::min(n, (block + 1) * BLOCK);
-        index_t m = 0;
-        for (index_t i = block * BLOCK; i < stop; ++i) {
-            list[m] = i;
-            m += labels[i] != before[i];
-        }
-        changed[block].assign(list, list + m);
-    });
-    return changed;
+template <class Rows>
+inline void move(const Rows& rows, const double* weight, index_t i, label_t j, int sign, const Sums& sums,
+                 index_t from, index_t to, bool counts) {
+    const double w = sign * (weight ? weight[i] : 1.0);
+    add_row(rows, i, w, sums.sum + j * rows.d, sums.rest + j * rows.d, from, to);
+    if (!counts) return;
+    add(sums.weight[j], sums.weight_rest[j], w);
+    if (w != 0) sums.count[j] += sign;
 }
 
-// afresh: sums are made anew from `labels`; otherwise only rows whose label changed are moved.
 template <class Rows>
-void update(const Rows& rows, const double* weight, const label_t* before, const label_t* labels,
-            index_t k, bool afresh, const Sums& sums, bool sparse) {
-    std::vector<std::vector<index_t>> changed;
-    if (afresh) {
+void update_slices(const Rows& rows, const double* weight, const Moves& moves, index_t k, const Sums& sums) {
+    struct Part {
+        std::vector<double> sum, rest, weight, weight_rest;
+        std::vector<index_t> count;
+    };
+    std::vector<Part> parts(SLICES);
+    const index_t blocks = blocks_of(rows.n);
+    parallel(SLICES, threads_for(static_cast<double>(moves.count()) * (rows.d + 4) * 4), [&](index_t slice) {
+        Part& part = parts[slice];
+        part = {std::vector<double>(k * rows.d), std::vector<double>(k * rows.d), std::vector<double>(k),
+                std::vector<double>(k), std::vector<index_t>(k)};
+        const Sums mine{part.sum.data(), part.rest.data(), part.weight.data(), part.weight_rest.data(), part.count.data()};
+        moves.each(blocks * slice / SLICES, blocks * (slice + 1) / SLICES, [&](index_t i, label_t j, int sign) {
+            move(rows, weight, i, j, sign, mine, 0, rows.d, true);
+        });
+    });
+    for (const Part& part : parts) {
+        for (index_t i = 0; i < k * rows.d; ++i) add(sums.sum[i], sums.rest[i], part.sum[i]), sums.rest[i] += part.rest[i];
+        for (index_t j = 0; j < k; ++j) {
+            add(sums.weight[j], sums.weight_rest[j], part.weight[j]);
+            sums.weight_rest[j] += part.weight_rest[j];
+            sums.count[j] += part.count[j];
+        }
+    }
+}
+
+template <class Rows>
+void update_shares(const Rows& rows, const double* weight, const Moves& moves, index_t k, const Sums& sums, bool sparse) {
+    const index_t threads = threads_for(static_cast<double>(moves.count()) * rows.d * 4);
+    const index_t slabs = sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
+    const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
+    parallel(parts * slabs, static_cast<int>(threads), [&](index_t task) {
+        const index_t part = task / slabs, slab = task % slabs;
+        const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
+        moves.each(0, blocks_of(rows.n), [&](index_t i, label_t j, int sign) {
+            if (j * parts / k == part) move(rows, weight, i, j, sign, sums, from, to, slab == 0);
+        });
+    });
+}
+
+// Without changes the sums are made afresh from `labels`.
+template <class Rows>
+void update(const Rows& rows, const double* weight, const label_t* labels, const Changes* changes, index_t k,
+            const Sums& sums, bool sparse) {
+    const Moves moves{rows.n, labels, changes};
+    if (!changes) {
         for (double* p : {sums.sum, sums.rest}) std::fill(p, p + k * rows.d, 0.0);
         for (double* p : {sums.weight, sums.weight_rest}) std::fill(p, p + k, 0.0);
         std::fill(sums.count, sums.count + k, 0);
-    } else {
-        changed = changed_rows(rows.n, before, labels);
     }
-    const index_t threads = threads_for(static_cast<double>(rows.n) * rows.d * 4);
-    const index_t slabs = sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
-    const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
-    std::vector<char> owner(parts * k, 0);
-    for (index_t j = 0; j < k; ++j) owner[j * parts / k * k + j] = 1;  // neighbours share cache lines
-    parallel(parts * slabs, static_cast<int>(threads), [&](index_t task) {
-        const index_t part = task / slabs, slab = task % slabs;
-        const Share<Rows> share{rows, weight, before, labels, owner.data() + part * k,
-                                rows.d * slab / slabs, rows.d * (slab + 1) / slabs, slab == 0, sums};
-        afresh ? share.add_all() : share.move_changed(changed);
-    });
+    if (!sparse && k * rows.d <= SLICED && moves.count() >= 64 * k)
+        update_slices(rows, weight, moves, k, sums);
+    else
+        update_shares(rows, weight, moves, k, sums, sparse);
 }
 
 template <class Rows>
@@ -115,9 +133,6 @@ void distances(const Rows& rows, const double* c, index_t k, bool squared,
 
 // Mean over the coordinates of their variance: the scale of scikit-learn's tolerance. One pass:
 // measured from the first row, which is as near the mean as the data are, squares do not cancel.
-// Slices of rows are fixed in number, so that the sums have one order.
-constexpr index_t SLICES = 32;
-
 template <class T>
 double spread(const Dense<T>& rows) {
     const index_t d = rows.d, together = (32 + d - 1) / d, width = together * d;  // rows a stride

@@ -30,10 +30,24 @@ inline vf splat(float a) { return a - vf{}; }
 inline vi splat(std::int32_t a) { return a - vi{}; }
 inline vf least(vf a, vf b) { return a < b ? a : b; }
 
+template <int... I>
+struct Order {};
+template <int N, int... I>
+struct Upto : Upto<N - 1, N - 1, I...> {};
+template <int... I>
+struct Upto<0, I...> {
+    using type = Order<I...>;
+};
+
+template <int BY, int... I>
+inline vf turned(vf v, Order<I...>) {
+    return __builtin_shufflevector(v, v, ((I + BY) % W)...);
+}
+template <int BY = W / 2>
 inline float across(vf v) {
-    float sum = 0;
-    for (int l = 0; l < W; ++l) sum += v[l];
-    return sum;
+    v += turned<BY>(v, typename Upto<W>::type{});
+    if constexpr (BY > 1) return across<BY / 2>(v);
+    return v[0];
 }
 
 }  // namespace kv::KV_ISA

@@ -87,6 +87,16 @@ std::vector<float> step(std::vector<double>& c, index_t d, std::mt19937& rng) {
     return moved;
 }
 
+bool alike(const Changes& a, const Changes& b) {
+    bool same = a.lost == b.lost && a.block.size() == b.block.size();
+    for (std::size_t i = 0; same && i < a.block.size(); ++i) {
+        same = a.block[i].size() == b.block[i].size();
+        for (std::size_t j = 0; same && !a.lost && j < a.block[i].size(); ++j)
+            same = a.block[i][j].row == b.block[i][j].row && a.block[i][j].before == b.block[i][j].before;
+    }
+    return same;
+}
+
 template <class T>
 void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centres, const std::string& name) {
     std::mt19937 rng(7);
@@ -97,30 +107,35 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     std::vector<label_t> plain(data.n, -1), one(data.n, -1), many(data.n, -1);
     std::vector<float> upper(data.n), lower(data.n), each(data.n * centres), wide(data.n), drift(centres, 0);
     std::vector<float> moved;
+    std::array<Changes, 3> changes;
     for (int round = 0; round < 4; ++round) {
         const float* m = round ? moved.data() : nullptr;
-        k.assign(view, c.data(), centres, plain.data());
-        k.assign_hamerly(view, c.data(), centres, m, one.data(), upper.data(), lower.data(), round % 2);
-        k.assign_elkan(view, c.data(), centres, m, drift.data(), many.data(), wide.data(), each.data());
+        k.assign(view, c.data(), centres, plain.data(), &changes[0]);
+        k.assign_hamerly(view, c.data(), centres, m, one.data(), upper.data(), lower.data(), round % 2, &changes[1]);
+        k.assign_elkan(view, c.data(), centres, m, drift.data(), many.data(), wide.data(), each.data(), &changes[2]);
         check(right(data, c, plain), name + " lloyd");
         check(plain == one, name + " hamerly");
         check(plain == many, name + " elkan");
+        check(alike(changes[0], changes[1]) && alike(changes[0], changes[2]), name + " changes");
         moved = step(c, data.d, rng);
     }
     std::vector<double> sum(centres * data.d), weight(centres), again(centres * data.d), cost(data.n);
     std::vector<double> rest(centres * data.d), loss(centres), rest_again(centres * data.d);
     std::vector<index_t> count(centres);
-    k.update(view, nullptr, plain.data(), plain.data(), centres, true, {sum.data(), rest.data(), weight.data(), loss.data(), count.data()});
-    std::vector<label_t> other(data.n, 0);
+    const Sums sums{sum.data(), rest.data(), weight.data(), loss.data(), count.data()};
+    const Sums moving{again.data(), rest_again.data(), weight.data(), loss.data(), count.data()};
     std::vector<double> weights(data.n, 2);
     weights[0] = 0;
-    k.update(view, weights.data(), plain.data(), plain.data(), centres, true, {again.data(), rest_again.data(), weight.data(), loss.data(), count.data()});
+    k.update(view, weights.data(), plain.data(), nullptr, centres, sums);
     index_t rows = 0;
     double mass = 0;
     for (index_t j = 0; j < centres; ++j) rows += count[j], mass += weight[j];
     check(rows == data.n - 1 && mass == 2.0 * (data.n - 1), name + " a row of weight zero is not counted");
-    k.update(view, nullptr, other.data(), other.data(), centres, true, {again.data(), rest_again.data(), weight.data(), loss.data(), count.data()});
-    k.update(view, nullptr, other.data(), plain.data(), centres, false, {again.data(), rest_again.data(), weight.data(), loss.data(), count.data()});
+    k.update(view, nullptr, plain.data(), nullptr, centres, moving);
+    for (double& v : c) v += 0.01 * static_cast<double>(rng() % 3);
+    k.assign(view, c.data(), centres, plain.data(), &changes[0]);
+    k.update(view, nullptr, plain.data(), changes[0].lost ? nullptr : &changes[0], centres, moving);
+    k.update(view, nullptr, plain.data(), nullptr, centres, sums);
     double gap = 0;
     for (std::size_t i = 0; i < sum.size(); ++i) gap = std::max(gap, std::abs(sum[i] + rest[i] - again[i] - rest_again[i]) / (1 + std::abs(sum[i])));
     check(gap < 1e-12, name + " moved sums equal fresh ones");
@@ -144,7 +159,7 @@ void seeding(const Kernels& k, const Data<T>& data, bool sparse, const std::stri
     k.absorb(view, c.data(), 1, 0, nullptr, p);
     if (many > 1) k.absorb(view, c.data() + data.d, many - 1, 1, nullptr, p);
     std::vector<label_t> labels(data.n, -1);
-    k.assign(view, c.data(), many, labels.data());
+    k.assign(view, c.data(), many, labels.data(), nullptr);
     std::vector<double> own(data.n), gain(2);
     k.own_cost(view, c.data(), many, labels.data(), own.data());
     check(own == cost, name + " absorbed costs are exact");

@@ -21,14 +21,23 @@ class Rows:
 
 class Shadow: ...
 
+class Changes:
+    def __init__(self) -> None: ...
+    @property
+    def lost(self) -> bool: ...
+
 class Hits:
     def __init__(self) -> None: ...
+    @property
+    def vain(self) -> int: ...
 
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def dense(x: Float) -> Rows: ...
 def csr(data: Float, indices: NDArray[np.int32], indptr: I64, n_features: int) -> Rows: ...
-def assign(rows: Rows, centers: F64, labels: Labels) -> tuple[int, int]: ...
+def assign(
+    rows: Rows, centers: F64, labels: Labels, changes: Changes | None = None
+) -> tuple[int, int]: ...
 def assign_hamerly(
     rows: Rows,
     centers: F64,
@@ -37,6 +46,7 @@ def assign_hamerly(
     upper: F32,
     lower: F32,
     tighten: bool,
+    changes: Changes | None,
 ) -> tuple[int, int]: ...
 def assign_elkan(
     rows: Rows,
@@ -46,13 +56,13 @@ def assign_elkan(
     labels: Labels,
     upper: F32,
     lower: F32,
+    changes: Changes | None,
 ) -> tuple[int, int]: ...
 def update(
     rows: Rows,
     weight: F64 | None,
-    before: Labels,
     labels: Labels,
-    afresh: bool,
+    changes: Changes | None,
     sum: F64,  # (2, k, d): sums, and what rounding took from them
     total: F64,  # (2, k): weights, likewise
     count: I64,

@@ -396,7 +396,7 @@ default="k-means++"
         self.inertia_ = self._inertia(best.inertia)
         self.n_iter_ = best.n_iter
         self._n_features_out = self.n_clusters
-        distinct = len(np.unique(best.labels))
+        distinct = int(np.count_nonzero(np.bincount(best.labels)))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than "

@@ -10,12 +10,15 @@
 
 from __future__ import annotations
 
+import math
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
+from kvariates._native import Changes
 from kvariates.geometry.euclidean import F64, Labels, Space
 
 F32 = NDArray[np.float32]
@@ -24,8 +27,12 @@ F32 = NDArray[np.float32]
 class Assigner(Protocol):
     def __init__(self, space: Space, k: int) -> None: ...
 
-    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
         """Bring `labels` up to date. How many changed, and the share of the work that was done.
+
+        `changes` will know which.
 
         `moved`: how far each centre went since the last call; None if no bound is to be trusted.
         """
@@ -35,8 +42,10 @@ class Lloyd:
     def __init__(self, space: Space, k: int) -> None:
         self._rows = space.rows
 
-    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
-        changed, _ = _native.assign(self._rows, centers, labels)
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
+        changed, _ = _native.assign(self._rows, centers, labels, changes)
         return changed, 1.0
 
 
@@ -47,9 +56,11 @@ class Hamerly:
         self._lower = np.empty(space.n, dtype=np.float32)
         self._tighten = True
 
-    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
         changed, scanned = _native.assign_hamerly(
-            self._rows, centers, moved, labels, self._upper, self._lower, self._tighten
+            self._rows, centers, moved, labels, self._upper, self._lower, self._tighten, changes
         )
         work = scanned / len(labels)
         # A tightened bound costs one distance a row: worth it only while it saves rows.
@@ -64,39 +75,49 @@ class Elkan:
         self._lower = np.empty(space.n * k, dtype=np.float32)
         self._drift = np.zeros(k, dtype=np.float32)
 
-    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
         changed, scanned = _native.assign_elkan(
-            self._rows, centers, moved, self._drift, labels, self._upper, self._lower
+            self._rows, centers, moved, self._drift, labels, self._upper, self._lower, changes
         )
         return changed, scanned / (len(labels) * len(centers))
 
 
 class Auto:
-    """Hamerly's bounds where they pay.
+    """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
 
-    While many rows still change hands, or after bounds have failed to save work, rows are scanned
-    plainly; every failure doubles the wait before the next try.
+    While many rows still change hands bounds cannot pay. Later they are tried now and then; every
+    try that loses triples the wait before the next.
     """
 
     SETTLED = 0.15  # share of rows that change, below which bounds are tried
-    USELESS = 0.75  # share of the work done in spite of bounds, above which they are dropped
 
     def __init__(self, space: Space, k: int) -> None:
         self._plain = Lloyd(space, k)
         self._bounded = Hamerly(space, k)
+        self._plain_time = math.inf
+        self._wait, self._patience = 1, 1
         self._trusted = False
-        self._wait, self._patience = 0, 1
 
-    def assign(self, centers: F64, moved: F32 | None, labels: Labels) -> tuple[int, float]:
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
         if self._wait > 0 or moved is None:
-            changed, work = self._plain.assign(centers, moved, labels)
-            self._wait = self._wait - 1 if changed < self.SETTLED * len(labels) else 1
+            begin = perf_counter()
+            changed, work = self._plain.assign(centers, moved, labels, changes)
+            self._plain_time = min(self._plain_time, perf_counter() - begin)
+            self._wait -= 1
+            if changed >= self.SETTLED * len(labels):
+                self._wait = 1
             return changed, work
-        fresh = not self._trusted
-        changed, work = self._bounded.assign(centers, None if fresh else moved, labels)
-        self._trusted = fresh or work < self.USELESS
-        if not self._trusted:
-            self._wait = self._patience = 2 * self._patience
+        begin = perf_counter()
+        trusted = moved if self._trusted else None
+        changed, work = self._bounded.assign(centers, trusted, labels, changes)
+        lost = self._trusted and perf_counter() - begin > self._plain_time
+        self._trusted = not lost
+        if lost:
+            self._wait = self._patience = 3 * self._patience
         return changed, work
 
 

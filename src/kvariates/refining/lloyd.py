@@ -51,11 +51,11 @@ class Tally:
         self.counts = np.zeros(k, dtype=np.int64)
         self._moves = space.n
 
-    def update(self, before: Labels, labels: Labels, changed: int) -> None:
+    def update(self, labels: Labels, changed: int, changes: _native.Changes) -> None:
         self._moves += 2 * changed
-        afresh = self._moves > self._space.n
+        afresh = changes.lost or self._moves > self._space.n
         _native.update(
-            self._space.rows, self._weight, before, labels, afresh,
+            self._space.rows, self._weight, labels, None if afresh else changes,
             self._sums, self._weights, self.counts,
         )  # fmt: skip
         if afresh:
@@ -82,10 +82,13 @@ class Tally:
 
     def centers(self, before: F64, unit: bool) -> F64:
         """The new centres. One without rows goes to the heaviest cluster, as in scikit-learn."""
-        out = before.copy()
-        sums, weights = self._sums.sum(axis=0), self._weights.sum(axis=0)
+        sums, weights = self._sums[0] + self._sums[1], self._weights[0] + self._weights[1]
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if unit else weights
         full = (self.counts > 0) & (scale > 0)
+        if full.all():
+            sums /= scale[:, None]
+            return sums
+        out = before.copy()
         out[full] = sums[full] / scale[full, None]
         out[self.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
         return out
@@ -113,16 +116,15 @@ def refine(
     assigner = ASSIGNERS[algorithm](space, k)
     tally = Tally(space, weight, k)
     labels = np.full(space.n, -1, dtype=np.int32)
-    before = labels.copy()
+    changes = _native.Changes()
     moved: NDArray[np.float32] | None = None
     strict = False
     for iteration in range(max_iter):
-        changed, _ = assigner.assign(centers, moved, labels)
+        changed, _ = assigner.assign(centers, moved, labels, changes)
         strict = changed == 0
         here, shift = centers, 0.0
         if not strict:
-            tally.update(before, labels, changed)
-            before[:] = labels
+            tally.update(labels, changed, changes)
             if not tally.counts.all():
                 tally.relocate(centers, labels)
             centers = tally.centers(here, unit)
@@ -138,7 +140,7 @@ def refine(
     elif moved is not None:
         moved = np.nextafter(moved + movement(centers, final)[0], np.float32(np.inf))
     if not strict or not np.array_equal(centers, final):
-        assigner.assign(final, moved, labels)
+        assigner.assign(final, moved, labels, changes)
     inertia = total_cost(space.own_cost(final, labels), weight)
     return Refined(rounded, labels, inertia, iteration + 1, strict)
 
