@@ -56,9 +56,7 @@ def test_skipping_changes_no_draw(make, n, d, trials, dtype):
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.integers(-280, 280), st.integers(20, 400), st.integers(5, 40), st.integers(0, 2**32 - 1)
-)
+@given(st.integers(-280, 280), st.integers(20, 400), st.integers(5, 40), st.integers(0, 2**32 - 1))
 def test_skipping_changes_no_draw_at_any_scale(exponent, n, d, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * 2.0**exponent

@@ -82,7 +82,8 @@ class Tally:
 
     def centers(self, before: F64, unit: bool) -> F64:
         """The new centres. One without rows goes to the heaviest cluster, as in scikit-learn."""
-        sums, weights = self._sums[0] + self._sums[1], self._weights[0] + self._weights[1]
+        sums: F64 = self._sums[0] + self._sums[1]
+        weights: F64 = self._weights[0] + self._weights[1]
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if unit else weights
         full = (self.counts > 0) & (scale > 0)
         if full.all():

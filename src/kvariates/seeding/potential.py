@@ -9,8 +9,6 @@ about as much as one assignment to k centres, not k passes.
 
 from __future__ import annotations
 
-from types import EllipsisType
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,7 +35,8 @@ class Potential:
         self._nearest = np.full(space.n, -1, dtype=np.int32)
         self._sums = np.zeros(-(-space.n // _native.DRAW))
         self._hits = _native.Hits()
-        self._shadow: _native.Shadow | None | EllipsisType = ...  # not made yet
+        self._shadow: _native.Shadow | None = None
+        self._shadow_due = True
         self._rejected = 0
 
     def add(self, center: F64) -> None:
@@ -87,9 +86,11 @@ class Potential:
 
     def _cast_shadow(self) -> _native.Shadow | None:
         """The rows' shadow, which spares greedy passes the rows; made when the first one is due."""
-        if self._shadow is ...:
+        if self._shadow_due:
+            self._shadow_due = False
             pays = self.skip and self.space.d > FLAT and len(self.centers) - self.known >= FEW
-            self._shadow = _native.shadow(self.space.rows, self._cost) if pays else None
+            if pays:
+                self._shadow = _native.shadow(self.space.rows, self._cost)
         return self._shadow
 
     def settle(self) -> None:
