@@ -100,25 +100,30 @@ struct Scratch {
     }
 };
 
-// The nearest of `among`, exactly: a second look at this row alone leaves few of them to measure.
+// The nearest of `among` for row r of the tile just scanned, exactly. Values were kept, or a second
+// look at this row alone gives them: they leave few centres to measure.
 template <class Rows>
-Nearest settle(const Rows& rows, index_t i, const Pack& pack, const Centres& centres,
-               const Candidates& among, Tile& alone) {
+label_t settle(const Rows& rows, index_t i, int r, const Pack& pack, const Centres& centres,
+               const Candidates& among, Scratch& s) {
+    const bool kept = s.tile.has_values;
+    if (!kept) scan_row(rows, i, pack, among, s.alone);
+    const Tile& tile = kept ? s.tile : s.alone;
+    const int at = kept ? r : 0, stride = kept ? TILE : 1;
+    float least = std::numeric_limits<float>::infinity();
+    for (index_t p = 0; p < among.count; ++p) least = std::min(least, tile.values[p * stride + at]);
+    const float reach = least + 2 * tile.slack[at];
+    const bool trusted = tile.finite(at);
     Nearest best;
-    scan_row(rows, i, pack, among, alone);
-    const float* values = alone.values.data();
-    const float reach = *std::min_element(values, values + among.count) + 2 * alone.slack[0];
-    const bool trusted = alone.finite(0);
     for (index_t p = 0; p < among.count; ++p)
-        if (!trusted || !(values[p] > reach)) best.meet(among.at(p), dist2(rows, i, centres, among.at(p)));
-    return best;
+        if (!trusted || !(tile.values[p * stride + at] > reach))
+            best.meet(among.at(p), dist2(rows, i, centres, among.at(p)));
+    return best.arg;
 }
 
-// The same, for row r of the tile just scanned.
 template <class Rows>
 label_t decide(const Rows& rows, index_t i, int r, const Pack& pack, const Centres& centres,
                const Candidates& among, Scratch& s) {
-    return !s.tile.doubt[r] ? s.tile.arg[r] : settle(rows, i, pack, centres, among, s.alone).arg;
+    return s.tile.doubt[r] ? settle(rows, i, r, pack, centres, among, s) : s.tile.arg[r];
 }
 
 // ---- Lloyd ------------------------------------------------------------------------------------------
@@ -178,7 +183,7 @@ Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, C
             scan(rows, id, count, pack, all, false, s.tile);
             if (s.tile.doubts)
                 for (int r = 0; r < count; ++r)
-                    if (s.tile.doubt[r]) s.tile.arg[r] = settle(rows, id[r], pack, centres, all, s.alone).arg;
+                    s.tile.arg[r] = decide(rows, id[r], r, pack, centres, all, s);
             label_t changed = 0;
             for (int r = 0; r < count; ++r) changed |= labels[at + r] ^ s.tile.arg[r];
             if (changed)
