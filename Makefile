@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench docs lint format sanitize clean
+.PHONY: help build demo test bench quality docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -16,6 +16,7 @@ help:
 	@echo "make test      all tests"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     against scikit-learn, scikit-learn-intelex and faiss"
+	@echo "make quality   seedings and refinements compared on the usual sets"
 	@echo "make docs      the documentation, into docs/_build"
 	@echo "make sanitize  the native tests under address and undefined-behaviour sanitizers"
 	@echo "make build     only set up .venv and compile"
@@ -41,6 +42,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+quality: build
+	$(BIN)/python -m experiments.quality
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

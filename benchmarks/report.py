@@ -48,7 +48,7 @@ def save(run: Run, folder: Path) -> Path:
     return file
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned first column, right-aligned others, as wide as they must be."""
     lines = [head, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
@@ -82,8 +82,8 @@ def _section(name: str, every: list[Cell]) -> str:
     for peer in PEERS:
         head += [peer, "ratio"]
     head += ["steps", "cost to sklearn", "runs"]
-    table = _table(head, [_row(cell) for cell in cells])
-    return f"{SECTIONS[name].title}\n{table}\n{_summary(name, cells)}".rstrip()
+    lines = table(head, [_row(cell) for cell in cells])
+    return f"{SECTIONS[name].title}\n{lines}\n{_summary(name, cells)}".rstrip()
 
 
 def _row(cell: Cell) -> list[str]:
@@ -126,7 +126,7 @@ def _memory(memory: list[Memory]) -> str:
         for m in memory
     ]
     title = "Memory of a fit beyond X, in MB (k-means++ and at most 20 steps)"
-    return f"{title}\n{_table(['', 'X', 'allowed', *names, 'within'], rows)}"
+    return f"{title}\n{table(['', 'X', 'allowed', *names, 'within'], rows)}"
 
 
 def _megabytes(size: int) -> str:

@@ -87,13 +87,12 @@ struct Scratch {
     std::vector<char> mark;
     std::vector<index_t> bucket;
     std::vector<std::int8_t> maybe;
-    float limit[TILE];
+    float limit[TILE] = {};
     Assigned total;
     Changes* changes = nullptr;
-    index_t block = 0;  // at work on
 
     void begin(Changes* c, index_t b) {
-        changes = c, block = b;
+        changes = c;
         if (!c) return;
         c->block[b].clear();
         c->many[b] = 0;
@@ -126,6 +125,23 @@ label_t decide(const Rows& rows, index_t i, int r, const Pack& pack, const Centr
     return s.tile.doubt[r] ? settle(rows, i, r, pack, centres, among, s) : s.tile.arg[r];
 }
 
+// Which rows of a tile have a value within their reach: how many, and their places. Flags first, in
+// vectors; then only the set ones are visited.
+inline int within(const float* values, const float* reach, int count, int* list) {
+    std::uint8_t flag[TILE];
+    for (int r = 0; r < TILE; ++r) flag[r] = !(values[r] > reach[r]);
+    int m = 0;
+    for (int r = 0; r < count; r += 8) {
+        std::uint64_t bytes;
+        std::memcpy(&bytes, flag + r, 8);
+        for (; bytes; bytes &= bytes - 1) {
+            list[m] = r + __builtin_ctzll(bytes) / 8;
+            m += list[m] < count;
+        }
+    }
+    return m;
+}
+
 // ---- Lloyd ------------------------------------------------------------------------------------------
 
 // One for each thread that n rows against k centres are worth.
@@ -134,9 +150,10 @@ std::vector<Scratch> scratches(const Rows& rows, index_t k) {
     return std::vector<Scratch>(threads_for(static_cast<double>(rows.n) * rows.d * k));
 }
 
-inline Assigned total(const std::vector<Scratch>& all) {
+template <class S>
+Assigned total(const std::vector<S>& all) {
     Assigned sum;
-    for (const Scratch& s : all) sum.changed += s.total.changed, sum.scanned += s.total.scanned;
+    for (const S& s : all) sum.changed += s.total.changed, sum.scanned += s.total.scanned;
     return sum;
 }
 
@@ -157,11 +174,11 @@ inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
     if (labels[i] == j) return;
     ++s.total.changed;
     if (s.changes) {
-        auto& list = s.changes->block[s.block];
+        auto& list = s.changes->block[i / BLOCK];
         if (list.size() < KEPT_CHANGES)
-            list.push_back({static_cast<std::int32_t>(i - s.block * BLOCK), labels[i]});
+            list.push_back({static_cast<std::int32_t>(i % BLOCK), labels[i]});
         else
-            s.changes->many[s.block] = 1;
+            s.changes->many[i / BLOCK] = 1;
     }
     labels[i] = j;
 }

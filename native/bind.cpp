@@ -143,16 +143,59 @@ nb::tuple assign_elkan(const Rows& rows, Centres centres, Maybe<float> moved, Ou
     }));
 }
 
-void update(const Rows& rows, Maybe<double> weight, In<label_t> labels, const kv::Changes* changes,
-            nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu> sum,
-            nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> total, Out<index_t> count) {
-    const index_t n = rows.view.n, d = rows.view.d, k = static_cast<index_t>(sum.shape(1));
+void two_nearest(const Rows& rows, Centres centres, Out<label_t> labels, Out<label_t> second, Out<double> cost,
+                 Out<double> second_cost) {
+    const index_t k = matched(rows, centres), n = rows.view.n;
+    need(k > 0, "no centres");
+    const kv::TwoNearest out{sized(labels, n), sized(second, n), sized(cost, n), sized(second_cost, n)};
+    run([&] { active->two_nearest(rows.view, centres.data(), k, out); });
+}
+
+using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutTables = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+kv::Sums sums_of(const Rows& rows, OutTables& sum, OutTable& total, Out<index_t>& count) {
+    const index_t d = rows.view.d, k = static_cast<index_t>(sum.shape(1));
     need(sum.shape(0) == 2 && static_cast<index_t>(sum.shape(2)) == d, "sums of another shape");
     need(total.shape(0) == 2 && static_cast<index_t>(total.shape(1)) == k, "weights of another shape");
+    return {sum.data(), sum.data() + k * d, total.data(), total.data() + k, sized(count, k)};
+}
+
+index_t hartigan(const Rows& rows, Maybe<double> weight, In<float> moved, float shrink, OutTable centres,
+                 Out<label_t> labels, Out<float> upper, Out<float> lower, OutTables sum, OutTable total,
+                 Out<index_t> count) {
+    const index_t n = rows.view.n, k = static_cast<index_t>(sum.shape(1));
+    need(k > 0, "no centres");
+    const float* step = sized(moved, k);
+    const kv::Drifts drifts{step, *std::max_element(step, step + k), shrink};
+    const double* w = sized(weight, n);
+    const kv::Sums sums = sums_of(rows, sum, total, count);
+    const kv::Partition p{sized(centres, k * rows.view.d), sized(labels, n), sized(upper, n), sized(lower, n), sums};
+    return run([&] { return active->hartigan(rows.view, w, k, drifts, p); });
+}
+
+nb::tuple assign_yinyang(const Rows& rows, Centres centres, In<std::int32_t> group, Maybe<float> moved,
+                         Out<label_t> labels, Out<float> upper,
+                         nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> lower, kv::Changes* changes) {
+    const index_t k = matched(rows, centres), n = rows.view.n, groups = static_cast<index_t>(lower.shape(1));
+    need(groups == 16, "bounds for sixteen groups");
+    const float* step = sized(moved, k);
+    const std::int32_t* of = sized(group, k);
+    for (index_t j = 0; j < k; ++j) need(of[j] >= 0 && of[j] < groups, "a group out of range");
+    label_t* out = sized(labels, n);
+    float *u = sized(upper, n), *l = sized(lower, n * groups);
+    return pair(run([&] {
+        return active->assign_yinyang(rows.view, centres.data(), k, of, step, out, u, l, changes);
+    }));
+}
+
+void update(const Rows& rows, Maybe<double> weight, In<label_t> labels, const kv::Changes* changes,
+            OutTables sum, OutTable total, Out<index_t> count) {
+    const index_t n = rows.view.n, k = static_cast<index_t>(sum.shape(1));
+    const kv::Sums sums = sums_of(rows, sum, total, count);
     const double* w = sized(weight, n);
     const label_t* to = sized(labels, n);
     need(!changes || static_cast<index_t>(changes->block.size()) == kv::blocks_of(n), "changes of other rows");
-    const kv::Sums sums{sum.data(), sum.data() + k * d, total.data(), total.data() + k, sized(count, k)};
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
@@ -262,6 +305,11 @@ NB_MODULE(_native, m) {
     m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "tighten"_a, "changes"_a.none());
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a,
+          "upper"_a, "lower"_a, "changes"_a.none());
+    m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);
+    m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a,
+          "upper"_a, "lower"_a, "sum"_a, "total"_a, "count"_a);
+    m.def("assign_yinyang", assign_yinyang, "rows"_a, "centers"_a, "group"_a, "moved"_a.none(), "labels"_a,
           "upper"_a, "lower"_a, "changes"_a.none());
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a,
           "total"_a, "count"_a);

@@ -59,6 +59,26 @@ struct Sums {
     index_t* count;  // k: rows of positive weight
 };
 
+struct TwoNearest {
+    label_t *labels, *second;
+    double *cost, *second_cost;  // squared distances
+};
+
+// What single moves change. The centres are the means of the sums.
+struct Partition {
+    double* centres;  // k x d
+    label_t* labels;
+    float *upper, *lower;  // n: bounds, see hartigan.hpp
+    Sums sums;
+};
+
+// What happened to the clusters since bounds were made.
+struct Drifts {
+    const float* moved;  // k
+    float most;          // the largest of them
+    float shrink;        // at most the root of (weight now / weight then), of any cluster
+};
+
 struct Drawn {
     index_t row = -1;  // -1: the uniforms ran out, or nothing is left to draw
     index_t used = 0;  // uniforms consumed
@@ -71,6 +91,10 @@ struct Kernels {
                                label_t* labels, float* upper, float* lower, bool tighten, Changes*);
     Assigned (*assign_elkan)(const View&, const double* centres, index_t k, const float* moved,
                              float* drift, label_t* labels, float* upper, float* lower, Changes*);
+    void (*two_nearest)(const View&, const double* centres, index_t k, const TwoNearest&);
+    index_t (*hartigan)(const View&, const double* weight, index_t k, const Drifts&, const Partition&);  // rows moved
+    Assigned (*assign_yinyang)(const View&, const double* centres, index_t k, const std::int32_t* group,
+                               const float* moved, label_t* labels, float* upper, float* lower, Changes*);
     void (*update)(const View&, const double* weight, const label_t* labels, const Changes* changes,
                    index_t k, const Sums&);  // no changes: afresh
     void (*own_cost)(const View&, const double* centres, index_t k, const label_t* labels, double* cost);

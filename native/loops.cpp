@@ -1,9 +1,12 @@
 // All loops over rows, compiled once per instruction set, with multiply-add contraction off.
 #include "assign.hpp"
 #include "elkan.hpp"
+#include "hartigan.hpp"
 #include "kernels.hpp"
 #include "seed.hpp"
+#include "two_nearest.hpp"
 #include "update.hpp"
+#include "yinyang.hpp"
 
 #define KV_TEXT2(x) #x
 #define KV_TEXT(x) KV_TEXT2(x)
@@ -37,6 +40,18 @@ const Kernels kernels = {
        float* upper, float* lower, Changes* changes) {
         return with_rows(v, [&](auto rows) {
             return assign_elkan(rows, c, k, moved, drift, labels, upper, lower, changes);
+        });
+    },
+    [](const View& v, const double* c, index_t k, const TwoNearest& out) {
+        with_rows(v, [&](auto rows) { two_nearest(rows, c, k, out); });
+    },
+    [](const View& v, const double* weight, index_t k, const Drifts& drifts, const Partition& p) {
+        return with_rows(v, [&](auto rows) { return hartigan(rows, weight, k, drifts, p); });
+    },
+    [](const View& v, const double* c, index_t k, const std::int32_t* group, const float* moved,
+       label_t* labels, float* upper, float* lower, Changes* changes) {
+        return with_rows(v, [&](auto rows) {
+            return assign_yinyang(rows, c, k, group, moved, labels, upper, lower, changes);
         });
     },
     [](const View& v, const double* weight, const label_t* labels, const Changes* changes, index_t k,

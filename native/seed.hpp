@@ -195,10 +195,10 @@ void try_scanned(Trial<Rows>& trial, const Pack& pack, Scratch& s) {
         const int count = static_cast<int>(std::min<std::size_t>(TILE, s.id.size() - at));
         scan(trial.rows, id, count, pack, all, true, s.tile);
         thresholds(s.tile, id, count, trial.p, pack, s.limit);
-        for (int r = 0; r < count; ++r) {
-            if (s.tile.best[r] > s.limit[r]) continue;
-            for (index_t j = 0; j < pack.k; ++j)
-                if (!(s.tile.values[j * TILE + r] > s.limit[r])) trial.measure(id[r], j);
+        for (index_t j = 0; j < pack.k; ++j) {
+            int list[TILE];
+            const int hits = within(s.tile.values.data() + j * TILE, s.limit, count, list);
+            for (int l = 0; l < hits; ++l) trial.measure(id[list[l]], j);
         }
     }
 }

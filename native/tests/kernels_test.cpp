@@ -146,6 +146,71 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     check(std::abs(all[plain[0]] - cost[0]) <= 1e-5 * (1 + cost[0]), name + " distances");
 }
 
+// Both distances are right to rounding, and nothing but the first is nearer than the second.
+template <class T>
+void two_nearest(const Kernels& k, const Data<T>& data, bool sparse, index_t centres, const std::string& name) {
+    std::vector<index_t> id(centres);
+    for (index_t j = 0; j < centres; ++j) id[j] = j * data.n / centres;
+    const std::vector<double> c = data.rows(id);
+    std::vector<label_t> labels(data.n), second(data.n), plain(data.n, -1);
+    std::vector<double> cost(data.n), next(data.n), own(data.n);
+    k.two_nearest(data.view(sparse), c.data(), centres, {labels.data(), second.data(), cost.data(), next.data()});
+    k.assign(data.view(sparse), c.data(), centres, plain.data(), nullptr);
+    k.own_cost(data.view(sparse), c.data(), centres, plain.data(), own.data());
+    check(labels == plain && cost == own, name + " the first of two is the nearest");
+    if (centres == 1) return check(second == labels && std::isinf(next[0]), name + " there is no second");
+    k.own_cost(data.view(sparse), c.data(), centres, second.data(), own.data());
+    bool ok = next == own;
+    for (index_t i = 0; i < data.n; ++i) {
+        double norm = 0;
+        for (index_t t = 0; t < data.d; ++t) norm += std::pow(static_cast<double>(data.x[i * data.d + t]), 2);
+        for (index_t j = 0; j < centres; ++j)
+            ok &= j == labels[i] || data.dist2(i, &c[j * data.d]) >= next[i] - 1e-12 * (next[i] + norm);
+        ok &= labels[i] != second[i] && cost[i] <= next[i];
+    }
+    check(ok, name + " the second of two");
+}
+
+// Passes of single moves end; the cost falls with each, and no move is left.
+template <class T>
+void hartigan(const Kernels& k, const Data<T>& data, bool sparse, index_t centres, const std::string& name) {
+    const View view = data.view(sparse);
+    std::vector<double> weights(data.n), sum(centres * data.d), rest(sum), mass(centres), loss(centres);
+    std::vector<double> c(centres * data.d), cost(data.n);
+    std::vector<index_t> count(centres);
+    std::vector<label_t> labels(data.n);
+    std::vector<float> upper(data.n), lower(data.n), moved(centres, 0);
+    for (index_t i = 0; i < data.n; ++i) labels[i] = static_cast<label_t>(i % centres), weights[i] = static_cast<double>(1 + i % 3);
+    const Sums sums{sum.data(), rest.data(), mass.data(), loss.data(), count.data()};
+    double before = std::numeric_limits<double>::infinity();
+    index_t moves = 1, passes = 0;
+    for (bool falls = true; moves && falls && passes < 500; ++passes) {
+        k.update(view, weights.data(), labels.data(), nullptr, centres, sums);
+        for (index_t j = 0; j < centres; ++j)
+            for (index_t t = 0; t < data.d; ++t) c[j * data.d + t] = (sum[j * data.d + t] + rest[j * data.d + t]) / mass[j];
+        k.own_cost(view, c.data(), centres, labels.data(), cost.data());
+        double now = 0;
+        for (index_t i = 0; i < data.n; ++i) now += weights[i] * cost[i];
+        falls = now < before;
+        check(now <= before * (1 + 1e-9) || data.n == centres, name + " a pass of moves lowers the cost");
+        before = now;
+        std::fill(upper.begin(), upper.end(), std::numeric_limits<float>::infinity());
+        std::fill(lower.begin(), lower.end(), 0.0f);
+        const Drifts drifts{moved.data(), 0, 1};
+        moves = k.hartigan(view, weights.data(), centres, drifts, {c.data(), labels.data(), upper.data(), lower.data(), sums});
+    }
+    check(passes < 500, name + " moves end");
+    bool stays = true;
+    for (index_t i = 0; i < data.n; ++i) {
+        const double w = weights[i], own = data.dist2(i, &c[labels[i] * data.d]), all = mass[labels[i]];
+        double norm = 0;
+        for (index_t t = 0; t < data.d; ++t) norm += std::pow(static_cast<double>(data.x[i * data.d + t]), 2);
+        for (index_t j = 0; j < centres && count[labels[i]] > 1; ++j)
+            stays &= j == labels[i] || mass[j] / (mass[j] + w) * data.dist2(i, &c[j * data.d]) >= all / (all - w) * own * (1 - 1e-9) - 1e-12 * norm;
+    }
+    check(stays || moves, name + " no move is left");
+}
+
 template <class T>
 void seeding(const Kernels& k, const Data<T>& data, bool sparse, const std::string& name) {
     const View view = data.view(sparse);
@@ -198,6 +263,8 @@ void everything(const Kernels& k, index_t n, index_t d, index_t centres, double 
                                  (sparse ? "csr " : "dense ") + std::to_string(n) + "x" + std::to_string(d) +
                                  " k=" + std::to_string(centres);
         assigners(k, data, sparse, centres, name);
+        two_nearest(k, data, sparse, centres, name);
+        hartigan(k, data, sparse, centres, name);
         seeding(k, data, sparse, name);
     }
 }

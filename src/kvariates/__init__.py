@@ -4,9 +4,33 @@ from kvariates import _openmp
 
 _openmp.load()
 
+from kvariates import guarantees  # noqa: E402
+from kvariates.estimators.choose_k import choose_k  # noqa: E402
 from kvariates.estimators.kmeans import KMeans  # noqa: E402
-from kvariates.estimators.seeding import kmeans_plusplus  # noqa: E402
+from kvariates.estimators.kvariates import kvariates_plusplus  # noqa: E402
+from kvariates.estimators.nested import global_kmeans  # noqa: E402
+from kvariates.estimators.seeding import kmeans_parallel, kmeans_plusplus  # noqa: E402
+from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
+from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses  # noqa: E402
+from kvariates.seeding.sampler import RECIPES  # noqa: E402
 
 __version__ = "0.1.0"
 
-__all__ = ["KMeans", "__version__", "kmeans_plusplus"]
+__all__ = [
+    "RECIPES",
+    "Dirac",
+    "EveryPoint",
+    "Gaussian",
+    "KMeans",
+    "Laplace",
+    "MiniBatches",
+    "Synopses",
+    "UniformOver",
+    "__version__",
+    "choose_k",
+    "global_kmeans",
+    "guarantees",
+    "kmeans_parallel",
+    "kmeans_plusplus",
+    "kvariates_plusplus",
+]

@@ -58,6 +58,32 @@ def assign_elkan(
     lower: F32,
     changes: Changes | None,
 ) -> tuple[int, int]: ...
+def two_nearest(
+    rows: Rows, centers: F64, labels: Labels, second: Labels, cost: F64, second_cost: F64
+) -> None: ...
+def hartigan(
+    rows: Rows,
+    weight: F64 | None,
+    moved: F32,  # how far each centre went since the last pass,
+    shrink: float,  # and the root of the largest loss of weight
+    centers: F64,  # changed, like all that follows
+    labels: Labels,
+    upper: F32,
+    lower: F32,
+    sum: F64,  # as in update
+    total: F64,
+    count: I64,
+) -> int: ...
+def assign_yinyang(
+    rows: Rows,
+    centers: F64,
+    group: NDArray[np.int32],  # (k,): which of sixteen groups each centre is in
+    moved: F32 | None,
+    labels: Labels,
+    upper: F32,
+    lower: F32,  # (n, 16): one for each group
+    changes: Changes | None,
+) -> tuple[int, int]: ...
 def update(
     rows: Rows,
     weight: F64 | None,

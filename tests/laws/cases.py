@@ -5,7 +5,7 @@ from scipy import sparse
 
 from kvariates import KMeans
 
-ALGORITHMS = ["lloyd", "elkan", "hamerly", "auto"]
+ALGORITHMS = ["lloyd", "elkan", "hamerly", "yinyang", "auto"]
 METRICS = ["euclidean", "cosine"]
 DTYPES = [np.float32, np.float64]
 LAYOUTS = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}

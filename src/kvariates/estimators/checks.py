@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 
@@ -29,6 +29,17 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     if not out.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return out
+
+
+def rows(X: Any, n_clusters: int) -> Any:
+    """X as the loops want it, with at least as many rows as clusters."""
+    X = canonical(
+        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+                    accept_large_sparse=False)
+    )  # fmt: skip
+    if X.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    return X
 
 
 def canonical(X: Any) -> Any:

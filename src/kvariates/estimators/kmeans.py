@@ -19,16 +19,20 @@ from sklearn.base import (
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
+from kvariates import guarantees
 from kvariates.estimators import checks
-from kvariates.geometry.euclidean import Labels, Space, total_cost, unit_rows
-from kvariates.refining.lloyd import Refined, Step, refine
-from kvariates.seeding.forgy import forgy
-from kvariates.seeding.sampler import RECIPES, greedy_trials, kvariates
+from kvariates.estimators.frames import How, check_choices, frame_for
+from kvariates.estimators.starts import STARTS
+from kvariates.geometry.bregman import DISTORTIONS
+from kvariates.geometry.euclidean import Labels, Space, total_cost
+from kvariates.refining.assigners import ASSIGNERS
+from kvariates.refining.lloyd import Refined, Step
 
 F64 = NDArray[np.float64]
+ALGORITHMS = {*ASSIGNERS, "hartigan", "minibatch"}
 
 
 class KMeans(
@@ -46,10 +50,13 @@ class KMeans(
     ----------
     n_clusters : int, default=8
         The number of clusters.
-    init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features), \
-default="k-means++"
-        Where the first centres come from. "k-means++" is greedy, as in scikit-learn; "random"
-        picks rows uniformly; a callable takes X, n_clusters and a random state.
+    init : {"k-means++", "d2", "k-means||", "ls++", "global", "random"}, callable or array-like of \
+shape (n_clusters, n_features), default="k-means++"
+        Where the first centres come from. "k-means++" is greedy, as in scikit-learn. "d2" is the
+        plain one, which carries a guarantee. "k-means||" draws many rows in few rounds, for many
+        clusters. "ls++" improves "k-means++" by swaps, and "global" adds one centre at a time
+        where it helps most: both are slower and find better clusterings. "random" picks rows
+        uniformly; a callable takes X, n_clusters and a random state.
     n_init : "auto" or int, default="auto"
         Runs, of which the one of lowest inertia is kept. "auto": 10 for "random" or a callable,
         1 otherwise.
@@ -65,12 +72,19 @@ default="k-means++"
     copy_x : bool, default=True
         Accepted for scikit-learn's signature. X is neither copied nor changed in either case,
         unless it must be converted first.
-    algorithm : {"auto", "lloyd", "elkan", "hamerly"}, default="auto"
-        How nearest centres are found. All give the same result, bit for bit; "auto" picks the one
-        that is fastest for the shape of X. "elkan" keeps n_samples * n_clusters float32 bounds.
+    algorithm : {"auto", "lloyd", "elkan", "hamerly", "yinyang", "hartigan", "minibatch"}, \
+default="auto"
+        How centres are refined. "lloyd", "elkan", "hamerly" and "yinyang" give the same result, bit
+        for bit, and "auto" takes whichever is fastest just now; "elkan" keeps
+        n_samples * n_clusters float32 bounds, "yinyang" 16 a row. "hartigan" goes on
+        where they end, moving single rows while that lowers the cost. "minibatch" looks at samples
+        of 1024 rows and suits large X; its cost is somewhat higher.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" is spherical k-means: rows and centres are scaled to length one, `inertia_` is the
         sum of 1 - cos, and `transform` gives 1 - cos.
+    distortion : {"kl", "itakura-saito", "mahalanobis", "total-jensen"} or None, default=None
+        What is summed instead of squared Euclidean distances, see the user guide. `inertia_` and
+        `transform` are in its terms ("mahalanobis": `transform` gives distances).
 
     Attributes
     ----------
@@ -81,6 +95,10 @@ default="k-means++"
         Weighted sum of squared distances to the nearest centre (of 1 - cos for "cosine").
     n_iter_ : int
         Iterations of the best run.
+    guarantee_ : Guarantee or None
+        The theorem that holds for this fit, with its terms and the bound in numbers.
+    guarantee_lost_ : str or None
+        Why none does.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         When X has column names that are all strings.
@@ -97,15 +115,16 @@ default="k-means++"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "init": [StrOptions(set(STARTS)), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
         "copy_x": ["boolean"],
-        "algorithm": [StrOptions({"auto", "lloyd", "elkan", "hamerly"})],
+        "algorithm": [StrOptions(ALGORITHMS)],
         "metric": [StrOptions({"euclidean", "cosine"})],
+        "distortion": [StrOptions(set(DISTORTIONS)), HasMethods(["divergence", "nearest"]), None],
     }
 
     def __init__(
@@ -121,6 +140,7 @@ default="k-means++"
         copy_x: bool = True,
         algorithm: str = "auto",
         metric: str = "euclidean",
+        distortion: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -132,6 +152,7 @@ default="k-means++"
         self.copy_x = copy_x
         self.algorithm = algorithm
         self.metric = metric
+        self.distortion = distortion
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -153,10 +174,11 @@ default="k-means++"
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weight = checks.weights(sample_weight, X)
-        space = self._space(X)
-        self._tol = space.spread() * self.tol
+        self._frame = frame_for(self.metric, self.distortion, X, weight)
+        check_choices(self._frame, self.init, self.algorithm)
+        space = self._frame.space(X)
         self._n_init = self._runs()
-        self._how = self._algorithm()
+        self._how = How(self._algorithm(), self.max_iter, space.spread() * self.tol)
         rng = checks.generator(self.random_state)
 
         fit_task = self._init_callback_context(max_subtasks=self._n_init)
@@ -166,7 +188,7 @@ default="k-means++"
             other = self._run(fit_task, space, X, weight, rng)
             if other.inertia < best.inertia:
                 best = other
-        self._keep(best)
+        self._keep(self._frame.finish(space, weight, best))
         fit_task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -182,7 +204,7 @@ default="k-means++"
         labels : ndarray of shape (n_samples,)
         """
         space = self._known_space(X)
-        return space.nearest(self._centers())
+        return self._frame.nearest(space, self._centers())
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """``fit(X).labels_``.
@@ -217,7 +239,7 @@ default="k-means++"
         return distances
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Distances to all centres (1 - cos for "cosine").
+        """Distances to all centres (1 - cos for "cosine", the divergence for a distortion).
 
         Parameters
         ----------
@@ -228,9 +250,7 @@ default="k-means++"
         distances : ndarray of shape (n_samples, n_clusters)
         """
         space = self._known_space(X)
-        if self.metric == "cosine":
-            return space.distances(self._centers(), squared=True) / 2
-        return space.distances(self._centers())
+        return self._frame.distances(space, self._centers())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of X.
@@ -248,8 +268,8 @@ default="k-means++"
         space = self._known_space(X)
         weight = checks.weights(sample_weight, space.X)
         centers = self._centers()
-        cost = total_cost(space.own_cost(centers, space.nearest(centers)), weight)
-        return -self._inertia(cost)
+        labels = self._frame.nearest(space, centers)
+        return -total_cost(self._frame.costs(space, centers, labels), weight)
 
     # -- the door ----------------------------------------------------------------------------------
 
@@ -266,12 +286,9 @@ default="k-means++"
             )
         )
 
-    def _space(self, X: Any) -> Space:
-        return Space.of(unit_rows(X) if self.metric == "cosine" else X)
-
     def _known_space(self, X: Any) -> Space:
         check_is_fitted(self)
-        space = self._space(self._rows(X, reset=False))
+        space = self._frame.space(self._rows(X, reset=False))
         space.check_squares()
         return space
 
@@ -281,8 +298,8 @@ default="k-means++"
     def _runs(self) -> int:
         given = _is_arraylike_not_scalar(self.init)
         if self.n_init == "auto":
-            greedy = isinstance(self.init, str) and self.init == "k-means++"
-            return 1 if given or greedy else 10
+            careful = isinstance(self.init, str) and self.init != "random"
+            return 1 if given or careful else 10
         if given and self.n_init != 1:
             warnings.warn(
                 "Explicit initial center position passed: performing only one init in "
@@ -310,28 +327,18 @@ default="k-means++"
     ) -> Refined:
         task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
         task.call_on_fit_task_begin(estimator=self, X=X)
-        centers = self._seed(space, X, weight, rng)
+        centers = self._start(space, X, weight, rng)
         if self.verbose:
             print("Initialization complete")
-        result = refine(
-            space,
-            centers,
-            weight,
-            algorithm=self._how,
-            max_iter=self.max_iter,
-            tol=self._tol,
-            unit=self.metric == "cosine",
-            on_step=self._watch(task, space, weight),
-        )
+        watch = self._watch(task, space, weight)
+        result = self._frame.refine(space, centers, weight, self._how, watch, rng)
         task.call_on_fit_task_end(estimator=self, X=X)
         return result
 
-    def _seed(self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def _start(self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
         k = self.n_clusters
         if isinstance(self.init, str):
-            if self.init == "random":
-                return forgy(space, k, weight, rng).centers
-            return kvariates(space, k, weight, RECIPES["k-means++"], greedy_trials(k), rng).centers
+            return self._frame.seed(space, k, weight, self.init, self._how, rng)
         if callable(self.init):
             # Users' callables were written for scikit-learn's RandomState.
             own = isinstance(self.random_state, np.random.Generator)
@@ -342,8 +349,7 @@ default="k-means++"
         # In the rows' dtype first: a start is what could also have been handed out.
         centers = check_array(given, dtype=space.dtype, order="C").astype(np.float64)
         self._check_centers(centers, X.shape[1])
-        start: F64 = unit_rows(centers) if self.metric == "cosine" else centers
-        return start
+        return self._frame.given(centers)
 
     def _check_centers(self, centers: NDArray[Any], n_features: int) -> None:
         if centers.shape[0] != self.n_clusters:
@@ -365,8 +371,9 @@ default="k-means++"
 
         def watch(step: Step) -> bool:
             if self.verbose:
-                cost = total_cost(space.own_cost(step.centers, step.labels), weight)
-                self._tell(step, self._inertia(cost))
+                outside = self._frame.outside(step.centers)
+                cost = self._frame.costs(space, outside, step.labels)
+                self._tell(step, total_cost(cost, weight))
             if not listening:
                 return False
             inner = task.subcontext(task_name="iteration")
@@ -379,21 +386,33 @@ default="k-means++"
         print(f"Iteration {step.iteration}, inertia {inertia}.")
         if step.changed == 0:
             print(f"Converged at iteration {step.iteration}: strict convergence.")
-        elif step.shift <= self._tol:
+        elif step.shift <= self._how.tol:
             print(
                 f"Converged at iteration {step.iteration}: center shift {step.shift} "
-                f"within tolerance {self._tol}."
+                f"within tolerance {self._how.tol}."
             )
 
     # -- what is kept ------------------------------------------------------------------------------
 
-    def _inertia(self, cost: float) -> float:
-        return cost / 2 if self.metric == "cosine" else cost
+    def _promise(self) -> None:
+        """Plain D^2 seeding carries Theorem 2 through any refinement that never raises the cost."""
+        self.guarantee_, self.guarantee_lost_ = None, None
+        if not isinstance(self.init, str):
+            self.guarantee_lost_ = guarantees.LOST["callable" if callable(self.init) else "array"]
+        elif self.init != "d2":
+            self.guarantee_lost_ = guarantees.LOST[self.init]
+        elif self.distortion not in (None, "mahalanobis"):
+            self.guarantee_lost_ = guarantees.LOST["distortion"]
+        else:
+            self.guarantee_ = guarantees.theorem_2(
+                self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
+            )
 
     def _keep(self, best: Refined) -> None:
         self.cluster_centers_ = best.centers
         self.labels_ = best.labels
-        self.inertia_ = self._inertia(best.inertia)
+        self.inertia_ = best.inertia
+        self._promise()
         self.n_iter_ = best.n_iter
         self._n_features_out = self.n_clusters
         distinct = int(np.count_nonzero(np.bincount(best.labels)))

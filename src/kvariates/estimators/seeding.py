@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval, validate_params
 
 from kvariates.estimators import checks
 from kvariates.geometry.euclidean import Space
-from kvariates.seeding.sampler import RECIPES, greedy_trials, kvariates
+from kvariates.seeding import parallel
+from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
 
 
 @validate_params(
@@ -61,12 +62,7 @@ def kmeans_plusplus(
     indices : ndarray of shape (n_clusters,)
         ``X[indices]`` are the centres.
     """
-    X = checks.canonical(
-        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-                    accept_large_sparse=False)
-    )  # fmt: skip
-    if X.shape[0] < n_clusters:
-        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    X = checks.rows(X, n_clusters)
     if x_squared_norms is not None:
         norms = check_array(x_squared_norms, dtype=X.dtype, ensure_2d=False)
         if norms.shape[0] != X.shape[0]:
@@ -78,5 +74,57 @@ def kmeans_plusplus(
     space = Space.of(X)
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
     rng = checks.generator(random_state)
-    seeds = kvariates(space, n_clusters, weight, RECIPES["k-means++"], trials, rng)
+    seeds = kvariates(space, n_clusters, weight, PLAIN, trials, rng)
+    return seeds.centers.astype(space.dtype), seeds.indices
+
+
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "sample_weight": ["array-like", None],
+        "n_rounds": [Interval(Integral, 0, None, closed="left")],
+        "oversampling": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state", np.random.Generator],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kmeans_parallel(
+    X: Any,
+    n_clusters: int,
+    *,
+    sample_weight: Any = None,
+    n_rounds: int = parallel.ROUNDS,
+    oversampling: float = parallel.OVERSAMPLING,
+    random_state: Any = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Pick n_clusters rows of X as centres by k-means||: many rows a round, few rounds.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows to pick from.
+    n_clusters : int
+        How many centres.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight w counts as w rows; one of weight 0 is never picked.
+    n_rounds : int, default=5
+        Passes over X that add candidates.
+    oversampling : float, default=1.0
+        Candidates expected a round, in multiples of n_clusters.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,)
+        ``X[indices]`` are the centres.
+    """
+    X = checks.rows(X, n_clusters)
+    space, weight = Space.of(X), checks.weights(sample_weight, X)
+    seeds = parallel.kmeans_parallel(
+        space, n_clusters, weight,
+        rounds=n_rounds, oversampling=oversampling, rng=checks.generator(random_state),
+    )  # fmt: skip
     return seeds.centers.astype(space.dtype), seeds.indices

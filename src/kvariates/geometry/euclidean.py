@@ -30,6 +30,20 @@ OVERFLOW = (
 
 
 @dataclass(frozen=True)
+class TwoNearest:
+    """Every row's nearest and second nearest centre, and the squared distances to them.
+
+    Ties go to the lowest index. Of one centre there is no second: `second` is `labels` then, and
+    `second_cost` infinite.
+    """
+
+    labels: Labels
+    second: Labels
+    cost: F64
+    second_cost: F64
+
+
+@dataclass(frozen=True)
 class Space:
     """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR.
 
@@ -54,6 +68,10 @@ class Space:
     @property
     def d(self) -> int:
         return self.rows.d
+
+    @property
+    def dense(self) -> bool:
+        return not sparse.issparse(self.X)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -89,6 +107,12 @@ class Space:
         labels = np.full(self.n, -1, dtype=np.int32)
         _native.assign(self.rows, centers, labels)
         return labels
+
+    def two_nearest(self, centers: F64) -> TwoNearest:
+        labels, second = np.empty((2, self.n), dtype=np.int32)
+        cost, second_cost = np.empty((2, self.n))
+        _native.two_nearest(self.rows, centers, labels, second, cost, second_cost)
+        return TwoNearest(labels, second, cost, second_cost)
 
     def own_cost(self, centers: F64, labels: Labels) -> F64:
         """Squared distance of every row to the centre it is labelled with."""

@@ -84,6 +84,47 @@ class Elkan:
         return changed, scanned / (len(labels) * len(centers))
 
 
+class Yinyang:
+    """One lower bound for each of sixteen groups of centres. Dense rows only."""
+
+    GROUPS = 16
+    STEPS = 8  # of Lloyd's loop over the centres, when they are grouped
+
+    def __init__(self, space: Space, k: int) -> None:
+        self._rows = space.rows
+        self._upper = np.empty(space.n, dtype=np.float32)
+        self._lower = np.empty((space.n, self.GROUPS), dtype=np.float32)
+        self._group = np.zeros(k, dtype=np.int32)
+
+    @classmethod
+    def pays(cls, space: Space, k: int) -> bool:
+        """Groups of some size, rows long enough to be worth skipping, and to pay for the bounds."""
+        row = space.d * space.dtype.itemsize
+        return space.dense and k >= 4 * cls.GROUPS and space.d >= 16 and row >= 4 * cls.GROUPS
+
+    def assign(
+        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
+    ) -> tuple[int, float]:
+        if moved is None:
+            self._group = self._grouped(centers)
+        changed, scanned = _native.assign_yinyang(
+            self._rows, centers, self._group, moved, labels, self._upper, self._lower, changes
+        )
+        return changed, scanned / (len(labels) * len(centers))
+
+    def _grouped(self, centers: F64) -> Labels:
+        """Near centres move alike; any grouping is right."""
+        points = Space.of(centers)
+        heads = centers[np.linspace(0, len(centers) - 1, self.GROUPS).astype(int)]
+        for _ in range(self.STEPS):
+            labels = points.nearest(heads)
+            sums = np.zeros_like(heads)
+            np.add.at(sums, labels, centers)
+            counts = np.bincount(labels, minlength=self.GROUPS)
+            heads = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], heads)
+        return points.nearest(heads)
+
+
 class Auto:
     """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
 
@@ -95,7 +136,7 @@ class Auto:
 
     def __init__(self, space: Space, k: int) -> None:
         self._plain = Lloyd(space, k)
-        self._bounded = Hamerly(space, k)
+        self._bounded = Yinyang(space, k) if Yinyang.pays(space, k) else Hamerly(space, k)
         self._plain_time = math.inf
         self._wait, self._patience = 1, 1
         self._trusted = False
@@ -121,9 +162,17 @@ class Auto:
         return changed, work
 
 
+def assigner(algorithm: str, space: Space, k: int) -> Assigner:
+    """By name. Sparse rows have no groups' filter; Hamerly's bounds give the same labels."""
+    if algorithm == "yinyang" and not space.dense:
+        algorithm = "hamerly"
+    return ASSIGNERS[algorithm](space, k)
+
+
 ASSIGNERS: dict[str, type[Assigner]] = {
     "lloyd": Lloyd,
     "hamerly": Hamerly,
     "elkan": Elkan,
+    "yinyang": Yinyang,
     "auto": Auto,
 }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost
-from kvariates.refining.assigners import ASSIGNERS
+from kvariates.refining import assigners
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def refine(
     Steps are taken in float64. Pre: weight is None or float64.
     """
     k = len(centers)
-    assigner = ASSIGNERS[algorithm](space, k)
+    assigner = assigners.assigner(algorithm, space, k)
     tally = Tally(space, weight, k)
     labels = np.full(space.n, -1, dtype=np.int32)
     changes = _native.Changes()

@@ -25,7 +25,7 @@ class Potential:
     """Pre: weight is None (all ones) or float64, non-negative, not all zero."""
 
     def __init__(self, space: Space, weight: F64 | None, k: int, *, skip: bool = True) -> None:
-        self.space = space
+        self.space = self.around = space
         self.weight = weight
         self.skip = skip  # leave out what bounds rule out; changes no draw
         self.centers = np.empty((k, space.d))
@@ -103,6 +103,16 @@ class Potential:
         self._rejected = 0
         if not np.isfinite(self._sums.sum()):
             self.space.spread()  # complains that squares overflow
+
+    @property
+    def costs(self) -> F64:
+        """Every row's squared distance to its nearest centre. Pre: settled. Read only."""
+        return self._cost
+
+    @property
+    def nearest(self) -> NDArray[np.int32]:
+        """That centre of every row, counted in the order of `add`. Pre: settled."""
+        return self._nearest
 
     def _state(self) -> tuple[F64, NDArray[np.int32], F64 | None, F64]:
         return self._cost, self._nearest, self.weight, self._sums

@@ -1,70 +1,68 @@
 """k-variates++ (Nock et al. 2016, Algorithm 0): the one sampler behind every seeding of its family.
 
-    for t = 1..k:  pick a row x with probability proportional to  weight(x) * D_t(probe(x))
-                   draw the centre c_t from density(x)
+    for t = 1..k:  pick a row a with probability proportional to  weight(a) * D_t(probe(a))
+                   draw the centre c_t from density(a)
 
 D_t is the squared distance to the nearest of c_1..c_{t-1} (constant for t = 1). A setting is a
-choice of probe (where the potential is measured) and density (how a picked row becomes a centre).
+choice of probe (where the potential is measured) and density (how a picked row becomes a centre):
+`RECIPES`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.geometry.euclidean import F64, Space
-from kvariates.seeding.potential import Potential
-
-
-class Probe(Protocol):
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potential:
-        """What rows are drawn from."""
-
-
-class Density(Protocol):
-    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> F64:
-        """One centre for each picked row."""
-
-
-@dataclass(frozen=True)
-class EveryPoint:
-    """The potential is measured at every row."""
-
-    skip: bool = True
-
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potential:
-        return Potential(space, weight, k, skip=self.skip)
-
-
-@dataclass(frozen=True)
-class Dirac:
-    """The picked row is the centre."""
-
-    def sample(self, space: Space, rows: NDArray[np.int64], rng: np.random.Generator) -> F64:
-        return space.take(rows)
+from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, UniformOver
+from kvariates.seeding.probes import EveryPoint, MiniBatches, Probe, Synopses
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One line of the family's table."""
+    """Choices to run the sampler with."""
 
     probe: Probe
     density: Density
 
+    @property
+    def pointwise(self) -> bool:
+        """Nothing but a row's values and weight decides what happens to it."""
+        return isinstance(self.probe, EveryPoint) and isinstance(
+            self.density, Dirac | Laplace | Gaussian
+        )
 
-RECIPES: dict[str, Recipe] = {
-    "k-means++": Recipe(probe=EveryPoint(), density=Dirac()),
+
+@dataclass(frozen=True)
+class Setting:
+    """One line of the family's table: the kinds of probe and density that make an algorithm."""
+
+    algorithm: str
+    probe: type
+    density: type
+    then: type | None = None  # what follows a density that only picks another row
+    theorem: str = "2"
+
+
+RECIPES: dict[str, Setting] = {
+    "batch": Setting("k-means++", EveryPoint, Dirac),
+    "peers": Setting("Dk-means++", EveryPoint, UniformOver, theorem="4"),
+    "private peers": Setting("PDk-means++", EveryPoint, UniformOver, then=Laplace, theorem="4"),
+    "stream": Setting("Sk-means++", Synopses, Dirac, theorem="5"),
+    "on-line": Setting("OLk-means++", MiniBatches, Dirac, theorem="6"),
+    "private": Setting("DP k-variates++", EveryPoint, Laplace),
 }
+
+PLAIN = Recipe(probe=EveryPoint(), density=Dirac())
 
 
 @dataclass(frozen=True)
 class Seeds:
     centers: F64
-    indices: NDArray[np.int64]  # the rows they were picked by
+    indices: NDArray[np.int64]  # the rows (with Synopses: the synopses) they were picked by
 
 
 def greedy_trials(k: int) -> int:
@@ -85,7 +83,7 @@ def kvariates(
     Pre: 1 <= k; weight as `Potential` wants it. Greedy seeding has another law than Algorithm 0,
     and not its guarantee.
     """
-    order = space.canonical_order()
+    order = space.canonical_order() if recipe.pointwise else None
     if order is not None:
         space = Space.of(space.X[order])
         weight = None if weight is None else weight[order]
@@ -96,7 +94,7 @@ def kvariates(
         if size > 1:
             potential.settle()
         picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
-        centers = recipe.density.sample(space, picked, rng)
+        centers = recipe.density.sample(potential.around, picked, potential.weight, rng)
         best = 0
         if size > 1:
             best = potential.add_best(centers)

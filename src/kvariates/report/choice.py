@@ -1,0 +1,90 @@
+"""A choice of k as a picture: what each criterion says, and which k is suggested.
+
+Three curves over k, one line through all of them at the suggestion, and its reason as the title's
+second line. A criterion's own favourite is a filled dot, so that disagreement is seen at once.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+from ..estimators.choose_k import Choice
+from .picture import FAINT, INK, PALETTE, PAPER, STYLE, canvas, save
+
+__all__ = ["draw"]
+
+Array = npt.NDArray[Any]
+
+
+def draw(choice: Choice, path: str | Path) -> None:
+    """Draw the criteria of a choice into a PNG file.
+
+    Parameters
+    ----------
+    choice : Choice
+        What :func:`kvariates.choose_k` returned.
+    path : str or Path
+        The file to write.
+    """
+    with mpl.rc_context(STYLE):
+        figure, whole = canvas((12.0, 4.4), PAPER)
+        whole.remove()
+        left, middle, right = figure.subplots(1, 3)
+        _curve(left, choice, choice.inertia, choice.elbow, PALETTE[0])
+        if choice.inertia.any():
+            _logarithmic(left)
+        _name(left, "inertia", "the dot: the elbow, deepest below the curve's chord")
+        _curve(middle, choice, choice.silhouette, choice.silhouette, PALETTE[1])
+        _name(middle, "silhouette", "the dot: the largest mean, over sampled rows")
+        _band(right, choice, PALETTE[2])
+        _curve(right, choice, choice.gap, choice.gap, PALETTE[2])
+        _name(right, "gap statistic", "the dot: the largest; the band: one standard error")
+        clusters = "1 cluster" if choice.k == 1 else f"{choice.k:,} clusters"
+        reason = textwrap.fill(choice.reason, 110)
+        title = {"x": 0.01, "ha": "left", "color": INK}
+        figure.suptitle(f"{clusters}: {reason}", size=12, weight="bold", **title)
+        save(figure, path)
+
+
+def _curve(axes: Axes, choice: Choice, values: Array, merit: Array, color: str) -> None:
+    """Draw a criterion; `merit` is what its favourite k has most of."""
+    axes.set_facecolor(PAPER)
+    axes.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
+    shown = np.isfinite(values)
+    dots: dict[str, Any] = {"marker": "o", "ms": 4.5, "mfc": PAPER, "mew": 1.4}
+    axes.plot(choice.ks[shown], values[shown], color=color, lw=1.8, zorder=2, **dots)
+    best = int(np.argmax(np.nan_to_num(merit, nan=-np.inf, posinf=np.inf)))
+    if shown[best] and np.isfinite(merit[best]):
+        axes.plot(choice.ks[best], values[best], "o", ms=9, color=color, mew=0, zorder=3)
+    axes.set_xlim(choice.ks[0] - 0.5, choice.ks[-1] + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    axes.set_xlabel("k")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _logarithmic(axes: Axes) -> None:
+    axes.set_yscale("log", nonpositive="mask")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _band(axes: Axes, choice: Choice, color: str) -> None:
+    low, high = choice.gap - choice.gap_error, choice.gap + choice.gap_error
+    shown = np.isfinite(low)
+    axes.fill_between(
+        choice.ks[shown], low[shown], high[shown], color=color, alpha=0.18, lw=0, zorder=1
+    )
+
+
+def _name(axes: Axes, name: str, note: str) -> None:
+    axes.set_title(name, loc="left", size=11, weight="bold", color=INK, pad=18)
+    axes.text(0, 1.02, note, transform=axes.transAxes, color=FAINT, size=8.5, va="bottom")

@@ -1,0 +1,254 @@
+"""Mini-batch k-means against its own definition written slowly, and what users count on.
+
+The one test of chance has a false-alarm rate of 1e-6 and a fixed seed.
+"""
+
+import numpy as np
+import pytest
+from laws import brute
+from laws.cases import DTYPES, LAYOUTS, rows, start
+from odds.chi_square import ALPHA, chi_square
+from threadpoolctl import threadpool_limits
+
+from kvariates.geometry.euclidean import Space, total_cost
+from kvariates.refining import minibatch as module
+from kvariates.refining.lloyd import refine
+from kvariates.refining.minibatch import Patience, lots, minibatch
+
+OPTIONS = {"batch_size": 100, "max_iter": 20, "tol": 0.0}
+
+
+def run(X, centers, weights=None, seed=0, **options):
+    centers = np.ascontiguousarray(centers, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    return minibatch(Space.of(X), centers, weights, rng=rng, **{**OPTIONS, **options})
+
+
+def groups(n, k, d=3, dtype=np.float64, seed=0, spread=0.5):
+    rng = np.random.default_rng(seed)
+    of = np.arange(n) % k
+    X = rng.normal(size=(k, d))[of] * 5 + rng.normal(size=(n, d)) * spread
+    return rng.permutation(X).astype(dtype)
+
+
+def slow(X, centers, weights, batch_size, max_iter, tol, seed, steps=None):
+    """Return the centres, the number of batches and of reassigned centres, row by row."""
+    rng = np.random.default_rng(seed)
+    X, centers = brute.dense64(X), np.array(centers, dtype=np.float64)
+    n, k = len(X), len(centers)
+    size = min(batch_size, n)
+    counts, smooth, lowest, waited, since, moved = np.zeros(k), None, np.inf, 0, 0, 0
+    for step in range(max(1, max_iter * n // size)):
+        if weights is None:
+            batch = X[rng.integers(n, size=size)]
+        else:
+            places = rng.random(size) * weights.sum()
+            batch = X[[np.flatnonzero(np.cumsum(weights) > u)[0] for u in places]]
+        before = centers.copy()
+        labels = brute.nearest(batch, centers)
+        costs = ((batch - centers[labels]) ** 2).sum(axis=1)
+        for x, j in zip(batch, labels, strict=True):
+            counts[j] += 1
+            centers[j] += (x - centers[j]) / counts[j]
+        since += size
+        if since >= 100 * k:
+            since = 0
+            poor = [j for j in np.argsort(counts, kind="stable") if counts[j] < counts.mean() / 100]
+            poor = poor[: min(size // 2, int((costs > 0).sum()))]
+            if poor:
+                picked = rng.choice(size, size=len(poor), replace=False, p=costs / costs.sum())
+                centers[poor] = batch[picked]
+                counts[poor] = min(counts[j] for j in range(k) if j not in poor)
+                moved += len(poor)
+        shift = ((centers - before) ** 2).sum()
+        if step > 0:
+            share = min(1.0, 2 * size / (n + 1))
+            smooth = costs.mean() if smooth is None else smooth + share * (costs.mean() - smooth)
+            waited = 0 if smooth < lowest else waited + 1
+            lowest = min(lowest, smooth)
+        if waited >= 10 or 0 < shift <= tol or step + 1 == steps:
+            break
+    return centers, step + 1, moved
+
+
+CASES = {
+    "plain": {},
+    "larger than the data": {"batch_size": 10**6},
+    "a tolerance": {"tol": 0.05},
+    "one pass": {"max_iter": 1},
+    "single rows": {"batch_size": 1, "max_iter": 1},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_its_definition(name, layout, dtype, weighted):
+    X = rows(700, 4, dtype, seed=91, sparsity=0.3)
+    weights = np.random.default_rng(0).integers(0, 4, size=700) * 0.5 if weighted else None
+    options = {**OPTIONS, **CASES[name]}
+    batches = []
+    found = run(LAYOUTS[layout](X), start(X, 8), weights, on_step=batches.append, **options)
+    centers, count, _ = slow(X, start(X, 8), weights, seed=0, **options)
+    assert len(batches) == count
+    assert found.n_iter == -(-count * min(options["batch_size"], 700) // 700)
+    atol = 1e-9 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(found.centers, centers, rtol=0, atol=atol)
+
+
+def test_the_definition_ends_in_every_way():
+    """The cases above see patience, tolerance and max_iter at work."""
+    X = rows(700, 4, seed=91, sparsity=0.3)
+
+    def batches(**options):
+        return slow(X, start(X, 8), None, seed=0, **{**OPTIONS, **options})[1]
+
+    assert 10 < batches() < 20 * 7
+    assert batches(max_iter=1) == 7
+    assert batches(tol=0.05) < batches()
+
+
+def test_poor_centres_are_reassigned_as_defined():
+    X = groups(3000, 10, seed=92)
+    centers = np.concatenate([X[:4], np.full((6, 3), 1e3) + np.arange(6)[:, None]])
+    right, _, moved = slow(X, centers, None, seed=3, **OPTIONS)
+    assert moved >= 6
+    found = run(X, centers, seed=3)
+    np.testing.assert_allclose(found.centers, right, rtol=0, atol=1e-9)
+    assert (np.bincount(found.labels, minlength=10) > 0).all()
+
+
+def test_small_clusters_of_a_good_start_are_kept(monkeypatch):
+    """Twenty groups of 0.4 % beside a large one: poor beside the largest, not beside the mean."""
+    rng = np.random.default_rng(93)
+    of = rng.permutation(np.repeat(np.arange(21), [36_800] + 20 * [160]))
+    places = np.concatenate([np.zeros((1, 3)), rng.normal(size=(20, 3)) * 50])
+    X = places[of] + rng.normal(size=(40_000, 3))
+    found = run(X, places + 0.5, batch_size=1000)
+    assert np.array_equal(found.labels, of)
+    assert not np.array_equal(found.centers, places + 0.5)
+    # As much of the mean as 0.01 of the largest: small ones are lost, and the start handed back.
+    monkeypatch.setattr(module, "POOR", 0.01 * 0.92 * 21)
+    assert np.array_equal(run(X, places + 0.5, batch_size=1000).centers, places + 0.5)
+
+
+def test_never_worse_than_the_start():
+    rng = np.random.default_rng(5)
+    X = np.concatenate([rng.normal(size=(5000, 2)), 1e4 * rng.normal(size=(5, 2))])
+    centers = np.concatenate([X[:3], X[-5:]])
+    start = total_cost(Space.of(X).own_cost(centers, Space.of(X).nearest(centers)), None)
+    for seed in range(5):
+        assert run(X, centers, batch_size=50, seed=seed).inertia <= start
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_labels_and_inertia_are_exact_for_the_centres(layout, dtype):
+    X = rows(900, 5, dtype, seed=94, sparsity=0.2)
+    weights = np.random.default_rng(1).exponential(size=900)
+    init = start(X, 12).astype(np.float64)
+    before = init.copy()
+    found = run(LAYOUTS[layout](X), init, weights)
+    assert found.centers.dtype == dtype
+    assert not found.strict
+    assert np.array_equal(init, before), "the start was written to"
+    assert np.array_equal(found.labels, brute.nearest(X, found.centers))
+    right = brute.inertia(X, found.centers, found.labels, weights)
+    assert found.inertia == pytest.approx(right, rel=1e-9)
+    assert found.inertia < 0.9 * brute.inertia(X, init, brute.nearest(X, init), weights)
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0], ids=["groups", "overlapping"])
+def test_cost_is_near_that_of_lloyd(spread):
+    X = groups(30_000, 12, d=4, seed=95, spread=spread)
+    space, excess = Space.of(X), []
+    for seed in range(5):
+        init = start(X, 12, seed=seed)
+        lloyd = refine(space, init, None, algorithm="auto", max_iter=300, tol=0.0)
+        found = run(X, lloyd.centers + 0.3, batch_size=1024, max_iter=100, seed=seed)
+        excess.append(found.inertia / lloyd.inertia)
+    assert max(excess) < 1.03
+
+
+def test_a_seed_names_the_result():
+    X = rows(800, 3, seed=96)
+    one, two, other = (run(X, start(X, 6), seed=seed) for seed in (1, 1, 2))
+    assert one.centers.tobytes() == two.centers.tobytes()
+    assert one.inertia == two.inertia
+    assert not np.array_equal(one.centers, other.centers)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_threads_do_not_matter(layout):
+    X = LAYOUTS[layout](rows(30_000, 6, np.float32, seed=97, sparsity=0.2))
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads, user_api="openmp"):
+            found.append(run(X, start(X, 40), batch_size=8192, max_iter=3))
+    for other in found[1:]:
+        assert found[0].centers.tobytes() == other.centers.tobytes()
+        assert np.array_equal(found[0].labels, other.labels)
+        assert found[0].inertia == other.inertia
+
+
+def test_batches_are_drawn_by_weight():
+    weights = np.array([0.0, 1, 3, 0, 0.5, 2, 0])
+    batches = lots(7, weights, 1000, np.random.default_rng(2))
+    drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
+    assert chi_square(drawn, weights / weights.sum()) > ALPHA
+    assert chi_square(drawn, np.r_[weights[1:], weights[:1]] / weights.sum()) < ALPHA
+    batches = lots(7, None, 1000, np.random.default_rng(3))
+    drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
+    assert chi_square(drawn, np.full(7, 1 / 7)) > ALPHA
+
+
+def test_weightless_rows_do_nothing():
+    """Whatever they are: the same centres, to the bit."""
+    X = rows(600, 3, seed=98)
+    weights = np.random.default_rng(4).integers(0, 3, size=600) * 1.0
+    elsewhere = X.copy()
+    elsewhere[weights == 0] = 1e6
+    one, other = (run(Y, start(X, 7), weights) for Y in (X, elsewhere))
+    assert one.centers.tobytes() == other.centers.tobytes()
+    assert one.inertia == other.inertia
+
+
+def test_scaled_weights_change_nothing_but_the_cost():
+    X, weights = rows(600, 3, seed=99), np.random.default_rng(5).exponential(size=600)
+    one, other = run(X, start(X, 7), weights), run(X, start(X, 7), weights * 2.0**40)
+    assert one.centers.tobytes() == other.centers.tobytes()
+    assert other.inertia == one.inertia * 2.0**40
+
+
+def test_on_step_sees_every_batch_and_can_stop():
+    X, seen = rows(600, 3, seed=100), []
+
+    def third(batch):
+        seen.append(batch)
+        return batch.iteration == 2
+
+    found = run(X, start(X, 7), on_step=third)
+    centers, _, _ = slow(X, start(X, 7), None, seed=0, steps=3, **OPTIONS)
+    np.testing.assert_allclose(found.centers, centers, rtol=0, atol=1e-10)
+    assert [batch.iteration for batch in seen] == [0, 1, 2]
+    assert np.array_equal(seen[0].centers, start(X, 7))
+    first = X[np.random.default_rng(0).integers(600, size=100)]
+    mean = brute.squared_distances(first, start(X, 7)).min(axis=1).mean()
+    assert seen[0].cost == pytest.approx(mean)
+    assert seen[0].shift == pytest.approx(((seen[1].centers - seen[0].centers) ** 2).sum())
+
+
+def test_rows_that_all_lie_on_centres_end_in_peace():
+    X = np.repeat(np.array([[0.0, 1], [5, 5]]), 300, axis=0)
+    found = run(X, np.array([[0.0, 1], [5, 5], [9, 9]]))
+    assert found.inertia == 0
+    assert np.array_equal(found.centers, [[0, 1], [5, 5], [9, 9]])
+
+
+def test_patience_counts_batches_without_a_new_lowest_cost():
+    patience = Patience(1.0)  # no smoothing
+    falling = [patience.is_out(cost) for cost in (5.0, 4.0, 3.0)]
+    assert not any(falling)
+    waiting = [patience.is_out(3.0) for _ in range(module.PATIENCE)]
+    assert waiting == [False] * (module.PATIENCE - 1) + [True]
