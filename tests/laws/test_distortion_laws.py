@@ -253,6 +253,12 @@ def summed(distortion, R, w, c):
     return float((w * distortion.divergence(R, c)).sum())
 
 
+def local_size(R, c):
+    """A relative step from c that is small beside the way to any row: there D is not smooth."""
+    way = np.abs(R - c).max(axis=1)
+    return min([0.01, *(0.1 * way[way > 1e-9] / max(c.max(), 1e-300))])
+
+
 @every
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 9), d=st.integers(1, 4))
 @example(seed=0, n=1, d=1)
@@ -264,11 +270,14 @@ def test_no_other_centre_is_better(name, seed, n, d):
     R, w = distortion.prepare(X[:n]), rng.exponential(size=n)
     best = distortion.center(R, w)
     least = summed(distortion, R, w, best)
-    sizes = [1e-3, 1e-2] if name == "total-jensen" else [1e-3, 0.1, 0.5]  # a local one, or the only
+    # Total Jensen has local minima, and the search ends where it gains no 1e-13 of the sum.
+    local = local_size(R, best)
+    sizes = [local / 10, local] if name == "total-jensen" else [1e-3, 0.1, 0.5]
+    slack = 1e-9 if name == "total-jensen" else 1e-12
     for size in sizes:
         for noise in rng.uniform(-1, 1, size=(6, d)):
             off = best + size * noise if name == "mahalanobis" else best * np.exp(size * noise)
-            assert least <= summed(distortion, R, w, off) * (1 + 1e-12) + 1e-15
+            assert least <= summed(distortion, R, w, off) * (1 + slack) + 1e-15
     if name != "total-jensen":
         assert np.allclose(best, np.average(R, axis=0, weights=w), rtol=1e-12)
 
@@ -292,18 +301,20 @@ def test_total_jensen_centre_is_stationary(seed, n, d):
     assert (found[~X.any(axis=0)] == 0).all()
 
     def slope(c):
-        up, down = np.exp(1e-4), np.exp(-1e-4)
+        size = local_size(X, c) / 10
+        up, down = np.exp(size), np.exp(-size)
         sides = [
             [summed(D, X, w, np.where(np.arange(d) == j, c * side, c)) for side in (up, down)]
             for j in range(d)
         ]
-        return np.abs([a - b for a, b in sides]).max() / 2e-4
+        return np.abs([a - b for a, b in sides]).max() / (2 * size)
 
-    # Central differences err by the third derivative, which is large in a narrow valley.
-    assert slope(found) <= 1e-3 * summed(D, X, w, found) + 1e-7 * w.sum()
+    # Central differences err by the third derivative, which is large close to a heavy row.
+    assert slope(found) <= 1e-2 * summed(D, X, w, found) + 1e-5 * w.sum()
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), d=st.integers(1, 4))
+@example(seed=2221, n=2, d=2)  # a start of zeros, and the best one
 def test_total_jensen_centre_is_never_worse_than_its_start(seed, n, d):
     rng = np.random.default_rng(seed)
     X, w, D = rows("total-jensen", n, d, seed), rng.exponential(size=n), DISTORTIONS["total-jensen"]

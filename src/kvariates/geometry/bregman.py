@@ -265,7 +265,7 @@ class TotalJensen(_Plain):
         live = mean > 0  # elsewhere all rows are 0, and so is the best centre
         if not live.any():
             return mean
-        X, begin = X[:, live], mean[live]
+        rows, X, begin = X, X[:, live], mean[live]
         height = _height(X)
         bent = _bent(X, height, begin)
         if start is not None:
@@ -275,7 +275,12 @@ class TotalJensen(_Plain):
                 begin, bent = lifted, other
         out = np.zeros(len(mean))
         out[live] = _descend(X, w, height, begin, bent)
-        return out
+        if start is None or self._sum(rows, w, out) <= self._sum(rows, w, start):
+            return out
+        return start  # its zeros were better than what they were lifted to
+
+    def _sum(self, X: F64, w: F64, center: F64) -> float:
+        return float(np.sum(w * self.divergence(X, center)))
 
     def _divergence(self, X: Any, center: F64) -> F64:
         bent = _bent(X, _height(X), center)
