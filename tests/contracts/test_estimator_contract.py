@@ -44,7 +44,7 @@ def test_signature_is_the_peers_and_more():
     theirs = inspect.signature(Peer).parameters
     ours = inspect.signature(KMeans).parameters
     assert list(ours)[: len(theirs)] == list(theirs)
-    assert set(ours) - set(theirs) == {"metric"}
+    assert set(ours) - set(theirs) == {"metric", "distortion"}
     for name in theirs:
         assert ours[name].kind == theirs[name].kind
         if name != "algorithm":
@@ -327,6 +327,8 @@ def test_skops_like_state_is_plain():
     """What a fitted model keeps is arrays and numbers: it can be stored without pickle."""
     model = KMeans(5, random_state=0).fit(X)
     kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert kept.pop("guarantee_") is None
+    assert isinstance(kept.pop("guarantee_lost_"), str)
     assert all(isinstance(v, np.ndarray | float | int) for v in kept.values())
     buffer = io.BytesIO()
     np.savez(buffer, **kept)

@@ -15,7 +15,10 @@ from scipy.optimize import minimize
 from scipy.special import kl_div, xlogy
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.bregman import DISTORTIONS, MIX, KullbackLeibler, Mahalanobis, mean_row
+from kvariates.geometry.bregman import KullbackLeibler
+from kvariates.geometry.distortion import MIX, mean_row
+from kvariates.geometry.distortions import DISTORTIONS
+from kvariates.geometry.mahalanobis import Mahalanobis
 from kvariates.refining.distorted import filled, in_dtype, refine_distorted
 
 NAMES = list(DISTORTIONS)

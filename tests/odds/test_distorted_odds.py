@@ -12,7 +12,8 @@ from odds import exact
 from odds.chi_square import ALPHA, follows
 from scipy import sparse
 
-from kvariates.geometry.bregman import DISTORTIONS, MIX
+from kvariates.geometry.distortion import MIX
+from kvariates.geometry.distortions import DISTORTIONS
 from kvariates.geometry.euclidean import Space
 from kvariates.seeding.distorted import DiracOf, DistortedPoint
 from kvariates.seeding.sampler import Recipe, kvariates

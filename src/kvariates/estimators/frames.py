@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.estimators.starts import STARTS, Problem
-from kvariates.geometry.bregman import DISTORTIONS, Distortion
+from kvariates.geometry.distortion import Distortion
+from kvariates.geometry.distortions import DISTORTIONS
 from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost, unit_rows
 from kvariates.refining.distorted import refine_distorted
 from kvariates.refining.hartigan import hartigan

@@ -26,7 +26,7 @@ from kvariates import guarantees
 from kvariates.estimators import checks
 from kvariates.estimators.frames import How, check_choices, frame_for
 from kvariates.estimators.starts import STARTS
-from kvariates.geometry.bregman import DISTORTIONS
+from kvariates.geometry.distortions import DISTORTIONS
 from kvariates.geometry.euclidean import Labels, Space, total_cost
 from kvariates.refining.assigners import ASSIGNERS
 from kvariates.refining.lloyd import Refined, Step
@@ -83,7 +83,7 @@ default="auto"
         "cosine" is spherical k-means: rows and centres are scaled to length one, `inertia_` is the
         sum of 1 - cos, and `transform` gives 1 - cos.
     distortion : {"kl", "itakura-saito", "mahalanobis", "total-jensen"} or None, default=None
-        What is summed instead of squared Euclidean distances, see the user guide. `inertia_` and
+        What is summed instead of squared Euclidean distances, see the quick start. `inertia_` and
         `transform` are in its terms ("mahalanobis": `transform` gives distances).
 
     Attributes

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, va
 
 from kvariates import guarantees
 from kvariates.estimators import checks
-from kvariates.geometry.bregman import DISTORTIONS
+from kvariates.geometry.distortions import DISTORTIONS
 from kvariates.geometry.euclidean import F64, Space, total_cost
 from kvariates.guarantees import Guarantee
 from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, UniformOver

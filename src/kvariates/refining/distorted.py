@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.geometry.bregman import Distortion
+from kvariates.geometry.distortion import Distortion
 from kvariates.geometry.euclidean import F64, Floats, Labels, total_cost
 from kvariates.refining.lloyd import Refined, Step, movement
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kvariates import _native
 from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost
-from kvariates.refining.lloyd import Refined, Step, movement
+from kvariates.refining.lloyd import Refined, Step, handed_out, movement
 
 
 class Start(Protocol):
@@ -104,15 +104,5 @@ def hartigan(
             break
     # Rounded to the rows' dtype the means can cost more than the start did, if little was gained.
     done = iteration + 1, moves == 0
-    ends = [_handed_out(space, c, weight, *done) for c in (start.centers, partition.centers)]
+    ends = [handed_out(space, c, weight, *done) for c in (start.centers, partition.centers)]
     return min(ends, key=lambda end: end.inertia)
-
-
-def _handed_out(
-    space: Space, centers: Floats, weight: F64 | None, n_iter: int, strict: bool
-) -> Refined:
-    rounded = centers.astype(space.dtype)
-    exact = rounded.astype(np.float64)
-    labels = space.nearest(exact)
-    inertia = total_cost(space.own_cost(exact, labels), weight)
-    return Refined(rounded, labels, inertia, n_iter, strict)

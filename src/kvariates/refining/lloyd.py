@@ -146,6 +146,17 @@ def refine(
     return Refined(rounded, labels, inertia, iteration + 1, strict)
 
 
+def handed_out(
+    space: Space, centers: Floats, weight: F64 | None, n_iter: int, strict: bool
+) -> Refined:
+    """These centres in the rows' dtype, with the labels and the cost that are theirs then."""
+    rounded = centers.astype(space.dtype)
+    exact = rounded.astype(np.float64)
+    labels = space.nearest(exact)
+    inertia = total_cost(space.own_cost(exact, labels), weight)
+    return Refined(rounded, labels, inertia, n_iter, strict)
+
+
 def movement(before: F64, after: F64) -> tuple[NDArray[np.float32], float]:
     """How far each centre went, rounded up, and the sum of the squares."""
     step = after - before

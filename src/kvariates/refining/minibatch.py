@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Space, total_cost
-from kvariates.refining.lloyd import Refined, movement
+from kvariates.geometry.euclidean import F64, Space
+from kvariates.refining.lloyd import Refined, handed_out, movement
 
 PATIENCE = 10  # batches without a new lowest cost
 POOR = 0.01  # a centre is poor below this share of the mean centre's rows
@@ -140,14 +140,5 @@ def minibatch(
             break
     passes = -(-(step + 1) * size // space.n)
     # Rows that few batches hold can lose their centre for good: a good start must not suffer.
-    ends = [handed_out(space, c, weight, passes) for c in (centers, means.centers)]
+    ends = [handed_out(space, c, weight, passes, strict=False) for c in (centers, means.centers)]
     return min(ends, key=lambda end: end.inertia)
-
-
-def handed_out(space: Space, centers: F64, weight: F64 | None, passes: int) -> Refined:
-    """Centres in the rows' dtype, with the labels and the cost that are theirs."""
-    rounded = centers.astype(space.dtype)
-    exact = rounded.astype(np.float64)
-    labels = space.nearest(exact)
-    inertia = total_cost(space.own_cost(exact, labels), weight)
-    return Refined(rounded, labels, inertia, passes, strict=False)

@@ -4,13 +4,14 @@ A density p_a belongs to every row a of the space it is asked about: `sample` dr
 each picked row, `mean` and `trace` give the expectation and the trace of the covariance of p_a for
 every row. The last two are what the guarantee of k-variates++ depends on.
 
-Weights are the rows' weights (None: all ones): a row of weight w counts as w rows.
+Weights are the rows' weights (None: all ones): a row of weight w counts as w rows. `pointwise` says
+that only a row's values matter, not its place: then shuffling the rows changes no draw.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ class Density(Protocol):
 class Dirac:
     """The picked row is the centre."""
 
+    pointwise: ClassVar[bool] = True
+
     def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
         return space.take(rows)
 
@@ -54,6 +57,7 @@ class Laplace:
     """
 
     scale: Any  # a number, or one for every feature
+    pointwise: ClassVar[bool] = True
 
     def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
         return rng.laplace(space.take(rows), self.scale)
@@ -71,6 +75,7 @@ class Gaussian:
     """Gaussian noise of the given standard deviation on every coordinate."""
 
     scale: Any  # a number, or one for every feature
+    pointwise: ClassVar[bool] = True
 
     def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
         return rng.normal(space.take(rows), self.scale)

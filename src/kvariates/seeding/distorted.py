@@ -6,11 +6,12 @@ A probe and a density for `sampler.kvariates`; the loop is the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.bregman import Distortion
+from kvariates.geometry.distortion import Distortion
 from kvariates.geometry.euclidean import F64, Space, total_cost
 
 
@@ -85,6 +86,7 @@ class DistortedPoint:
     """The distortion is measured at every row. Pre: it is fitted."""
 
     distortion: Distortion
+    pointwise: ClassVar[bool] = True
 
     def potential(self, space: Space, weight: F64 | None, k: int) -> DistortedPotential:
         return DistortedPotential(space, weight, k, self.distortion)
@@ -95,6 +97,7 @@ class DiracOf:
     """The picked row is the centre, or (KL, a row with zeros) what the distortion makes of it."""
 
     distortion: Distortion
+    pointwise: ClassVar[bool] = True
 
     def sample(
         self, space: Space, rows: NDArray[np.int64], weight: F64 | None, rng: np.random.Generator

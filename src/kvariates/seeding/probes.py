@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class EveryPoint:
     """The potential is measured at every row."""
 
     skip: bool = True
+    pointwise: ClassVar[bool] = True
 
     def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
         return Potential(space, weight, k, skip=self.skip)

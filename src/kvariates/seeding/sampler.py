@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.geometry.euclidean import F64, Space
-from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, UniformOver
+from kvariates.seeding.densities import Density, Dirac, Laplace, UniformOver
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Probe, Synopses
 
 
@@ -31,9 +31,7 @@ class Recipe:
     @property
     def pointwise(self) -> bool:
         """Nothing but a row's values and weight decides what happens to it."""
-        return isinstance(self.probe, EveryPoint) and isinstance(
-            self.density, Dirac | Laplace | Gaussian
-        )
+        return all(getattr(part, "pointwise", False) for part in (self.probe, self.density))
 
 
 @dataclass(frozen=True)
