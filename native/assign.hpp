@@ -153,7 +153,10 @@ std::vector<Scratch> scratches(const Rows& rows, index_t k) {
 template <class S>
 Assigned total(const std::vector<S>& all) {
     Assigned sum;
-    for (const S& s : all) sum.changed += s.total.changed, sum.scanned += s.total.scanned;
+    for (const S& s : all) {
+        sum.changed += s.total.changed, sum.scanned += s.total.scanned;
+        sum.asked += s.total.asked, sum.sure += s.total.sure;
+    }
     return sum;
 }
 
@@ -183,8 +186,41 @@ inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
     labels[i] = j;
 }
 
+// Undoing the scale in float32; zero where that would leave its range, and bounds are worth nothing.
+inline float unscale(const Pack& pack) {
+    return pack.scale > 1e-30 && pack.scale < 1e30 ? static_cast<float>(1 / pack.scale) : 0.0f;
+}
+
+// Tile::upper of the nearest and Tile::lower of the next, for a whole tile, in float32; 1e-6 covers
+// the extra roundings.
+inline void tile_bounds(const Tile& tile, const Pack& pack, float* upper, float* lower) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const float size = unscale(pack), wide = static_cast<float>(1 + tile.norm_error + 1e-6),
+                narrow = static_cast<float>(1 - tile.norm_error - 1e-6);
+    for (int r = 0; r < TILE; ++r) {
+        const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
+        const float next = tile.doubt[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
+        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wide;
+        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrow;
+        const bool sound = size > 0 && n2 < 1e30f;
+        upper[r] = sound ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
+        lower[r] = sound ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
+    }
+}
+
+// Adds to the total how many of a tile's rows would keep their label if every centre moved by `step`.
+inline void ask(int count, float step, const Pack& pack, Scratch& s) {
+    float most[TILE], least[TILE];
+    tile_bounds(s.tile, pack, most, least);
+    for (int r = 0; r < count; ++r) s.total.sure += least[r] - most[r] > 2 * step;
+    s.total.asked += count;
+}
+
+constexpr index_t EVERY = 16;  // tiles of which one is asked
+
 template <class Rows>
-Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes) {
+Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes,
+                float step) {
     expect(changes, rows.n);
     const auto centres = exact_centres(rows, c, k);
     const Pack pack = make_pack(rows, c, k);
@@ -198,6 +234,7 @@ Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, C
             const int count = static_cast<int>(std::min<index_t>(TILE, stop - at));
             for (int r = 0; r < count; ++r) id[r] = at + r;
             scan(rows, id, count, pack, all, false, s.tile);
+            if (step > 0 && at / TILE % EVERY == 0) ask(count, step, pack, s);
             if (s.tile.doubts)
                 for (int r = 0; r < count; ++r)
                     s.tile.arg[r] = decide(rows, id[r], r, pack, centres, all, s);
@@ -270,28 +307,6 @@ inline float widened(float upper, float by) {
 inline float narrowed(float lower, float by) {
     const float v = lower - by, w = v - std::fabs(v) * 2.4e-7f;
     return w > 0 ? w : 0;
-}
-
-// Undoing the scale in float32; zero where that would leave its range, and bounds are worth nothing.
-inline float unscale(const Pack& pack) {
-    return pack.scale > 1e-30 && pack.scale < 1e30 ? static_cast<float>(1 / pack.scale) : 0.0f;
-}
-
-// Tile::upper of the nearest and Tile::lower of the next, for a whole tile, in float32; 1e-6 covers
-// the extra roundings.
-inline void tile_bounds(const Tile& tile, const Pack& pack, float* upper, float* lower) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    const float size = unscale(pack), wide = static_cast<float>(1 + tile.norm_error + 1e-6),
-                narrow = static_cast<float>(1 - tile.norm_error - 1e-6);
-    for (int r = 0; r < TILE; ++r) {
-        const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
-        const float next = tile.doubt[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
-        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wide;
-        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrow;
-        const bool sound = size > 0 && n2 < 1e30f;
-        upper[r] = sound ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
-        lower[r] = sound ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
-    }
 }
 
 // ---- Hamerly ----------------------------------------------------------------------------------------

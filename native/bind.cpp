@@ -115,10 +115,11 @@ const T* sized(const Maybe<T>& a, index_t n) {
 
 nb::tuple pair(const kv::Assigned& a) { return nb::make_tuple(a.changed, a.scanned); }
 
-nb::tuple assign(const Rows& rows, Centres centres, Out<label_t> labels, kv::Changes* changes) {
+nb::tuple assign(const Rows& rows, Centres centres, Out<label_t> labels, kv::Changes* changes, float step) {
     const index_t k = matched(rows, centres);
     label_t* out = sized(labels, rows.view.n);
-    return pair(run([&] { return active->assign(rows.view, centres.data(), k, out, changes); }));
+    const kv::Assigned a = run([&] { return active->assign(rows.view, centres.data(), k, out, changes, step); });
+    return nb::make_tuple(a.changed, a.asked ? static_cast<double>(a.sure) / static_cast<double>(a.asked) : 0.0);
 }
 
 nb::tuple assign_hamerly(const Rows& rows, Centres centres, Maybe<float> moved, Out<label_t> labels,
@@ -301,7 +302,8 @@ NB_MODULE(_native, m) {
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);
     m.def("csr", csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a);
-    m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a, "changes"_a.none() = nb::none());
+    m.def("assign", assign, "rows"_a, "centers"_a, "labels"_a, "changes"_a.none() = nb::none(),
+          "step"_a = 0.0f);
     m.def("assign_hamerly", assign_hamerly, "rows"_a, "centers"_a, "moved"_a.none(), "labels"_a, "upper"_a,
           "lower"_a, "tighten"_a, "changes"_a.none());
     m.def("assign_elkan", assign_elkan, "rows"_a, "centers"_a, "moved"_a.none(), "drift"_a, "labels"_a,

@@ -38,7 +38,8 @@ struct Hits {
 
 struct Assigned {
     index_t changed = 0;  // rows with a new label
-    index_t scanned = 0;  // rows (Elkan: pairs) for which distances were computed
+    index_t scanned = 0;  // rows (Elkan, Yinyang: pairs) for which distances were computed
+    index_t asked = 0, sure = 0;  // rows asked whether they would stay if centres moved `step`; who would
 };
 
 // Which rows got a new label in the last assignment, block by block, and the one they had.
@@ -86,7 +87,7 @@ struct Drawn {
 
 struct Kernels {
     const char* name;
-    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels, Changes*);
+    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels, Changes*, float step);
     Assigned (*assign_hamerly)(const View&, const double* centres, index_t k, const float* moved,
                                label_t* labels, float* upper, float* lower, bool tighten, Changes*);
     Assigned (*assign_elkan)(const View&, const double* centres, index_t k, const float* moved,

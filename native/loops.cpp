@@ -27,8 +27,8 @@ auto with_rows(const View& v, F f) {
 
 const Kernels kernels = {
     KV_TEXT(KV_ISA),
-    [](const View& v, const double* c, index_t k, label_t* labels, Changes* changes) {
-        return with_rows(v, [&](auto rows) { return assign(rows, c, k, labels, changes); });
+    [](const View& v, const double* c, index_t k, label_t* labels, Changes* changes, float step) {
+        return with_rows(v, [&](auto rows) { return assign(rows, c, k, labels, changes, step); });
     },
     [](const View& v, const double* c, index_t k, const float* moved, label_t* labels, float* upper,
        float* lower, bool tighten, Changes* changes) {

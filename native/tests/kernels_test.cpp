@@ -110,7 +110,7 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     std::array<Changes, 3> changes;
     for (int round = 0; round < 4; ++round) {
         const float* m = round ? moved.data() : nullptr;
-        k.assign(view, c.data(), centres, plain.data(), &changes[0]);
+        k.assign(view, c.data(), centres, plain.data(), &changes[0], 0.01f);
         k.assign_hamerly(view, c.data(), centres, m, one.data(), upper.data(), lower.data(), round % 2, &changes[1]);
         k.assign_elkan(view, c.data(), centres, m, drift.data(), many.data(), wide.data(), each.data(), &changes[2]);
         check(right(data, c, plain), name + " lloyd");
@@ -133,7 +133,7 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     check(rows == data.n - 1 && mass == 2.0 * (data.n - 1), name + " a row of weight zero is not counted");
     k.update(view, nullptr, plain.data(), nullptr, centres, moving);
     for (double& v : c) v += 0.01 * static_cast<double>(rng() % 3);
-    k.assign(view, c.data(), centres, plain.data(), &changes[0]);
+    k.assign(view, c.data(), centres, plain.data(), &changes[0], 0.01f);
     k.update(view, nullptr, plain.data(), changes[0].lost ? nullptr : &changes[0], centres, moving);
     k.update(view, nullptr, plain.data(), nullptr, centres, sums);
     double gap = 0;
@@ -224,7 +224,7 @@ void seeding(const Kernels& k, const Data<T>& data, bool sparse, const std::stri
     k.absorb(view, c.data(), 1, 0, nullptr, p);
     if (many > 1) k.absorb(view, c.data() + data.d, many - 1, 1, nullptr, p);
     std::vector<label_t> labels(data.n, -1);
-    k.assign(view, c.data(), many, labels.data(), nullptr);
+    k.assign(view, c.data(), many, labels.data(), nullptr, 0);
     std::vector<double> own(data.n), gain(2);
     k.own_cost(view, c.data(), many, labels.data(), own.data());
     check(own == cost, name + " absorbed costs are exact");

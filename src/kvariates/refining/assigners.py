@@ -41,11 +41,14 @@ class Assigner(Protocol):
 class Lloyd:
     def __init__(self, space: Space, k: int) -> None:
         self._rows = space.rows
+        self.sure = 0.0  # share of the rows that would have kept their label unseen
 
     def assign(
         self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
     ) -> tuple[int, float]:
-        changed, _ = _native.assign(self._rows, centers, labels, changes)
+        # Centres go on about as far as they came: what would stay is what bounds would save.
+        step = 0.0 if moved is None else float(moved.mean())
+        changed, self.sure = _native.assign(self._rows, centers, labels, changes, step)
         return changed, 1.0
 
 
@@ -100,7 +103,7 @@ class Yinyang:
     def pays(cls, space: Space, k: int) -> bool:
         """Groups of some size, rows long enough to be worth skipping, and to pay for the bounds."""
         row = space.d * space.dtype.itemsize
-        return space.dense and k >= 4 * cls.GROUPS and space.d >= 16 and row >= 4 * cls.GROUPS
+        return space.dense and k >= 4 * cls.GROUPS and row >= 8 * cls.GROUPS and space.d >= 32
 
     def assign(
         self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
@@ -128,11 +131,11 @@ class Yinyang:
 class Auto:
     """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
 
-    While many rows still change hands bounds cannot pay. Later they are tried now and then; every
-    try that loses triples the wait before the next.
+    Bounds are tried once a plain scan has found enough rows that would have stayed where they are
+    however the centres moved; every try that loses triples the wait before the next.
     """
 
-    SETTLED = 0.15  # share of rows that change, below which bounds are tried
+    SURE = 0.5  # the share of such rows
 
     def __init__(self, space: Space, k: int) -> None:
         self._plain = Lloyd(space, k)
@@ -148,9 +151,7 @@ class Auto:
             begin = perf_counter()
             changed, work = self._plain.assign(centers, moved, labels, changes)
             self._plain_time = min(self._plain_time, perf_counter() - begin)
-            self._wait -= 1
-            if changed >= self.SETTLED * len(labels):
-                self._wait = 1
+            self._wait = max(self._wait - 1, 1 if self._plain.sure < self.SURE else 0)
             return changed, work
         begin = perf_counter()
         trusted = moved if self._trusted else None
