@@ -32,6 +32,7 @@ class Memory:
     data: int
     allowed: int
     extra: dict[str, int]
+    is_sparse: bool = False
 
 
 def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
@@ -45,7 +46,7 @@ def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
         file = _save(X, Path(folder))
         extra = {name: _ask(name, file, work.k) for name in there}
     size = bytes_of(X)
-    return Memory(work.name, size, int(SHARE * size) + A_ROW * work.n, extra)
+    return Memory(work.name, size, int(SHARE * size) + A_ROW * work.n, extra, work.is_sparse)
 
 
 def _save(X: Data, folder: Path) -> Path:

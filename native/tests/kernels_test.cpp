@@ -107,12 +107,21 @@ void assigners(const Kernels& k, const Data<T>& data, bool sparse, index_t centr
     std::vector<label_t> plain(data.n, -1), one(data.n, -1), many(data.n, -1);
     std::vector<float> upper(data.n), lower(data.n), each(data.n * centres), wide(data.n), drift(centres, 0);
     std::vector<float> moved;
-    std::array<Changes, 3> changes;
+    std::array<Changes, 4> changes;
+    std::vector<std::int32_t> group(centres);
+    for (index_t j = 0; j < centres; ++j) group[j] = static_cast<std::int32_t>(j * 7 % 16);
+    std::vector<label_t> four(data.n, -1);
+    std::vector<float> tight(data.n), sixteen(data.n * 16);
     for (int round = 0; round < 4; ++round) {
         const float* m = round ? moved.data() : nullptr;
         k.assign(view, c.data(), centres, plain.data(), &changes[0], 0.01f);
         k.assign_hamerly(view, c.data(), centres, m, one.data(), upper.data(), lower.data(), round % 2, &changes[1]);
         k.assign_elkan(view, c.data(), centres, m, drift.data(), many.data(), wide.data(), each.data(), &changes[2]);
+        if (!sparse) {
+            k.assign_yinyang(view, c.data(), centres, group.data(), m, four.data(), tight.data(), sixteen.data(), &changes[3]);
+            check(plain == four, name + " yinyang");
+            check(alike(changes[0], changes[3]), name + " changes");
+        }
         check(right(data, c, plain), name + " lloyd");
         check(plain == one, name + " hamerly");
         check(plain == many, name + " elkan");
@@ -155,7 +164,7 @@ void two_nearest(const Kernels& k, const Data<T>& data, bool sparse, index_t cen
     std::vector<label_t> labels(data.n), second(data.n), plain(data.n, -1);
     std::vector<double> cost(data.n), next(data.n), own(data.n);
     k.two_nearest(data.view(sparse), c.data(), centres, {labels.data(), second.data(), cost.data(), next.data()});
-    k.assign(data.view(sparse), c.data(), centres, plain.data(), nullptr);
+    k.assign(data.view(sparse), c.data(), centres, plain.data(), nullptr, 0);
     k.own_cost(data.view(sparse), c.data(), centres, plain.data(), own.data());
     check(labels == plain && cost == own, name + " the first of two is the nearest");
     if (centres == 1) return check(second == labels && std::isinf(next[0]), name + " there is no second");
