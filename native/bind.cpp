@@ -1,39 +1,20 @@
-// The binding: the only native file that knows Python. Arrays come in already checked by Python
+// The binding: with bind_*.cpp, the only native files that know Python. Arrays come in already checked by Python
 // code; here only what would crash is checked again.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 
-#include "kernels.hpp"
+#include "bind.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using kv::index_t;
-using kv::label_t;
+namespace kv::bound {
+const Kernels* active = nullptr;
+}
 
 namespace {
 
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Maybe = std::optional<In<T>>;
-using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using namespace kv::bound;
 using Centres = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using OutMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-const kv::Kernels* active = nullptr;
 
 // Ctrl-C is looked for a few times a second, from the thread that came from Python.
 bool signalled() {
@@ -44,25 +25,6 @@ bool signalled() {
     last = now;
     nb::gil_scoped_acquire gil;
     return PyErr_CheckSignals() != 0;
-}
-
-template <class F>
-auto run(F&& f) {
-    try {
-        nb::gil_scoped_release release;
-        return f();
-    } catch (const kv::Interrupted&) {
-        throw nb::python_error();
-    }
-}
-
-void need(bool ok, const char* what) {
-    if (!ok) throw std::invalid_argument(what);
-}
-
-template <class T>
-bool is(const nb::dlpack::dtype& t) {
-    return t == nb::dtype<T>();
 }
 
 struct Rows {
@@ -101,16 +63,6 @@ Rows csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, I
 index_t matched(const Rows& rows, const Centres& centres) {
     need(static_cast<index_t>(centres.shape(1)) == rows.view.d, "centres must have the rows' features");
     return static_cast<index_t>(centres.shape(0));
-}
-
-template <class A>
-auto sized(const A& a, index_t n) {
-    need(static_cast<index_t>(a.size()) == n, "an array of the wrong length");
-    return a.data();
-}
-template <class T>
-const T* sized(const Maybe<T>& a, index_t n) {
-    return a ? sized(*a, n) : nullptr;
 }
 
 nb::tuple pair(const kv::Assigned& a) { return nb::make_tuple(a.changed, a.scanned); }
@@ -152,7 +104,6 @@ void two_nearest(const Rows& rows, Centres centres, Out<label_t> labels, Out<lab
     run([&] { active->two_nearest(rows.view, centres.data(), k, out); });
 }
 
-using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using OutTables = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 kv::Sums sums_of(const Rows& rows, OutTables& sum, OutTable& total, Out<index_t>& count) {
@@ -327,4 +278,7 @@ NB_MODULE(_native, m) {
           "nearest"_a, "weight"_a.none(), "sums"_a, "hits"_a);
     m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a, "uniforms"_a);
+    metric(m);
+    graph(m);
+    tree(m);
 }

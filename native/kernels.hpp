@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.hpp"
+#include "metric_kernels.hpp"
 #include "scan.hpp"
 #include "shadow.hpp"
 
@@ -110,6 +111,7 @@ struct Kernels {
                   const double* limit, const Potential&, const Hits&);
     Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
+    const MetricKernels* metric;
 };
 
 // The best set this machine can run, or the one asked for by name; null if it can't run here.
@@ -137,6 +139,7 @@ bool cast(const Csr<T>&, const double*, Shadow&) {
 }
 bool aim(const Shadow& shadow, const double* candidates, index_t m, Beams& beams);
 void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* maybe);
+extern const MetricKernels metric_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

@@ -85,6 +85,7 @@ const Kernels kernels = {
     [](const View& v, const double* c, index_t m, label_t first, const Potential& p, const double* u, index_t count) {
         return with_rows(v, [&](auto rows) { return draw(rows, c, m, first, p, u, count); });
     },
+    &metric_kernels,
 };
 
 }  // namespace kv::KV_ISA

@@ -144,3 +144,81 @@ def draw(
     sums: F64,
     uniforms: F64,
 ) -> tuple[int, int]: ...
+
+# Shortest paths on a graph (bind_graph.cpp). Near's four parts are always slot, second, cost,
+# second_cost; lists are (start, point, distance).
+I32 = NDArray[np.int32]
+
+class Roads:
+    @property
+    def n(self) -> int: ...
+
+def roads(indptr: I64, indices: I32, data: F64) -> Roads: ...
+def graph_distances(roads: Roads, points: I64, out: F64) -> None: ...
+def graph_among(roads: Roads, point: int, others: I64, out: F64) -> None: ...
+def graph_ball(roads: Roads, points: I64, radii: F64) -> tuple[I64, I32, F64]: ...
+def graph_two_nearest(
+    roads: Roads, chosen: I64, slot: Labels, second: Labels, cost: F64, second_cost: F64
+) -> None: ...
+def graph_swapped(
+    roads: Roads,
+    chosen: I64,
+    replaced: int,
+    slot: Labels,
+    second: Labels,
+    cost: F64,
+    second_cost: F64,
+) -> None: ...
+def graph_swap_changes(
+    roads: Roads,
+    candidates: I64,
+    slot: Labels,
+    second: Labels,
+    cost: F64,
+    second_cost: F64,
+    weight: F64 | None,
+    out: F64,
+) -> None: ...
+def graph_least_elements(roads: Roads, order: I64) -> tuple[I64, I32, F64]: ...
+
+# ---- any metric (bind_metric.cpp) ----
+
+def metric_rows(x: Float, turned: Float | None, points: Float, kind: int, out: Float) -> None: ...
+def metric_square(x: Float, turned: Float | None, kind: int, out: Float) -> None: ...
+def near_rows(
+    rows: Float, slot: Labels, second: Labels, cost: Float, second_cost: Float
+) -> None: ...
+def swap_changes(
+    rows: Float,
+    slot: Labels,
+    second: Labels,
+    cost: Float,
+    second_cost: Float,
+    weight: F64 | None,
+    out: F64,
+) -> None: ...
+def swap_patch(
+    row: Float,
+    swapped: int,
+    slot: Labels,
+    second: Labels,
+    cost: Float,
+    second_cost: Float,
+    unknown: I64,
+) -> int:
+    """How many rows, listed in `unknown`, have to look for their two nearest again."""
+
+def sweep(
+    D: Float,
+    chosen: I64,
+    slot: Labels,
+    second: Labels,
+    cost: Float,
+    second_cost: Float,
+    weight: F64 | None,
+    order: I64,
+    block: int,
+    tol: float,
+    most: int,
+) -> tuple[int, int, float, bool]:
+    """Swaps made, candidates met, the cost, and whether no swap is left that helps."""

@@ -1,0 +1,68 @@
+// What the binding files share: array types, checks of what would crash, and the door to the kernels.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using kv::index_t;
+using kv::label_t;
+
+namespace kv::bound {
+
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Maybe = std::optional<In<T>>;
+using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+extern const Kernels* active;
+
+template <class F>
+auto run(F&& f) {
+    try {
+        nb::gil_scoped_release release;
+        return f();
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
+}
+
+inline void need(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+template <class T>
+bool is(const nb::dlpack::dtype& t) {
+    return t == nb::dtype<T>();
+}
+
+template <class A>
+auto sized(const A& a, index_t n) {
+    need(static_cast<index_t>(a.size()) == n, "an array of the wrong length");
+    return a.data();
+}
+template <class T>
+const T* sized(const Maybe<T>& a, index_t n) {
+    return a ? sized(*a, n) : nullptr;
+}
+
+void metric(nb::module_& m);  // bind_metric.cpp: distances and swaps in any metric
+void graph(nb::module_& m);   // bind_graph.cpp: shortest paths
+void tree(nb::module_& m);    // bind_tree.cpp: the 2-HST
+
+}  // namespace kv::bound
