@@ -176,13 +176,21 @@ LOST = {
         "init='d2' has a bound in numbers."
     ),
     "ls++": (
-        "LS++ promises a constant factor (509) after 100000 k log log k steps (Lattanzi and "
-        "Sohler 2019); fewer were made. init='d2' has a bound in numbers."
+        "LS++ is within a constant of the optimum, in expectation, after 100000 k log log k steps "
+        "from plain k-means++ (Lattanzi and Sohler 2019); here the steps are fewer and the start "
+        "is greedy. init='d2' has a bound in numbers."
     ),
     "global": "global k-means is the best in practice, but no bound on it is known.",
     "distortion": (
         "Theorem 2 is about squared Euclidean distances; for other distortions its constants "
         "depend on the data (Nock, Luosto, Kivinen 2008) and are not computed."
+    ),
+    "density": (
+        "Theorems 5 and 6, about synopses and mini-batches, are about centres that are the picked "
+        "points themselves (density Dirac)."
+    ),
+    "synopses": (
+        "Theorem 5 is about rows that are measured at their nearest synopsis; some row's is not."
     ),
 }
 

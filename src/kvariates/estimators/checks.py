@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight
+
+from kvariates.geometry.euclidean import F64, Space
+
+# What every function of rows takes, for `validate_params`.
+COMMON: dict[str, list[Any]] = {
+    "X": ["array-like", "sparse matrix"],
+    "sample_weight": ["array-like", None],
+    "random_state": ["random_state", np.random.Generator],
+}
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+@dataclass(frozen=True)
+class Given:
+    """COMMON, as the loops want it."""
+
+    space: Space
+    weight: F64 | None
+    rng: np.random.Generator
+
+
+def given(X: Any, n_clusters: int, sample_weight: Any, random_state: Any) -> Given:
+    """Rows (at least n_clusters), weights and randomness, checked."""
+    X = rows(X, n_clusters)
+    return Given(Space.of(X), weights(sample_weight, X), generator(random_state))
 
 
 def generator(random_state: Any) -> np.random.Generator:

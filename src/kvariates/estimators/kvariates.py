@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
 
 from kvariates import guarantees
 from kvariates.estimators import checks
@@ -19,6 +18,8 @@ from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, Unifo
 from kvariates.seeding.distorted import DiracOf, DistortedPoint
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Probe, Probed, Synopses
 from kvariates.seeding.sampler import Recipe, kvariates
+
+CENTRED = (Dirac, Laplace, Gaussian)  # densities whose mean is known to be the row
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,11 @@ class KVariates:
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **checks.COMMON,
+        "n_clusters": checks.COUNT,
         "density": [HasMethods(["sample", "mean", "trace"]), None],
         "probe": [HasMethods(["potential"]), callable, None],
-        "sample_weight": ["array-like", None],
         "distortion": [StrOptions(set(DISTORTIONS)), HasMethods(["divergence", "nearest"]), None],
-        "random_state": ["random_state", np.random.Generator],
     },
     prefer_skip_nested_validation=True,
 )
@@ -94,17 +93,14 @@ def kvariates_plusplus(
     seeds : KVariates
         With ``centers``, ``indices`` and ``guarantee``.
     """
-    X = checks.rows(X, n_clusters)
-    weight = checks.weights(sample_weight, X)
-    rng = checks.generator(random_state)
-    space = Space.of(X)
-    recipe = _recipe(X, weight, density, probe, distortion)
-    seeds = kvariates(space, n_clusters, weight, recipe, 1, rng)
+    given = checks.given(X, n_clusters, sample_weight, random_state)
+    space, weight = given.space, given.weight
+    recipe = _recipe(space.X, weight, density, probe, distortion)
+    seeds = kvariates(space, n_clusters, weight, recipe, 1, given.rng)
     centers = seeds.centers.astype(space.dtype)
     if distortion is not None:
         return KVariates(centers, seeds.indices, None, guarantees.LOST["distortion"])
-    promise = _promise(space, weight, recipe, seeds.centers)
-    return KVariates(centers, seeds.indices, promise, None)
+    return KVariates(centers, seeds.indices, *_promise(space, weight, recipe, seeds.centers))
 
 
 def _recipe(X: Any, weight: F64 | None, density: Any, probe: Any, distortion: Any) -> Recipe:
@@ -123,24 +119,43 @@ def _recipe(X: Any, weight: F64 | None, density: Any, probe: Any, distortion: An
     return Recipe(at, Dirac() if density is None else density)
 
 
-def _promise(space: Space, weight: F64 | None, recipe: Recipe, centers: F64) -> Guarantee:
-    """The family's theorem for this recipe, its terms measured; opt is that of `centers`."""
+def _promise(
+    space: Space, weight: F64 | None, recipe: Recipe, centers: F64
+) -> tuple[Guarantee | None, str | None]:
+    """The family's theorem for this recipe, its terms measured; or None and why there is none.
+
+    `opt` is the cost of `centers`.
+    """
     k, notes = len(centers), (guarantees.OPT_IS_FOUND,)
-    labels = space.nearest(centers)
-    opt = total_cost(space.own_cost(centers, labels), weight)
+    opt = total_cost(space.own_cost(centers, space.nearest(centers)), weight)
     probe, density = recipe.probe, recipe.density
-    if isinstance(probe, Synopses):
-        points, of = np.asarray(probe.points, dtype=np.float64), np.asarray(probe.of)
-        spread = total_cost(space.own_cost(points, of.astype(np.int32)), weight)
-        return guarantees.theorem_5(k, opt=opt, spread=spread, eta=None, notes=notes)
+    if isinstance(probe, Synopses | MiniBatches) and not isinstance(density, Dirac):
+        return None, guarantees.LOST["density"]
     if isinstance(probe, MiniBatches):
-        return guarantees.theorem_6(k, opt=opt, varsigma=None, notes=notes)
+        return guarantees.theorem_6(k, opt=opt, varsigma=None, notes=notes), None
+    if isinstance(probe, Synopses):
+        spread = _spread(space, weight, probe)
+        if spread is None:
+            return None, guarantees.LOST["synopses"]
+        return guarantees.theorem_5(k, opt=opt, spread=spread, eta=None, notes=notes), None
     eta = 0.0 if isinstance(probe, EveryPoint) else None
+    if isinstance(density, UniformOver) and isinstance(density.then, CENTRED) and eta == 0:
+        return _peers(space, weight, density, k, opt, notes), None
     var = total_cost(density.trace(space, weight), weight)
-    if isinstance(density, UniformOver) and eta == 0:
-        return _peers(space, weight, density, k, opt, notes)
-    centred = isinstance(density, Dirac | Laplace | Gaussian)
-    return guarantees.theorem_2(k, opt=opt, var=var, eta=eta, centred=centred, notes=notes)
+    centred = isinstance(density, CENTRED)
+    promise = guarantees.theorem_2(k, opt=opt, var=var, eta=eta, centred=centred, notes=notes)
+    return promise, None
+
+
+def _spread(space: Space, weight: F64 | None, probe: Synopses) -> float | None:
+    """The rows' squared distances to their synopses, summed; None if another one is nearer."""
+    points = np.ascontiguousarray(probe.points, dtype=np.float64)
+    own = space.own_cost(points, np.asarray(probe.of).astype(np.int32))
+    least = space.own_cost(points, space.nearest(points))
+    farther = own > least * (1 + 1e-12)  # whoever assigned the rows may have rounded a tie
+    if (farther if weight is None else farther & (weight > 0)).any():
+        return None
+    return total_cost(own, weight)
 
 
 def _peers(

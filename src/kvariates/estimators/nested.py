@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from kvariates.estimators import checks, starts
-from kvariates.geometry.euclidean import Labels, Space
+from kvariates.geometry.euclidean import Labels
 from kvariates.seeding.nested import nested
 
 
@@ -27,14 +26,12 @@ class Clustering:
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "sample_weight": ["array-like", None],
-        "candidates": [StrOptions({"auto", "all"}), Interval(Integral, 1, None, closed="left")],
+        **checks.COMMON,
+        "n_clusters": checks.COUNT,
+        "candidates": [StrOptions({"auto", "all"}), *checks.COUNT],
         "full": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": checks.COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator],
     },
     prefer_skip_nested_validation=True,
 )
@@ -75,9 +72,8 @@ def global_kmeans(
     solutions : list of Clustering
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
-    X = checks.rows(X, n_clusters)
-    space, weight = Space.of(X), checks.weights(sample_weight, X)
-    rng = checks.generator(random_state)
+    given = checks.given(X, n_clusters, sample_weight, random_state)
+    space, weight, rng = given.space, given.weight, given.rng
     problem = starts.Problem(
         space, n_clusters, weight, max_iter, tol * space.spread(), unit=False, rng=rng
     )  # fmt: skip

@@ -11,19 +11,16 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, validate_params
 
 from kvariates.estimators import checks
-from kvariates.geometry.euclidean import Space
 from kvariates.seeding import parallel
 from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
 
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "sample_weight": ["array-like", None],
+        **checks.COMMON,
+        "n_clusters": checks.COUNT,
         "x_squared_norms": ["array-like", None],
-        "random_state": ["random_state", np.random.Generator],
-        "n_local_trials": [Interval(Integral, 1, None, closed="left"), None],
+        "n_local_trials": [*checks.COUNT, None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -62,30 +59,25 @@ def kmeans_plusplus(
     indices : ndarray of shape (n_clusters,)
         ``X[indices]`` are the centres.
     """
-    X = checks.rows(X, n_clusters)
+    given = checks.given(X, n_clusters, sample_weight, random_state)
     if x_squared_norms is not None:
-        norms = check_array(x_squared_norms, dtype=X.dtype, ensure_2d=False)
-        if norms.shape[0] != X.shape[0]:
+        norms = check_array(x_squared_norms, dtype=given.space.dtype, ensure_2d=False)
+        if norms.shape[0] != given.space.n:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should "
-                f"be equal to the length of n_samples {X.shape[0]}."
+                f"be equal to the length of n_samples {given.space.n}."
             )
-    weight = checks.weights(sample_weight, X)
-    space = Space.of(X)
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
-    rng = checks.generator(random_state)
-    seeds = kvariates(space, n_clusters, weight, PLAIN, trials, rng)
-    return seeds.centers.astype(space.dtype), seeds.indices
+    seeds = kvariates(given.space, n_clusters, given.weight, PLAIN, trials, given.rng)
+    return seeds.centers.astype(given.space.dtype), seeds.indices
 
 
 @validate_params(
     {
-        "X": ["array-like", "sparse matrix"],
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "sample_weight": ["array-like", None],
+        **checks.COMMON,
+        "n_clusters": checks.COUNT,
         "n_rounds": [Interval(Integral, 0, None, closed="left")],
         "oversampling": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state", np.random.Generator],
     },
     prefer_skip_nested_validation=True,
 )
@@ -121,10 +113,9 @@ def kmeans_parallel(
     indices : ndarray of shape (n_clusters,)
         ``X[indices]`` are the centres.
     """
-    X = checks.rows(X, n_clusters)
-    space, weight = Space.of(X), checks.weights(sample_weight, X)
+    given = checks.given(X, n_clusters, sample_weight, random_state)
     seeds = parallel.kmeans_parallel(
-        space, n_clusters, weight,
-        rounds=n_rounds, oversampling=oversampling, rng=checks.generator(random_state),
+        given.space, n_clusters, given.weight,
+        rounds=n_rounds, oversampling=oversampling, rng=given.rng,
     )  # fmt: skip
-    return seeds.centers.astype(space.dtype), seeds.indices
+    return seeds.centers.astype(given.space.dtype), seeds.indices
