@@ -1,7 +1,7 @@
 """Choosing k: planted numbers are found, noise is one cluster, a criterion is its definition.
 
 Everything is seeded. That uniform rows are taken for one cluster fails for about one draw in a
-hundred (measured, see CLEAR in choose_k.py), so the draws below are fixed ones.
+hundred (measured, see CLEAR in choosing.py), so the draws below are fixed ones.
 """
 
 import math
@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
-from kvariates import KMeans
-from kvariates.estimators.choose_k import _elbow, _principal, _silhouette, _suggest, choose_k
+from kvariates import KMeans, choose_k
+from kvariates.choosing import elbow_of, principal, silhouette_of, suggest
 from kvariates.report.choice import draw
 
 COLUMNS = ("ks", "inertia", "elbow", "silhouette", "gap", "gap_error")
@@ -96,7 +96,7 @@ def test_rows_on_a_few_points():
 )
 def test_the_rule(elbow, silhouette, gap, k, why):
     columns = map(np.array, (elbow, silhouette, gap, [0.1, 0.1, 0.1]))
-    found, reason = _suggest(np.array([1, 2, 3]), *columns)
+    found, reason = suggest(np.array([1, 2, 3]), *columns)
     assert found == k
     assert why in reason
 
@@ -104,8 +104,8 @@ def test_the_rule(elbow, silhouette, gap, k, why):
 def test_within_an_error_of_the_peak_the_smaller_k_is_taken():
     ks, error = np.arange(1, 6), np.full(5, 0.2)
     gap = np.array([0, 1.9, 2.0, 1.5, 1.4])
-    assert _suggest(ks, np.zeros(5), np.zeros(5), gap, error)[0] == 2
-    assert _suggest(ks, np.zeros(5), np.zeros(5), gap, error / 4)[0] == 3
+    assert suggest(ks, np.zeros(5), np.zeros(5), gap, error)[0] == 2
+    assert suggest(ks, np.zeros(5), np.zeros(5), gap, error / 4)[0] == 3
 
 
 # ---- the table ----
@@ -139,20 +139,20 @@ def test_a_silhouette_is_its_definition():
     labels[7] = 3  # alone: counts as 0
     apart = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     expected = silhouette_score(X, labels)
-    assert _silhouette(apart, np.ones(60), labels) == pytest.approx(expected, rel=1e-12)
-    assert _silhouette(apart, np.full(60, 0.01), labels) == pytest.approx(expected, rel=1e-12)
-    assert math.isnan(_silhouette(apart, np.ones(60), np.zeros(60, int)))
+    assert silhouette_of(apart, np.ones(60), labels) == pytest.approx(expected, rel=1e-12)
+    assert silhouette_of(apart, np.full(60, 0.01), labels) == pytest.approx(expected, rel=1e-12)
+    assert math.isnan(silhouette_of(apart, np.ones(60), np.zeros(60, int)))
 
 
 def test_an_elbow_is_the_depth_below_the_chord():
     ks = np.arange(1, 9)
-    assert _elbow(ks, 100.0 * ks**-0.7) == pytest.approx(np.zeros(8), abs=1e-12)
+    assert elbow_of(ks, 100.0 * ks**-0.7) == pytest.approx(np.zeros(8), abs=1e-12)
     bent = np.where(ks <= 4, 100.0 * ks**-2.0, 100.0 * 4**-2.0)
-    depth = _elbow(ks, bent)
+    depth = elbow_of(ks, bent)
     assert np.argmax(depth) == 3
     # At k = 4 all of log cost's fall is done, and 2 of 3 octaves of k.
     assert depth[3] == pytest.approx(1 - 2 / 3)
-    assert np.isnan(_elbow(np.array([1, 2]), np.array([2.0, 1.0]))).all()
+    assert np.isnan(elbow_of(np.array([1, 2]), np.array([2.0, 1.0]))).all()
 
 
 def test_the_gap_is_its_definition():
@@ -175,7 +175,7 @@ def test_the_gap_is_its_definition():
 @pytest.mark.parametrize("shape", [(50, 3), (6, 20)])
 def test_principal_coordinates_keep_distances(shape):
     X, mass = np.random.default_rng(4).normal(size=shape), np.linspace(1, 2, shape[0])
-    turned = _principal(X, mass)
+    turned = principal(X, mass)
 
     def pairs(rows):
         return ((rows[:, None] - rows) ** 2).sum(axis=2)
