@@ -8,6 +8,7 @@ does with its threads decides nothing.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -64,13 +65,13 @@ class Bregman(Plain):
             labels[rows], cost[rows] = j, here
         return labels, cost
 
+    @abstractmethod
     def _affine(self, centers: F64) -> tuple[F64, F64]:
         """The b (k,) and h (k, d), both >= 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _terms(self, X: Any) -> F64:
         """Size of what rounding in b and h is relative to, beside b and <x, h> themselves."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, Protocol
@@ -50,18 +51,22 @@ class Distortion(Protocol):
         """The least weighted sum of D to it; never more than that of `start`. Pre: sum(w) > 0."""
 
 
-class Plain:
+class Plain(ABC):
     """What distortions share whose coordinates are the user's."""
 
     name: ClassVar[str]
     positive: ClassVar[bool] = False  # zeros are not allowed
     takes_csr: ClassVar[bool] = False
 
-    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
-        raise NotImplementedError
+    @abstractmethod
+    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]: ...
 
-    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
-        raise NotImplementedError
+    @abstractmethod
+    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64: ...
+
+    @abstractmethod
+    def _divergence(self, X: Any, center: F64) -> F64:
+        """`divergence` of a part of the rows."""
 
     def check(self, X: Any) -> None:
         if not self.takes_csr:
@@ -100,9 +105,6 @@ class Plain:
         for part in parts(X.shape):
             out[part] = self._divergence(X[part], center[part] if center.ndim > 1 else center)
         return out
-
-    def _divergence(self, X: Any, center: F64) -> F64:
-        raise NotImplementedError
 
 
 def mean_row(X: Any, weight: F64 | None) -> F64:

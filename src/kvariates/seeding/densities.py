@@ -10,6 +10,7 @@ that only a row's values matter, not its place: then shuffling the rows changes 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -50,42 +51,49 @@ class Dirac:
 
 
 @dataclass(frozen=True)
-class Laplace:
+class _Noise(ABC):
+    """Centred noise on the picked row, of its own scale on every coordinate."""
+
+    scale: Any  # a number, or one for every feature
+    pointwise: ClassVar[bool] = True
+
+    @abstractmethod
+    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+        """One centre for each picked row."""
+
+    @abstractmethod
+    def _variance(self) -> Any:
+        """Of one coordinate, or of each."""
+
+    def mean(self, space: Space, weight: F64 | None) -> F64:
+        return space.take(np.arange(space.n))
+
+    def trace(self, space: Space, weight: F64 | None) -> F64:
+        variance = np.broadcast_to(self._variance(), (space.d,))
+        return np.full(space.n, float(np.sum(variance)))
+
+
+class Laplace(_Noise):
     """Laplace noise of the given scale on every coordinate; its variance is 2 scale^2.
 
     This noise comes from `rng` and protects nobody: private fits take theirs from `privacy`.
     """
 
-    scale: Any  # a number, or one for every feature
-    pointwise: ClassVar[bool] = True
-
     def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
         return rng.laplace(space.take(rows), self.scale)
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
-        return space.take(np.arange(space.n))
-
-    def trace(self, space: Space, weight: F64 | None) -> F64:
-        variance = np.broadcast_to(2 * np.square(self.scale), (space.d,))
-        return np.full(space.n, float(np.sum(variance)))
+    def _variance(self) -> Any:
+        return 2 * np.square(self.scale)
 
 
-@dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Noise):
     """Gaussian noise of the given standard deviation on every coordinate."""
-
-    scale: Any  # a number, or one for every feature
-    pointwise: ClassVar[bool] = True
 
     def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
         return rng.normal(space.take(rows), self.scale)
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
-        return space.take(np.arange(space.n))
-
-    def trace(self, space: Space, weight: F64 | None) -> F64:
-        variance = np.broadcast_to(np.square(self.scale), (space.d,))
-        return np.full(space.n, float(np.sum(variance)))
+    def _variance(self) -> Any:
+        return np.square(self.scale)
 
 
 @dataclass(frozen=True, eq=False)
