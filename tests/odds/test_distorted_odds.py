@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from laws.test_distortion_laws import table
+from laws.divergences import table
 from odds import exact
 from odds.chi_square import ALPHA, follows
 from scipy import sparse

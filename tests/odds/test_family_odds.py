@@ -1,7 +1,9 @@
 """Algorithm 0 for every density and probe: picks, and centres given the picks, follow their law.
 
 A pick's law given the centres so far is weight * D^2 at the probes: its place in that law must be
-uniform. A centre's law given the pick is the density's. ALPHA a test.
+uniform. A centre's law given the pick is the density's. ALPHA a test. RUNS is what it takes to see
+each of these: weights left out, D instead of D^2, a probe that is a step late, a peer that answers
+with the picked row.
 """
 
 import numpy as np
@@ -22,14 +24,17 @@ from kvariates import (
     kmeans_plusplus,
     kvariates_plusplus,
 )
+from kvariates.geometry.euclidean import Space
+from kvariates.seeding.probes import Probed
+from kvariates.seeding.sampler import Recipe, kvariates
 
-N, K, RUNS = 60, 4, 500
+N, K, RUNS = 60, 4, 1000
 RNG = np.random.default_rng(20)
 X = RNG.normal(size=(N, 2)) + 4 * RNG.integers(0, 3, size=(N, 1))
 X = X[np.argsort((X**2).sum(axis=1))]  # in this order a law that is stretched looks it
 WEIGHTS = RNG.integers(0, 4, size=N).astype(float)
 PEERS = RNG.integers(0, 5, size=N)
-BATCHES = [RNG.permutation(N)[:25] for _ in range(K)]
+BATCHES = [np.sort(RNG.permutation(N)[:25]) for _ in range(K)]
 OF = RNG.integers(0, 12, size=N)
 POINTS = np.stack([X[j == OF].mean(axis=0) for j in range(12)])
 
@@ -42,43 +47,41 @@ DENSITIES = {
 }
 
 
-def shifted(rows, t):
-    return rows * (1 + 0.3 * t)
+def mirrored(rows, t):
+    """Every other step the rows are seen through their mean, on the far side."""
+    return rows if t % 2 else 2 * rows.mean(axis=0) - rows
 
 
 # The probe, and where it measures and whom it may pick at step t (from 0).
 PROBES = {
     "every point": (EveryPoint(), lambda t: (np.arange(N), X)),
     "mini-batches": (MiniBatches(BATCHES), lambda t: (BATCHES[t], X[BATCHES[t]])),
-    "callable": (shifted, lambda t: (np.arange(N), shifted(X, t + 1))),
+    "callable": (Probed(mirrored), lambda t: (np.arange(N), mirrored(X, t + 1))),
 }
 
 
-def law_of_pick(t, centers, where, weights):
-    rows, probes = where(t)
-    share = weights[rows] * (1.0 if t == 0 else cdist(probes, centers[:t], "sqeuclidean").min(1))
-    return rows, share / share.sum()
-
-
 def places(runs, where, weights):
-    """Return, for every pick, a number that is uniform if the pick followed its law."""
-    rng, out = np.random.default_rng(5), []
-    for seeds in runs:
-        for t, pick in enumerate(seeds.indices):
-            rows, law = law_of_pick(t, seeds.centers, where, weights)
-            mass = law[rows == pick].sum()
-            first = int(np.argmax(rows == pick))
-            below = law[:first].sum() if mass > 0 else 0.0  # no matter of chance: all in one cell
-            out.append(below + rng.random() * mass)
-    return np.array(out)
+    """Return, for every run and pick, a number that is uniform if the pick followed its law."""
+    rng, out = np.random.default_rng(5), np.empty((len(runs), K))
+    centers = np.stack([seeds.centers for seeds in runs])
+    for t in range(K):
+        rows, probes = where(t)
+        squares = ((probes[None, :, None] - centers[:, None, :t]) ** 2).sum(axis=-1)
+        share = weights[rows] * squares.min(axis=2, initial=np.inf if t else 1.0)
+        law = share / share.sum(axis=1, keepdims=True)
+        picked = rows == np.array([seeds.indices[t] for seeds in runs])[:, None]
+        mass = (law * picked).sum(axis=1)
+        below = (law * (picked.cumsum(axis=1) == 0)).sum(axis=1)
+        # What cannot be picked is no matter of chance: all in one cell.
+        out[:, t] = np.where(mass > 0, below + rng.random(len(runs)) * mass, 0.0)
+    return out
 
 
-def drawn(weights, **options):
-    rng = np.random.default_rng(8)
-    return [
-        kvariates_plusplus(X, K, sample_weight=weights, random_state=rng, **options)
-        for _ in range(RUNS)
-    ]
+def drawn(weights, probe=None, density=None):
+    """Draw by the sampler itself: the public function, which draws the same, checks its input."""
+    recipe = Recipe(probe or EveryPoint(), density or Dirac())
+    space, rng = Space.of(X), np.random.default_rng(8)
+    return [kvariates(space, K, weights, recipe, 1, rng) for _ in range(RUNS)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -90,14 +93,29 @@ def test_picks_follow_the_law(density, probe, weighted):
     found = places(runs, where, WEIGHTS if weighted else np.ones(N))
     assert uniform(found) > ALPHA
     # And the picks of a run know nothing of one another.
-    pairs = found.reshape(-1, K)
-    assert uniform((pairs[:, 1] + pairs[:, 2] + pairs[:, 3]) % 1) > ALPHA
+    assert uniform(found[:, 1:].sum(axis=1) % 1) > ALPHA
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("density", DENSITIES)
+def test_the_public_function_draws_the_same(density, probe, weights):
+    at, density = PROBES[probe][0], DENSITIES[density]
+    given = mirrored if probe == "callable" else at
+    for seed in range(5):
+        one, other = np.random.default_rng(seed), np.random.default_rng(seed)
+        plain = kvariates(Space.of(X), K, weights, Recipe(at, density), 1, one)
+        public = kvariates_plusplus(
+            X, K, density=density, probe=given, sample_weight=weights, random_state=other
+        )
+        assert (public.indices == plain.indices).all()
+        assert (public.centers == plain.centers).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_synopses_are_picked_by_their_rows_weight(weighted):
-    weights = WEIGHTS if weighted else np.ones(N)
-    runs = drawn(WEIGHTS if weighted else None, probe=Synopses(POINTS, OF))
+    weights = np.where(OF < 6, 3.0, 1.0) if weighted else np.ones(N)
+    runs = drawn(weights if weighted else None, probe=Synopses(POINTS, OF))
     mass = np.bincount(OF, weights, 12)
     found = places(runs, lambda t: (np.arange(12), POINTS), mass)
     assert uniform(found) > ALPHA
@@ -120,6 +138,10 @@ def test_a_peer_answers_with_any_of_its_rows(weighted):
     picks = np.concatenate([s.indices for s in runs])
     rows = cdist(np.concatenate([s.centers for s in runs]), X).argmin(axis=1)
     assert (PEERS[rows] == PEERS[picks]).all()
+    # Whichever row was picked: it is the answer as often as its share says.
+    shares = weights / np.bincount(PEERS, weights)[PEERS]
+    own, chance = np.count_nonzero(rows == picks), shares[picks].mean()
+    assert chi_square([own, len(picks) - own], [chance, 1 - chance]) > ALPHA
     for peer in range(5):
         members = np.flatnonzero(peer == PEERS)
         counts = np.bincount(rows[PEERS[picks] == peer], minlength=N)[members]
@@ -136,7 +158,7 @@ def test_kmeans_plusplus_is_dirac_at_every_point(weights):
 
 
 def test_a_wrong_probe_would_be_seen():
-    runs = drawn(None, probe=shifted)
+    runs = drawn(None, probe=Probed(mirrored))
     assert uniform(places(runs, lambda t: (np.arange(N), X), np.ones(N))) < ALPHA
 
 
@@ -154,8 +176,6 @@ def test_the_table_is_the_papers():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_means_and_traces_are_those_of_the_draws(density, weighted):
     """Within six standard errors of 4000 draws: a false alarm in 1e8 a number."""
-    from kvariates.geometry.euclidean import Space
-
     space, rng = Space.of(X), np.random.default_rng(4)
     weights = WEIGHTS if weighted else None
     chosen = DENSITIES[density]
