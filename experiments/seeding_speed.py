@@ -1,0 +1,83 @@
+"""What a seeding costs in time: k-means|| beside greedy k-means++, global k-means beside one fit.
+
+`python -m experiments.seeding_speed` prints medians of three, on rows in groups and uniform ones:
+
+| table | what |
+|---|---|
+| seeding | seconds of greedy and of plain k-means++, of kmeans_parallel, and of it beside greedy |
+| global | all solutions up to K beside one fit of K clusters; exhaustive on the first 10,000 rows |
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from benchmarks.report import table
+from benchmarks.workloads import Array
+
+from kvariates import KMeans, global_kmeans, kmeans_parallel, kmeans_plusplus
+
+KINDS = ("groups", "uniform")
+SEEDED = ((100_000, 16, 256), (100_000, 64, 256), (100_000, 64, 1_024))
+NESTED = (100_000, 16, 64)
+EXHAUSTIVE = (10_000, 32)
+REPEATS = 3
+
+
+def rows(kind: str, n: int, d: int, k: int) -> Array:
+    """Float32 rows: k overlapping groups, or none."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(n, d))
+    if kind == "groups":
+        X = rng.uniform(size=(k, d))[rng.integers(k, size=n)] + 0.15 * rng.normal(size=(n, d))
+    return X.astype(np.float32)
+
+
+def seconds(run: Callable[[int], object]) -> float:
+    """The median time of `run(seed)`."""
+    times = []
+    for seed in range(REPEATS):
+        begin = time.perf_counter()
+        run(seed)
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def seeding(kind: str, n: int, d: int, k: int) -> list[str]:
+    """A line of the first table."""
+    X = rows(kind, n, d, k)
+    greedy = seconds(lambda seed: kmeans_plusplus(X, k, random_state=seed))
+    plain = seconds(lambda seed: kmeans_plusplus(X, k, n_local_trials=1, random_state=seed))
+    parallel = seconds(lambda seed: kmeans_parallel(X, k, random_state=seed))
+    figures = (f"{greedy:.3f}", f"{plain:.3f}", f"{parallel:.3f}", f"{parallel / greedy:.2f}")
+    return [kind, f"{n:,} x {d}", f"{k:,}", *figures]
+
+
+def nested(kind: str) -> list[str]:
+    """A line of the second table."""
+    n, d, k = NESTED
+    X = rows(kind, n, d, k)
+    fit = seconds(lambda seed: KMeans(k, random_state=seed).fit(X))
+    sampled = seconds(lambda seed: global_kmeans(X, k, random_state=seed))
+    few, most = EXHAUSTIVE
+    exhaustive = seconds(
+        lambda seed: global_kmeans(X[:few], most, candidates="all", random_state=seed)
+    )
+    return [kind, f"{fit:.2f}", f"{sampled:.2f}", f"{sampled / fit:.1f}", f"{exhaustive:.2f}"]
+
+
+def main() -> None:
+    """Measure and print both tables."""
+    head = ["", "rows", "k", "greedy", "plain", "k-means||", "k-means|| / greedy"]
+    print(table(head, [seeding(kind, *shape) for kind in KINDS for shape in SEEDED]))
+    (n, d, k), (few, most) = NESTED, EXHAUSTIVE
+    head = ["", f"fit, {n:,} x {d}, k = {k}", f"all up to {k}", "ratio"]
+    head.append(f"exhaustive, {few:,} rows up to {most}")
+    print("\n" + table(head, [nested(kind) for kind in KINDS]))
+
+
+if __name__ == "__main__":
+    main()
