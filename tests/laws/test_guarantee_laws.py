@@ -142,6 +142,7 @@ LOST = {
     "k-means||": ({"init": "k-means||"}, "constant"),
     "local search": ({"init": "ls++"}, "steps"),
     "global": ({"init": "global"}, "no bound"),
+    "a tree": ({"init": "hst"}, "k-median"),
     "kl": ({"distortion": "kl"}, "Euclidean"),
     "itakura-saito": ({"distortion": "itakura-saito"}, "Euclidean"),
     "total jensen": ({"distortion": "total-jensen"}, "Euclidean"),
@@ -220,7 +221,9 @@ def test_the_sampler_carries_the_theorem_of_its_pair(name):
 
 
 @pytest.mark.parametrize(
-    "density", [Laplace(0.1), Gaussian(0.1), UniformOver(PEERS), Farther()], ids=repr
+    "density",
+    [Laplace(0.1), Gaussian(0.1), UniformOver(PEERS), Farther()],
+    ids=lambda density: type(density).__name__,
 )
 def test_synopses_and_mini_batches_of_another_density_promise_nothing(density):
     where = [MiniBatches(HALVES)]
