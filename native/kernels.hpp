@@ -5,6 +5,7 @@
 #include "metric_kernels.hpp"
 #include "scan.hpp"
 #include "shadow.hpp"
+#include "tree_kernels.hpp"
 
 namespace kv {
 
@@ -112,6 +113,7 @@ struct Kernels {
     Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
     const MetricKernels* metric;
+    const TreeKernels* tree;
 };
 
 // The best set this machine can run, or the one asked for by name; null if it can't run here.
@@ -140,6 +142,7 @@ bool cast(const Csr<T>&, const double*, Shadow&) {
 bool aim(const Shadow& shadow, const double* candidates, index_t m, Beams& beams);
 void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* maybe);
 extern const MetricKernels metric_kernels;
+extern const TreeKernels tree_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

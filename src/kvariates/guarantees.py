@@ -180,6 +180,11 @@ LOST = {
         "from plain k-means++ (Lattanzi and Sohler 2019); here the steps are fewer and the start "
         "is greedy. init='d2' has a bound in numbers."
     ),
+    "hst": (
+        "for k-median, seeds on a random tree are within O(log n) of the optimum in expectation "
+        "(Fan et al. 2023); for k-means no such bound holds, since the expected squares of "
+        "distances in the tree have none. init='d2' has a bound in numbers."
+    ),
     "global": "global k-means is the best in practice, but no bound on it is known.",
     "distortion": (
         "Theorem 2 is about squared Euclidean distances; for other distortions its constants "

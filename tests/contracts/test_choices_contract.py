@@ -11,7 +11,7 @@ from kvariates import KMeans, global_kmeans, kmeans_parallel, kvariates_plusplus
 
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.normal(size=(300, 4)) + 3 * RNG.integers(0, 4, size=(300, 1))) + 0.05
-INITS = ["k-means++", "d2", "random", "k-means||", "ls++", "global"]
+INITS = ["k-means++", "d2", "random", "k-means||", "ls++", "global", "hst"]
 ALGORITHMS = ["auto", "lloyd", "elkan", "hamerly", "yinyang", "hartigan", "minibatch"]
 DISTORTIONS = ["kl", "itakura-saito", "mahalanobis", "total-jensen"]
 CHOICES = (

@@ -11,6 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from kvariates import KMeans, kmeans_plusplus
+from kvariates.geometry.euclidean import Space
+from kvariates.geometry.hst import grow
 
 # Several tiles and a ragged last one; narrow, middling and wide rows; few and many centres.
 SHAPES = [(13001, 2, 17), (9001, 19, 33), (4500, 131, 12), (4200, 600, 9)]
@@ -59,6 +61,9 @@ def fingerprints():
                 X, 3 * k, sample_weight=weights, n_local_trials=trials, random_state=0
             )
             found[f"{name} seeds {trials}"] = digest(*drawn)
+        if layout == "dense" or n < 5000:
+            tree = grow(Space.of(X), np.random.default_rng(2))
+            found[f"{name} tree"] = digest(tree.parent, tree.height, tree.center, tree.leaf)
         for variant, print_ in fits(X, k, weights):
             found[f"{name} {variant}"] = print_
     far = data(9001, 19, np.float32, "dense", offset=1e4)

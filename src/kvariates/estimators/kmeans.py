@@ -50,13 +50,15 @@ class KMeans(
     ----------
     n_clusters : int, default=8
         The number of clusters.
-    init : {"k-means++", "d2", "k-means||", "ls++", "global", "random"}, callable or array-like of \
-shape (n_clusters, n_features), default="k-means++"
+    init : {"k-means++", "d2", "k-means||", "ls++", "global", "hst", "random"}, callable or \
+array-like of shape (n_clusters, n_features), default="k-means++"
         Where the first centres come from. "k-means++" is greedy, as in scikit-learn. "d2" is the
         plain one, which carries a guarantee. "k-means||" draws many rows in few rounds, for many
         clusters. "ls++" improves "k-means++" by swaps, and "global" adds one centre at a time
-        where it helps most: both are slower and find better clusterings. "random" picks rows
-        uniformly; a callable takes X, n_clusters and a random state.
+        where it helps most: both are slower and find better clusterings. "hst" embeds the rows
+        in a random tree and takes what is best there, in a time that hardly depends on
+        n_clusters. "random" picks rows uniformly; a callable takes X, n_clusters and a random
+        state.
     n_init : "auto" or int, default="auto"
         Runs, of which the one of lowest inertia is kept. "auto": 10 for "random" or a callable,
         1 otherwise.

@@ -11,6 +11,7 @@ import numpy as np
 from kvariates.geometry.euclidean import F64, Space
 from kvariates.refining.lloyd import refine
 from kvariates.seeding.forgy import forgy
+from kvariates.seeding.hst import hst_seed
 from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.nested import Settle, Solution, nested, sample_size
 from kvariates.seeding.parallel import kmeans_parallel
@@ -77,6 +78,10 @@ def _global(p: Problem) -> F64:
     return nested(p.space, p.k, p.weight, loosely, candidates=tried, rng=p.rng)[-1].centers
 
 
+def _tree(p: Problem) -> F64:
+    return p.space.take(hst_seed(p.space, p.k, p.weight, p.rng, power=2))
+
+
 STARTS: dict[str, Callable[[Problem], F64]] = {
     "k-means++": _greedy,
     "d2": _plain,
@@ -84,4 +89,5 @@ STARTS: dict[str, Callable[[Problem], F64]] = {
     "k-means||": _parallel,
     "ls++": _local_search,
     "global": _global,
+    "hst": _tree,
 }

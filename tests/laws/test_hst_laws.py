@@ -1,0 +1,324 @@
+"""A 2-HST: what it must be, whatever it grew over, and that it is drawn from the right law."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws.trees import make, members, pairs_of, spaces, tree_matrix
+from odds.chi_square import ALPHA, follows
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from kvariates import _native
+from kvariates.geometry.euclidean import Space
+from kvariates.geometry.graph import Graph
+from kvariates.geometry.hst import grow, lengths
+from kvariates.geometry.metric import Called, Matrix, Vectors
+
+TREES = 20  # a space
+DRAWS = 10_000
+
+
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+def true_lengths(space):
+    return lengths(space, space.distances(np.arange(space.n)).astype(np.float64))
+
+
+def same(a, b):
+    return a.unit == b.unit and all(
+        np.array_equal(getattr(a, part), getattr(b, part))
+        for part in ("parent", "height", "center", "leaf")
+    )
+
+
+@given(spaces(), st.integers(0, 2**32 - 1))
+def test_the_tree_dominates(space, seed):
+    D = true_lengths(space)
+    for s in range(seed, seed + TREES):
+        far = tree_matrix(grow(space, rng(s)))
+        assert (far >= D).all()
+        assert (far == far.T).all()
+        assert (np.diag(far) == 0).all()
+        # An ultrametric: of three distances the two largest are equal.
+        assert (far[:, None, :] <= np.maximum(far[:, :, None], far[None, :, :])).all()
+
+
+@given(spaces(), st.integers(0, 2**32 - 1))
+def test_nodes_are_balls(space, seed):
+    D = true_lengths(space)
+    for s in range(seed, seed + TREES):
+        tree = grow(space, rng(s))
+        inside = members(tree)
+        below = np.arange(1, tree.nodes)
+        assert tree.parent[0] == -1
+        assert (tree.parent[1:] < below).all()
+        assert (tree.height[1:] < tree.height[tree.parent[1:]]).all()
+        assert tree.height.min() == 0
+        assert math.frexp(tree.unit)[0] == 0.5
+        inner = set(tree.parent.tolist())
+        children = np.bincount(tree.parent[1:], minlength=tree.nodes)
+        for node, points in enumerate(inside):
+            reach = D[tree.center[node], points].max()
+            assert reach < tree.unit * 2.0 ** tree.height[node] or reach == 0
+            if node in inner:
+                assert children[node] >= 2
+            else:
+                assert tree.center[node] in points
+                assert (D[np.ix_(points, points)] == 0).all()
+        assert set(tree.leaves.tolist()) == set(range(tree.nodes)) - inner
+        assert (tree.counts() == [len(points) for points in inside]).all()
+        weight = rng(s).integers(0, 5, space.n).astype(float)
+        assert (tree.counts(weight) == [weight[points].sum() for points in inside]).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("kind", ["euclidean", "matrix", "called", "graph"])
+def test_points_all_in_one_place(kind, n):
+    space = {
+        "euclidean": Vectors(np.ones((n, 2)), "euclidean"),
+        "matrix": Matrix(np.zeros((n, n), dtype=np.float32)),
+        "called": Called(np.ones((n, 2)), lambda a, b: 0.0),
+        "graph": Graph.of(sparse.csr_array(sparse.coo_array(
+            (np.zeros(2 * (n - 1)), ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])),
+            shape=(n, n),
+        ))),
+    }[kind]  # fmt: skip
+    tree = grow(space, rng(0))
+    assert tree.nodes == 1
+    assert (tree.leaf == 0).all()
+    assert 0 <= tree.center[0] < n
+
+
+def test_components_meet_at_infinity():
+    D = np.full((5, 5), np.inf)
+    D[:2, :2] = D[2:, 2:] = 1.0
+    np.fill_diagonal(D, 0)
+    edges = sparse.csr_array(np.where(np.isfinite(D), D, 0))
+    for space in (Matrix(D), Graph.of(edges)):
+        far = tree_matrix(grow(space, rng(3)))
+        assert (np.isinf(far) == np.isinf(D)).all()
+        assert (far >= D).all()
+
+
+# ---- one definition, many ways ----
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d"), [(60, 1), (500, 2), (500, 3), (400, 5), (700, 24), (300, 200)])
+def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
+    X = rng(n + d).normal(size=(n, d)).astype(dtype)
+    gaps = X[:, None].astype(float) - X[None]
+    D = np.sqrt((gaps**2).sum(axis=2)) if metric == "euclidean" else np.abs(gaps).sum(axis=2)
+
+    class Rows:  # nothing but what `grow` asks of a space
+        n = len(X)
+
+        def among(self, point, others):
+            return D[point, others]
+
+    for seed in range(5):
+        tree = grow(Vectors(X, metric), rng(seed))
+        assert same(tree, grow(Matrix(D), rng(seed)))
+        assert same(tree, grow(Rows(), rng(seed)))
+        if metric == "euclidean":
+            assert same(tree, grow(Space.of(X), rng(seed)))
+            assert same(tree, grow(Space.of(sparse.csr_array(X)), rng(seed)))
+
+
+def test_many_points_and_two_threads_give_the_same_tree():
+    X = rng(1).normal(size=(40_000, 2))
+    apart = [None, None]
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="openmp"):
+            apart[threads - 1] = grow(Vectors(X, "euclidean"), rng(5))
+    assert same(*apart)
+
+    def among(point, others):
+        return np.sqrt(np.einsum("ij,ij->i", gap := X[others] - X[point], gap))
+
+    whole = _native.tree_over_called(among, len(X), int(rng(5).integers(2**64, dtype=np.uint64)))
+    assert all(np.array_equal(a, b) for a, b in zip(vars(apart[0]).values(), whole, strict=True))
+
+
+def test_errors_of_a_callable_come_through():
+    def refuse(a, b):
+        raise RuntimeError("not today")
+
+    with pytest.raises(RuntimeError, match="not today"):
+        grow(Called(np.ones((3, 1)), refuse), rng(0))
+
+
+# ---- the law, by enumeration ----
+
+
+def octave(D, h):
+    """Pieces of the radii at height h between which nothing changes: (radius, probability)."""
+    logs = np.log2(D[D > 0]) - (h - 1)
+    ends = np.unique(np.concatenate([[0.0, 1.0], logs[(logs > 0) & (logs < 1)]]))
+    return [
+        (2 ** ((a + b) / 2 + h - 1), b - a) for a, b in itertools.pairwise(ends)
+    ]  # fmt: skip
+
+
+def heights(D):
+    low, high = np.log2(D[D > 0].min()), np.log2(D.max())
+    return range(math.ceil(high) + 1, math.floor(low) - 1, -1)
+
+
+def balls(D, points, radius, order):
+    parts, left = [], list(points)
+    for centre in order:
+        if centre in left:
+            part = [p for p in left if D[centre, p] <= radius]
+            left = [p for p in left if p not in part]
+            parts.append(tuple(part))
+    return tuple(sorted(parts))
+
+
+def apart(parts, h):
+    """The pairs that a split of height h + 1 takes apart, each with that height."""
+    for a, b in itertools.combinations(parts, 2):
+        for p, q in itertools.product(a, b):
+            yield (min(p, q), max(p, q), h + 1)
+
+
+def fresh_law(D):
+    """Algorithm 3: every cluster in an order of its own, every height with a scale of its own."""
+
+    def whole(radii):
+        @cache
+        def law(points, place):
+            if len(points) == 1:
+                return {frozenset(): 1.0}
+            h, radius = radii[place]
+            out = {}
+            orders = list(itertools.permutations(points))
+            for order in orders:
+                parts = balls(D, points, radius, order)
+                some = {frozenset(apart(parts, h)): 1 / len(orders)}
+                for part in parts:
+                    below = law(part, place + 1)
+                    some = {
+                        a | b: p * q
+                        for (a, p), (b, q) in itertools.product(some.items(), below.items())
+                    }
+                for outcome, p in some.items():
+                    out[outcome] = out.get(outcome, 0) + p
+            return out
+
+        return law(tuple(range(len(D))), 0)
+
+    total = {}
+    steps = [[(h, r, p) for r, p in octave(D, h)] for h in heights(D)]
+    for pieces in itertools.product(*steps):
+        share = math.prod(p for *_, p in pieces)
+        for outcome, p in whole([(h, r) for h, r, _ in pieces]).items():
+            total[outcome] = total.get(outcome, 0) + share * p
+    return total
+
+
+def one_order_law(D):
+    """Fakcharoenphol, Rao and Talwar: one order and one scale for the whole tree."""
+    n, total = len(D), {}
+    cuts = np.unique(np.concatenate([[0.0, 1.0], np.log2(D[D > 0]) % 1]))
+    orders = list(itertools.permutations(range(n)))
+    for a, b in itertools.pairwise(cuts):
+        for order in orders:
+            clusters, outcome = {tuple(range(n))}, set()
+            for h in heights(D):
+                radius = 2 ** ((a + b) / 2 + h - 1)
+                head = [next(c for c in order if D[c, p] <= radius) for p in range(n)]
+                finer = set()
+                for cluster in clusters:
+                    parts = {}
+                    for p in cluster:
+                        parts.setdefault(head[p], []).append(p)
+                    parts = [tuple(part) for part in parts.values()]
+                    outcome |= set(apart(parts, h))
+                    finer |= set(parts)
+                clusters = finer
+            key = frozenset(outcome)
+            total[key] = total.get(key, 0) + (b - a) / len(orders)
+    return total
+
+
+def drawn(space, draws):
+    pairs = np.array(list(itertools.combinations(range(space.n), 2)))
+    for seed in range(draws):
+        h = np.log2(grow(space, rng(seed)).distances(pairs)).astype(int) - 1
+        yield frozenset((int(a), int(b), int(c)) for (a, b), c in zip(pairs, h, strict=True))
+
+
+PLACES = {
+    "three on a line": np.array([[0.0], [1.0], [2.6]]),
+    "four on a line": np.array([[0.0], [1.0], [2.2], [5.9]]),
+    "a square and a bit": np.array([[0.0, 0], [1, 0], [0, 1.3], [1.2, 1.1]]),
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+def test_law_of_whole_trees(places):
+    D = np.abs(places[:, None] - places).sum(axis=2)
+    law = fresh_law(D)
+    assert sum(law.values()) == pytest.approx(1)
+    assert follows(drawn(Vectors(places, "manhattan"), DRAWS), law) > ALPHA
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+def test_law_of_trees_over_graphs(places):
+    D = np.abs(places[:, None] - places).sum(axis=2)
+    law = one_order_law(D)
+    assert sum(law.values()) == pytest.approx(1)
+    assert follows(drawn(Graph.of(sparse.csr_array(D)), DRAWS), law) > ALPHA
+
+
+# ---- distortion ----
+
+
+def spread(kind, n, seed=0):
+    if kind == "line":
+        return Vectors(np.arange(float(n))[:, None], "euclidean")
+    if kind == "plane":
+        return Vectors(rng(seed).random((n, 2)), "euclidean")
+    return make("graph", rng(seed), n)
+
+
+def mean_distortion(space, trees):
+    """Over random trees, of far and near pairs."""
+    first = rng(9).integers(space.n, size=20)
+    pairs = np.array(
+        [(a, b) for a in first for b in (*rng(a).integers(space.n, size=20), (a + 1) % space.n)]
+    )
+    true = np.concatenate([space.among(a, pairs[pairs[:, 0] == a, 1]) for a in np.unique(first)])
+    pairs = np.concatenate([pairs[pairs[:, 0] == a] for a in np.unique(first)])[true > 0]
+    each = [grow(space, rng(s)).distances(pairs) / true[true > 0] for s in range(trees)]
+    return np.mean(each, axis=0)
+
+
+@pytest.mark.parametrize("kind", ["line", "plane", "graph"])
+@pytest.mark.parametrize("n", [32, 256, 2048])
+def test_mean_distortion_is_logarithmic(kind, n):
+    stretch = mean_distortion(spread(kind, n), 60)
+    assert stretch.min() >= 1
+    # The mean over pairs, and every pair for itself, as expectation promises.
+    assert stretch.mean() <= 2 * math.log2(n)
+    assert stretch.max() <= 12 * math.log2(n)
+
+
+def test_distortion_is_the_ratio_of_distances():
+    space = make("cosine", rng(4), 9)
+    tree = grow(space, rng(4))
+    pairs = pairs_of(9)
+    D = true_lengths(space)[pairs[:, 0], pairs[:, 1]]
+    ratio = tree.distortion(space, pairs)
+    assert np.isnan(ratio[D == 0]).all()
+    assert ratio[D > 0] == pytest.approx(tree.distances(pairs)[D > 0] / D[D > 0], rel=1e-5)
+    assert tree.distance(2, 3) == tree.distances(np.array([[2, 3]]))[0]
