@@ -1,7 +1,8 @@
 // Bindings: the 2-HST.
 #include "bind.hpp"
 
-#include "tree.hpp"
+#include "tree_lists.hpp"
+#include "tree_seed.hpp"
 
 namespace kv::bound {
 namespace {
@@ -65,7 +66,11 @@ nb::tuple over_called(nb::callable among, std::size_t n, std::uint64_t seed) {
         std::copy_n(sized(values, count), count, out);
     };
     Grown tree;
-    active->tree->over_called(measure, points(n), seed, tree);
+    try {
+        active->tree->over_called(measure, points(n), seed, tree);
+    } catch (const Interrupted&) {
+        throw nb::python_error();
+    }
     return handed(std::move(tree));
 }
 
@@ -76,7 +81,8 @@ nb::tuple over_lists(In<index_t> start, In<std::int32_t> node, In<double> distan
     for (index_t i = 0; i < n; ++i)
         need(start.data()[i] < start.data()[i + 1] && d[start.data()[i + 1] - 1] == 0, "a list must end at distance 0");
     for (index_t i = 0; i < entries; ++i) need(node.data()[i] >= 0 && node.data()[i] < n, "a point out of range");
-    return handed(run([&] { return tree_of_lists(start.data(), node.data(), d, n, seed); }));
+    const ListsView lists{start.data(), node.data(), d, n};
+    return handed(run([&] { return TreeOfLists(lists, seed).grow(); }));
 }
 
 TreeView view(const In<index_t>& parent, const In<index_t>& height, index_t low) {
