@@ -279,6 +279,7 @@ NB_MODULE(_native, m) {
     m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a, "uniforms"_a);
     metric(m);
+    dual(m);
     graph(m);
     tree(m);
 }

@@ -62,6 +62,7 @@ const T* sized(const Maybe<T>& a, index_t n) {
 }
 
 void metric(nb::module_& m);  // bind_metric.cpp: distances and swaps in any metric
+void dual(nb::module_& m);    // bind_dual.cpp: what candidates would earn at given prices
 void graph(nb::module_& m);   // bind_graph.cpp: shortest paths
 void tree(nb::module_& m);    // bind_tree.cpp: the 2-HST
 

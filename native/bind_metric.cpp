@@ -1,5 +1,6 @@
 // Bindings: distances under L1, L2 and cosine, and swaps of medoids.
 #include "bind.hpp"
+#include "inspect.hpp"
 
 namespace kv::bound {
 namespace {
@@ -70,7 +71,8 @@ index_t swap_patch(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cp
 }
 
 nb::tuple sweep(Points D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
-                Maybe<double> weight, In<index_t> order, index_t block, double tol, index_t most) {
+                Maybe<double> weight, In<index_t> order, index_t block, double tol, index_t most,
+                index_t restarts, index_t strength, std::uint64_t seed, Maybe<index_t> point) {
     const index_t all = static_cast<index_t>(D.shape(0)), n = static_cast<index_t>(D.shape(1));
     const index_t k = static_cast<index_t>(chosen.size()), count = static_cast<index_t>(order.size());
     const NearView near = near_view(n, slot, second, cost, second_cost);
@@ -78,15 +80,30 @@ nb::tuple sweep(Points D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> s
     for (index_t i = 0; i < k; ++i) need(chosen.data()[i] >= 0 && chosen.data()[i] < all, "a medoid out of range");
     for (index_t i = 0; i < count; ++i) need(order.data()[i] >= 0 && order.data()[i] < all, "a candidate out of range");
     const double* w = sized(weight, n);
-    const Swept out = run([&] {
-        return active->metric->sweep(D.data(), n, k, chosen.data(), near, w, order.data(), count, block, tol, most);
-    });
+    const Round round{order.data(), count, block, tol, most};
+    const Restarts again{restarts, strength, seed, sized(point, n)};
+    for (index_t i = 0; again.point && i < n; ++i) need(again.point[i] >= 0 && again.point[i] < all, "a point out of range");
+    need(again.point || restarts == 0 || all == n, "restarts need to know which candidates the columns are");
+    const Swept out =
+        run([&] { return active->metric->sweep(D.data(), all, n, k, chosen.data(), near, w, round, again); });
     return nb::make_tuple(out.swaps, out.met, out.cost, out.settled);
+}
+
+nb::tuple inspect(Points D, double close, double triangles) {
+    const index_t n = static_cast<index_t>(D.shape(0));
+    need(static_cast<index_t>(D.shape(1)) == n, "a matrix that is not square");
+    const bool w = wide(D.dtype());
+    const Found found = run([&] {
+        return w ? kv::inspect(static_cast<const double*>(D.data()), n, close, triangles)
+                 : kv::inspect(static_cast<const float*>(D.data()), n, close, triangles);
+    });
+    return nb::make_tuple(static_cast<int>(found.flaw), found.i, found.j, found.by);
 }
 
 }  // namespace
 
 void metric(nb::module_& m) {
+    m.def("inspect", inspect, "D"_a, "close"_a, "triangles"_a);
     m.def("metric_rows", metric_rows, "x"_a, "turned"_a.none(), "points"_a, "kind"_a, "out"_a);
     m.def("metric_square", metric_square, "x"_a, "turned"_a.none(), "kind"_a, "out"_a);
     m.def("near_rows", near_rows, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
@@ -94,7 +111,7 @@ void metric(nb::module_& m) {
           "out"_a);
     m.def("swap_patch", swap_patch, "row"_a, "swapped"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "unknown"_a);
     m.def("sweep", sweep, "D"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
-          "order"_a, "block"_a, "tol"_a, "most"_a);
+          "order"_a, "block"_a, "tol"_a, "most"_a, "restarts"_a = 0, "strength"_a = 2, "seed"_a = 0, "point"_a.none() = nb::none());
 }
 
 }  // namespace kv::bound

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common.hpp"
+#include "dual.hpp"
 #include "metric_kernels.hpp"
 #include "scan.hpp"
 #include "shadow.hpp"
@@ -113,6 +114,7 @@ struct Kernels {
     Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
                   const double* uniforms, index_t count);
     const MetricKernels* metric;
+    const DualKernels* dual;
     const TreeKernels* tree;
 };
 
@@ -142,6 +144,7 @@ bool cast(const Csr<T>&, const double*, Shadow&) {
 bool aim(const Shadow& shadow, const double* candidates, index_t m, Beams& beams);
 void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* maybe);
 extern const MetricKernels metric_kernels;
+extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA

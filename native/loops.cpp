@@ -86,6 +86,7 @@ const Kernels kernels = {
         return with_rows(v, [&](auto rows) { return draw(rows, c, m, first, p, u, count); });
     },
     &metric_kernels,
+    &dual_kernels,
     &tree_kernels,
 };
 

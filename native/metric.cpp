@@ -53,12 +53,12 @@ const MetricKernels metric_kernels = {
             return swap_patch(static_cast<const T*>(row), n, slot, typed<T>(near), unknown);
         });
     },
-    [](const void* D, index_t n, index_t k, index_t* chosen, const NearView& near, const double* weight,
-       const index_t* order, index_t count, index_t block, double tol, index_t most) {
+    [](const void* D, index_t universe, index_t n, index_t k, index_t* chosen, const NearView& near, const double* weight,
+       const Round& round, const Restarts& again) {
         return as(near.wide, [&](auto t) {
             using T = decltype(t);
-            return Sweep<T>(static_cast<const T*>(D), n, k, chosen, typed<T>(near), weight)
-                .run(order, count, block, tol, most);
+            return Sweep<T>(static_cast<const T*>(D), universe, n, k, chosen, typed<T>(near), weight)
+                .run(round, again);
         });
     },
 };

@@ -32,6 +32,20 @@ struct Swept {
     bool settled = false;  // no candidate's swap helps
 };
 
+// Candidates in the order they are met, how many at a time; a swap must lower the cost by tol times it.
+struct Round {
+    const index_t* order;
+    index_t count, block;
+    double tol;
+    index_t most;  // swaps
+};
+
+struct Restarts {
+    index_t count = 0, strength = 2;  // medoids replaced at once
+    std::uint64_t seed = 0;
+    const index_t* point = nullptr;  // the candidate that each measured point is; null: the same number
+};
+
 struct MetricKernels {
     void (*rows)(const PointsView&, const void* points, index_t m, int kind, void* out);  // m x n
     void (*square)(const PointsView&, int kind, void* out);                               // n x n
@@ -39,8 +53,8 @@ struct MetricKernels {
     void (*swap_changes)(const void* rows, index_t count, index_t n, index_t k, const NearView&, const double* weight,
                          double* out);  // count x k
     index_t (*swap_patch)(const void* row, index_t n, label_t slot, const NearView&, index_t* unknown);
-    Swept (*sweep)(const void* D, index_t n, index_t k, index_t* chosen, const NearView&, const double* weight,
-                   const index_t* order, index_t count, index_t block, double tol, index_t most);
+    Swept (*sweep)(const void* D, index_t universe, index_t n, index_t k, index_t* chosen, const NearView&,
+                   const double* weight, const Round&, const Restarts&);
 };
 
 }  // namespace kv

@@ -9,23 +9,12 @@
 // and only rows with d < second enter: one pass over a candidate's row gives its k changes.
 #pragma once
 
+#include <numeric>
+
+#include "flags.hpp"
 #include "metric.hpp"
 
 namespace kv::KV_ISA {
-
-// Places in [0, count) with values below their limits. Flags first, in vectors.
-template <class T>
-inline int below(const T* values, const T* limit, int count, int* list) {
-    std::uint8_t flag[TILE] = {};
-    for (int r = 0; r < count; ++r) flag[r] = values[r] < limit[r];
-    int m = 0;
-    for (int r = 0; r < TILE; r += 8) {
-        std::uint64_t bytes;
-        std::memcpy(&bytes, flag + r, 8);
-        for (; bytes; bytes &= bytes - 1) list[m++] = r + __builtin_ctzll(bytes) / 8;
-    }
-    return m;
-}
 
 template <class T>
 std::vector<double> losses(const Near<T>& near, const double* weight, index_t n, index_t k) {
@@ -35,23 +24,39 @@ std::vector<double> losses(const Near<T>& near, const double* weight, index_t n,
     return out;
 }
 
+// Adds to table[m] what change(c, m) has beyond L(m) and the gain; returns the gain. touch(m): m is met.
+template <class T, class Touch>
+inline double weigh(const T* d, const Near<T>& near, const double* weight, index_t n, double* table, Touch&& touch) {
+    double gain = 0;
+    for_below(d, near.second_cost, n, [&](index_t i) {
+        const double w = weight ? weight[i] : 1.0, own = near.cost[i], next = near.second_cost[i], now = d[i];
+        const double closer = std::min(now - own, 0.0);
+        const label_t m = near.slot[i];
+        gain += w * closer;
+        touch(m);
+        table[m] += w * ((now - next) - closer);
+    });
+    return gain;
+}
+
+// With one medoid there is no second: everybody moves to the candidate.
+template <class T>
+inline double moved(const T* d, const Near<T>& near, const double* weight, index_t n) {
+    double sum = 0;
+    for (index_t i = 0; i < n; ++i) sum += (weight ? weight[i] : 1.0) * (double(d[i]) - double(near.cost[i]));
+    return sum;
+}
+
 // table[m] = change(c, m) for a candidate whose distances are d.
 template <class T>
 void changes(const T* d, const Near<T>& near, const double* weight, index_t n, const std::vector<double>& loss,
              double* table) {
-    std::copy(loss.begin(), loss.end(), table);
-    double gain = 0;
-    int list[TILE];
-    for (index_t at = 0; at < n; at += TILE) {
-        const int m = below(d + at, near.second_cost + at, static_cast<int>(std::min<index_t>(TILE, n - at)), list);
-        for (int l = 0; l < m; ++l) {
-            const index_t i = at + list[l];
-            const double w = weight ? weight[i] : 1.0, own = near.cost[i], next = near.second_cost[i], now = d[i];
-            const double closer = std::min(now - own, 0.0);
-            gain += w * closer;
-            table[near.slot[i]] += w * ((now - next) - closer);
-        }
+    if (loss.size() == 1) {
+        table[0] = moved(d, near, weight, n);
+        return;
     }
+    std::copy(loss.begin(), loss.end(), table);
+    const double gain = weigh(d, near, weight, n, table, [](label_t) {});
     for (std::size_t m = 0; m < loss.size(); ++m) table[m] += gain;
 }
 
@@ -77,15 +82,30 @@ inline void two_of(const T* d, index_t k, index_t i, const Near<T>& near) {
     near.second[i] = then < 0 ? who : then, near.second_cost[i] = next;
 }
 
-// The k x n distances of the medoids, row by row.
+// The k x n distances of the medoids. A block of columns meets one medoid after the other.
 template <class T>
 void two_nearest_of(const T* rows, index_t k, index_t n, const Near<T>& near) {
-    std::vector<Buffer<T>> scratch(static_cast<std::size_t>(threads_for(2.0 * static_cast<double>(n) * k)), Buffer<T>(k));
-    parallel(blocks_of(n), scratch, [&](index_t block, Buffer<T>& d) {
-        for (index_t i = block * BLOCK; i < std::min(n, (block + 1) * BLOCK); ++i) {
-            for (index_t m = 0; m < k; ++m) d[m] = rows[m * n + i];
-            two_of(d.data(), k, i, near);
+    constexpr T INF = std::numeric_limits<T>::infinity();
+    parallel(blocks_of(n), threads_for(2.0 * static_cast<double>(n) * k), [&](index_t block) {
+        const index_t from = block * BLOCK, size = std::min(n - from, BLOCK);
+        label_t *who = near.slot + from, *then = near.second + from;
+        T *best = near.cost + from, *next = near.second_cost + from;
+        std::fill_n(who, size, 0), std::fill_n(then, size, k > 1 ? 1 : 0);
+        std::fill_n(best, size, INF), std::fill_n(next, size, INF);
+        for (index_t m = 0; m < k; ++m) {
+            const T* d = rows + m * n + from;
+            const label_t me = static_cast<label_t>(m);
+            for (index_t i = 0; i < size; ++i) {
+                const bool first = d[i] < best[i], second = d[i] < next[i];
+                then[i] = first ? who[i] : second ? me : then[i];
+                next[i] = first ? best[i] : second ? d[i] : next[i];
+                who[i] = first ? me : who[i];
+                best[i] = first ? d[i] : best[i];
+            }
         }
+        // The first medoid may have come second before the second came.
+        for (index_t i = 0; i < size; ++i)
+            if (k > 1 && then[i] == who[i]) then[i] = who[i] == 0 ? 1 : 0;
     });
 }
 
@@ -130,23 +150,93 @@ index_t swap_patch(const T* d, index_t n, label_t m, const Near<T>& near, index_
 template <class T>
 class Sweep {
 public:
-    Sweep(const T* D, index_t n, index_t k, index_t* chosen, const Near<T>& near, const double* weight)
-        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k) {
+    Sweep(const T* D, index_t universe, index_t n, index_t k, index_t* chosen, const Near<T>& near, const double* weight)
+        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k), here_(universe, 0), cheapest_(k) {
+        std::iota(cheapest_.begin(), cheapest_.end(), 0);
         for (index_t m = 0; m < k; ++m) fill(m);
         for (index_t i = 0; i < n; ++i) two_of(apart_.data() + i * k, k, i, near_);
         refresh();
     }
 
-    Swept run(const index_t* order, index_t count, index_t block, double tol, index_t most) {
-        const int threads = threads_for(2.0 * static_cast<double>(block) * n_);
+    // To a local optimum, then `restarts` times: some medoids make way for random points, drawn by what they
+    // cost, and the search goes on from there; what is worse than before is taken back.
+    Swept run(const Round& round, const Restarts& again) {
+        Swept out = descend(round);
+        std::uint64_t state = again.seed;
+        for (index_t r = 0; r < again.count && cost_ > 0; ++r) {
+            const Kept kept = keep();
+            for (index_t q = 0; q < std::min(again.strength, k_); ++q) kick(again, state);
+            const Swept more = descend(round);
+            out.swaps += more.swaps, out.met += more.met;
+            if (cost_ > kept.cost) restore(kept);
+        }
+        out.cost = cost_;
+        return out;
+    }
+
+private:
+    struct Kept {
+        double cost;
+        std::vector<index_t> chosen;
+        std::vector<label_t> slot, second;
+        std::vector<T> own, next;
+    };
+
+    Kept keep() const {
+        return {cost_, {chosen_, chosen_ + k_}, {near_.slot, near_.slot + n_}, {near_.second, near_.second + n_},
+                {near_.cost, near_.cost + n_}, {near_.second_cost, near_.second_cost + n_}};
+    }
+
+    void restore(const Kept& kept) {
+        for (index_t m = 0; m < k_; ++m) here_[chosen_[m]] = 0;
+        for (index_t m = 0; m < k_; ++m) {
+            const bool other = chosen_[m] != kept.chosen[m];
+            chosen_[m] = kept.chosen[m];
+            if (other) fill(m);
+            here_[chosen_[m]] = 1;
+        }
+        std::copy(kept.slot.begin(), kept.slot.end(), near_.slot);
+        std::copy(kept.second.begin(), kept.second.end(), near_.second);
+        std::copy(kept.own.begin(), kept.own.end(), near_.cost);
+        std::copy(kept.next.begin(), kept.next.end(), near_.second_cost);
+        refresh();
+    }
+
+    void kick(const Restarts& again, std::uint64_t& state) {
+        const double aim = uniform(state) * cost_;
+        double sum = 0;
+        index_t i = 0, last = 0;
+        for (; i < n_ && sum <= aim; ++i) {
+            const double share = (weight_ ? weight_[i] : 1.0) * double(near_.cost[i]);
+            if (share > 0) last = i;
+            sum += share;
+        }
+        const index_t c = again.point ? again.point[last] : last;
+        const index_t m = static_cast<index_t>(uniform(state) * static_cast<double>(k_));
+        if (!here_[c]) swap(c, std::min(m, k_ - 1));
+    }
+
+    static double uniform(std::uint64_t& state) {  // splitmix64
+        std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    }
+
+    Swept descend(const Round& round) {
+        const auto [order, count, block, tol, most] = round;
+        std::vector<Table> tables(static_cast<std::size_t>(threads_for(static_cast<double>(block) * n_)), Table(k_));
         std::vector<Best> found(static_cast<std::size_t>(block));
-        std::vector<std::vector<double>> table(static_cast<std::size_t>(threads), std::vector<double>(k_));
         index_t quiet = 0, at = 0;
         Swept out;
         while (quiet < count && out.swaps < most) {
             const index_t size = std::min(block, count - at);
             out.met += size;
-            parallel(size, table, [&](index_t b, std::vector<double>& t) { found[b] = look(order[at + b], t.data()); });
+            if (tables.size() > 1)
+                parallel(size, tables, [&](index_t b, Table& t) { found[b] = look(order[at + b], t); });
+            else
+                for (index_t b = 0; b < size; ++b) found[b] = look(order[at + b], tables[0]);
+            if (user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
             Best best;
             for (index_t b = 0; b < size; ++b)
                 if (found[b].change < best.change) best = found[b];
@@ -161,21 +251,44 @@ public:
         return out;
     }
 
-private:
     struct Best {
         double change = 0;
         index_t candidate = -1, slot = -1;
     };
+    struct Table {
+        std::vector<double> extra;  // by slot; zero but where `met` says so
+        std::vector<char> met;
+        std::vector<label_t> slots;
+        explicit Table(index_t k) : extra(k, 0.0), met(k, 0) { slots.reserve(k); }
+    };
 
-    Best look(index_t c, double* table) const {
-        if (here_.size() > static_cast<std::size_t>(c) && here_[c]) return {};
-        changes(D_ + c * n_, near_, weight_, n_, loss_, table);
-        const index_t m = std::min_element(table, table + k_) - table;
-        return {table[m], c, m};
+    // The best slot for a candidate: one of those it touches, or the cheapest to lose of all others.
+    Best look(index_t c, Table& t) const {
+        if (here_[c]) return {};
+        if (k_ == 1) return {moved(D_ + c * n_, near_, weight_, n_), c, 0};
+        t.slots.clear();
+        const double gain = weigh(D_ + c * n_, near_, weight_, n_, t.extra.data(), [&](label_t m) {
+            if (!t.met[m]) t.met[m] = 1, t.slots.push_back(m);
+        });
+        Best best{std::numeric_limits<double>::infinity(), c, -1};
+        const auto offer = [&](double change, index_t m) {
+            if (change < best.change || (change == best.change && m < best.slot)) best.change = change, best.slot = m;
+        };
+        for (const label_t m : cheapest_)
+            if (!t.met[m]) {
+                offer(loss_[m], m);
+                break;
+            }
+        for (const label_t m : t.slots) {
+            offer(loss_[m] + t.extra[m], m);
+            t.extra[m] = 0, t.met[m] = 0;
+        }
+        best.change += gain;
+        return best;
     }
 
     void swap(index_t c, index_t m) {
-        here_[chosen_[m]] = 0, here_[c] = 1;
+        here_[chosen_[m]] = 0;
         chosen_[m] = c;
         fill(m);
         for (index_t i = 0; i < n_; ++i)
@@ -186,7 +299,6 @@ private:
     void fill(index_t m) {
         const T* d = D_ + chosen_[m] * n_;
         for (index_t i = 0; i < n_; ++i) apart_[i * k_ + m] = d[i];
-        if (static_cast<std::size_t>(chosen_[m]) >= here_.size()) here_.resize(chosen_[m] + 1, 0);
         here_[chosen_[m]] = 1;
     }
 
@@ -194,6 +306,14 @@ private:
         loss_ = losses(near_, weight_, n_, k_);
         cost_ = 0;
         for (index_t i = 0; i < n_; ++i) cost_ += (weight_ ? weight_[i] : 1.0) * double(near_.cost[i]);
+        const auto before = [&](label_t a, label_t b) { return loss_[a] < loss_[b] || (loss_[a] == loss_[b] && a < b); };
+        // A swap changes few losses: insertion into what is nearly sorted.
+        for (index_t j = 1; j < k_; ++j) {
+            const label_t m = cheapest_[j];
+            index_t at = j;
+            for (; at > 0 && before(m, cheapest_[at - 1]); --at) cheapest_[at] = cheapest_[at - 1];
+            cheapest_[at] = m;
+        }
     }
 
     const T* D_;
@@ -202,8 +322,9 @@ private:
     Near<T> near_;
     const double* weight_;
     Buffer<T> apart_;  // n x k: all medoids of a row side by side
-    std::vector<char> here_;
+    std::vector<char> here_;  // candidates that are medoids
     std::vector<double> loss_;
+    std::vector<label_t> cheapest_;  // slots by loss
     double cost_ = 0;
 };
 

@@ -22,9 +22,10 @@ def test_one_version():
     assert f"\n## {version} " in text("CHANGELOG.md")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_the_examples_run(page):
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/kmedian.md"])
+def test_the_examples_run(page, tmp_path, monkeypatch):
     """The blocks of a page share their names, as they would in a session."""
+    monkeypatch.chdir(tmp_path)
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", text(page), flags=re.DOTALL)
     assert blocks

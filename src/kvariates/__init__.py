@@ -7,7 +7,13 @@ _openmp.load()
 from kvariates import guarantees  # noqa: E402
 from kvariates.estimators.choose_k import choose_k  # noqa: E402
 from kvariates.estimators.kmeans import KMeans  # noqa: E402
+from kvariates.estimators.kmedian import KMedian  # noqa: E402
 from kvariates.estimators.kvariates import kvariates_plusplus  # noqa: E402
+from kvariates.estimators.medoid_seeding import (  # noqa: E402
+    hst_seeding,
+    hst_tree,
+    kmedian_plusplus,
+)
 from kvariates.estimators.nested import global_kmeans  # noqa: E402
 from kvariates.estimators.seeding import kmeans_parallel, kmeans_plusplus  # noqa: E402
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
@@ -22,6 +28,7 @@ __all__ = [
     "EveryPoint",
     "Gaussian",
     "KMeans",
+    "KMedian",
     "Laplace",
     "MiniBatches",
     "Synopses",
@@ -30,7 +37,10 @@ __all__ = [
     "choose_k",
     "global_kmeans",
     "guarantees",
+    "hst_seeding",
+    "hst_tree",
     "kmeans_parallel",
     "kmeans_plusplus",
+    "kmedian_plusplus",
     "kvariates_plusplus",
 ]

@@ -183,6 +183,9 @@ def graph_least_elements(roads: Roads, order: I64) -> tuple[I64, I32, F64]: ...
 
 # ---- any metric (bind_metric.cpp) ----
 
+def inspect(D: Float, close: float, triangles: float) -> tuple[int, int, int, int]:
+    """The first flaw of a matrix of distances (0: none), its pair, and a point between them."""
+
 def metric_rows(x: Float, turned: Float | None, points: Float, kind: int, out: Float) -> None: ...
 def metric_square(x: Float, turned: Float | None, kind: int, out: Float) -> None: ...
 def near_rows(
@@ -220,6 +223,10 @@ def sweep(
     block: int,
     tol: float,
     most: int,
+    restarts: int = 0,
+    strength: int = 2,
+    seed: int = 0,
+    point: I64 | None = None,
 ) -> tuple[int, int, float, bool]:
     """Swaps made, candidates met, the cost, and whether no swap is left that helps."""
 
@@ -239,3 +246,21 @@ def tree_counts(parent: I64, leaf: I64, weight: F64 | None, out: F64) -> None: .
 def tree_leaves(
     parent: I64, height: I64, low: int, counts: F64, k: int, power: int, exact: bool
 ) -> I64: ...
+def table_gains(distance: Float, some: I64 | None, price: F64, weight: F64, gain: F64) -> None:
+    """What each candidate (a row, or those in `some`) earns: weight * max(price - distance, 0)."""
+
+def table_cover(distance: Float, some: I64 | None, price: F64, cover: F64) -> None:
+    """How many of the candidates are closer to a point than its price."""
+
+def list_gains(
+    start: I64,
+    point: Labels,
+    distance: F64,
+    some: I64 | None,
+    price: F64,
+    weight: F64,
+    gain: F64,
+) -> None: ...
+def list_cover(
+    start: I64, point: Labels, distance: F64, some: I64 | None, price: F64, cover: F64
+) -> None: ...

@@ -76,9 +76,6 @@ class MetricSpace(Protocol):
     def swapped(self, near: Near, chosen: Ints, slot: int) -> Near:
         """What is nearest after the point in `slot` was replaced; `near` may be overwritten."""
 
-    def onto(self, demand: Ints) -> MetricSpace:
-        """The same points to choose from, with costs measured at `demand` only (or still at all)."""
-
 
 class Rows(ABC):
     """What follows from rows of distances: `universe` points to choose from, `n` to measure at."""
@@ -90,6 +87,14 @@ class Rows(ABC):
     @abstractmethod
     def between(self, points: Ints, columns: Ints | None) -> Floats:
         """From each of `points` to the measured points at `columns`; None: to all n of them."""
+
+    @abstractmethod
+    def onto(self, demand: Ints) -> Rows:
+        """The same points to choose from, with costs measured at `demand` only."""
+
+    @abstractmethod
+    def matrix(self) -> Matrix:
+        """All distances at once."""
 
     def distances(self, points: Ints) -> Floats:
         return self.between(points, None)
@@ -149,6 +154,15 @@ class Vectors(Rows):
         chosen = np.ascontiguousarray(self.X[points])
         _native.metric_rows(at, turned, chosen, KINDS[self.metric], out)
         return out
+
+    def two_nearest(self, chosen: Ints) -> Near:
+        near = Near.empty(self.n, self.dtype)
+        step = max(1, ROWS_BYTES // (self.dtype.itemsize * len(chosen)))
+        for first in range(0, self.n, step):
+            part = slice(first, first + step)
+            some = Vectors(self.X, self.metric, self.at[part])
+            _native.near_rows(some.distances(chosen), *(values[part] for values in near.parts))
+        return near
 
     def onto(self, demand: Ints) -> Vectors:
         return Vectors(self.X, self.metric, np.ascontiguousarray(self.at[demand]))

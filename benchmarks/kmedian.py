@@ -1,0 +1,274 @@
+"""`python -m benchmarks.kmedian`: k-median beside FasterPAM (kmedoids), and beyond its reach.
+
+| section | what |
+|---|---|
+| pmed | thirty OR-Library networks with known optima: gaps, times, certified bounds |
+| mnist | 10,000 x 784 under L2, distances included |
+| scale | a million points, a road network, a grid of a million nodes: time and memory, each alone |
+| growth | time over n, and the exponent it grows with |
+| crossing | HST seeding beside k-median++ over k |
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from benchmarks.timing import Patience, race
+from benchmarks.workloads import data_folder
+from kvariates import KMedian, hst_seeding, kmedian_plusplus
+
+SEEDS = 10
+RESTARTS = 1000
+
+
+@dataclass(frozen=True)
+class Instance:
+    name: str
+    D: Any
+    k: int
+    optimum: float
+
+
+def instances() -> list[Instance]:
+    folder = data_folder() / "pmed"
+    with (folder / "pmed_opt.csv").open() as file:
+        optima = {row["instance"]: float(row["pmedian_optimum"]) for row in csv.DictReader(file)}
+    return [read(folder, f"pmed{i}", optima[f"pmed{i}"]) for i in range(1, 31)]
+
+
+def read(folder: Any, name: str, optimum: float) -> Instance:
+    with gzip.open(folder / f"{name}.txt.gz", "rt") as file:
+        n, _, k = map(int, file.readline().split())
+        edges = {}
+        for line in file:
+            if len(parts := line.split()) == 3:
+                u, v = sorted(int(part) - 1 for part in parts[:2])
+                edges[u, v] = float(parts[2])  # of a repeated edge the last line counts
+    ends, lengths = np.array(list(edges)).T, np.array(list(edges.values()))
+    graph = sparse.csr_array((lengths, ends), shape=(n, n))
+    return Instance(name, np.ascontiguousarray(dijkstra(graph, directed=False)), k, optimum)
+
+
+def pmed(say: Callable[[str], None]) -> None:
+    all_of_them = instances()
+    ours, theirs = [], []
+    for one in all_of_them:
+        got = pmed_race(one)
+        ours.append(got["kvariates"])
+        theirs.append(got["FasterPAM"])
+    say("pmed1 to pmed30, single runs, ten seeds       mean gap  best of ten  optimal  ms a run")
+    for name, rows in (("kvariates (fit, init='hst')", ours), ("FasterPAM (random start)", theirs)):
+        gap, best, ms = (float(np.mean([row[i] for row in rows])) for i in range(3))
+        hits = sum(row[1] < 1e-9 for row in rows)
+        say(f"{name:45} {gap:8.3%} {best:12.3%} {hits:5}/30 {ms:9.2f}")
+    ratio = np.exp(np.mean([np.log(b[2] / a[2]) for a, b in zip(ours, theirs, strict=True)]))
+    say(f"times as fast, geometric mean over the thirty: {ratio:.2f}")
+    plain = [gap_of(one, KMedian(one.k, metric="precomputed", n_restarts=0)) for one in all_of_them]
+    say(f"without restarts: mean gap {np.mean(plain):.3%}")
+    pmed_optima(all_of_them, say)
+
+
+def gap_of(one: Instance, model: KMedian) -> float:
+    costs = [model.set_params(random_state=seed).fit(one.D).inertia_ for seed in range(SEEDS)]
+    return float(np.mean(costs) / one.optimum - 1)
+
+
+def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
+    import kmedoids
+
+    costs: dict[str, list[float]] = {"kvariates": [], "FasterPAM": []}
+
+    def ours(seed: int) -> None:
+        model = KMedian(one.k, metric="precomputed", random_state=seed).fit(one.D)
+        costs["kvariates"].append(model.inertia_)
+
+    def theirs(seed: int) -> None:
+        found = kmedoids.fasterpam(one.D, one.k, max_iter=100, random_state=seed)
+        costs["FasterPAM"].append(found.loss)
+
+    ours(0), theirs(0)
+    for made in costs.values():
+        made.clear()
+    timings = race({"kvariates": ours, "FasterPAM": theirs}, Patience(SEEDS, SEEDS)).timings
+    return {
+        name: (
+            float(np.mean(made)) / one.optimum - 1,
+            min(made) / one.optimum - 1,
+            1e3 * timings[name].median,
+        )
+        for name, made in costs.items()
+    }
+
+
+def pmed_optima(all_of_them: list[Instance], say: Callable[[str], None]) -> None:
+    hits, gaps, seconds, bound_seconds = 0, [], [], []
+    for one in all_of_them:
+        begin = time.perf_counter()
+        model = KMedian(one.k, metric="precomputed", n_restarts=RESTARTS, random_state=0)
+        hits += model.fit(one.D).inertia_ < one.optimum * (1 + 1e-9)
+        seconds.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        model = KMedian(one.k, metric="precomputed", certify=True, random_state=0).fit(one.D)
+        bound_seconds.append(time.perf_counter() - begin)
+        gaps.append(1 - model.certificate_.lower_bound / one.optimum)
+        assert model.certificate_.lower_bound <= one.optimum
+    say(f"with {RESTARTS} restarts: optimal on {hits} of 30, {np.mean(seconds):.2f} s each")
+    say(
+        f"certified lower bound: {np.mean(gaps):.3%} below the optimum on average, "
+        f"{max(gaps):.3%} at most, {np.mean(bound_seconds):.2f} s each"
+    )
+
+
+def mnist(say: Callable[[str], None]) -> None:
+    import kmedoids
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    with np.load(data_folder() / "mnist" / "mnist70k.npz") as file:
+        X = np.ascontiguousarray(file["X"][:10_000], dtype=np.float32) / 255
+    for k in (10, 100):
+        costs: dict[str, list[float]] = {"kvariates": [], "FasterPAM": []}
+
+        def ours(seed: int, k: int = k, costs: Any = costs) -> None:
+            costs["kvariates"].append(KMedian(k, random_state=seed).fit(X).inertia_)
+
+        def theirs(seed: int, k: int = k, costs: Any = costs) -> None:
+            D = euclidean_distances(X)
+            costs["FasterPAM"].append(kmedoids.fasterpam(D, k, random_state=seed).loss)
+
+        timings = race({"kvariates": ours, "FasterPAM": theirs}, Patience(3, 3)).timings
+        us, them = timings["kvariates"].median, timings["FasterPAM"].median
+        cost = {name: float(np.mean(made)) for name, made in costs.items()}
+        say(
+            f"MNIST 10,000 x 784, k = {k}: {us:.2f} s, cost {cost['kvariates']:.1f}; FasterPAM "
+            f"{them:.2f} s, cost {cost['FasterPAM']:.1f}: {them / us:.1f} times as fast"
+        )
+
+
+# ---- alone in a process, for its memory ----
+
+
+def plane(n: int, k: int = 100) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(k, 2))[rng.integers(k, size=n)] + 0.03 * rng.normal(size=(n, 2))
+    measured(KMedian(k, metric="manhattan", random_state=0), X.astype(np.float32))
+
+
+def road(k: int = 50) -> None:
+    with np.load(data_folder() / "graphs" / "san_joaquin_road.npz") as file:
+        parts = {name: file[name] for name in file.files}
+    measured(KMedian(k, metric="graph", random_state=0), road_graph(parts))
+
+
+def road_graph(parts: dict[str, Any]) -> Any:
+    n, ends = len(parts["node_x"]), (parts["edge_u"], parts["edge_v"])
+    half = sparse.csr_array((parts["edge_len"], ends), shape=(n, n))
+    return half.maximum(half.T)
+
+
+def grid(side: int, k: int = 50) -> None:
+    rng = np.random.default_rng(0)
+    number = np.arange(side * side).reshape(side, side)
+    tail = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    head = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    half = sparse.csr_array((rng.random(len(tail)) + 0.1, (tail, head)), shape=(side**2, side**2))
+    measured(KMedian(k, metric="graph", random_state=0), half + half.T)
+
+
+def measured(model: KMedian, X: Any) -> None:
+    import resource
+
+    model.set_params(n_restarts=0)
+    begin = time.perf_counter()
+    model.fit(X)
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"seconds": seconds, "peak_gb": peak, "cost": model.inertia_}))
+
+
+ALONE: dict[str, Callable[[int], None]] = {
+    "plane": plane,
+    "road": lambda _: road(),
+    "grid": grid,
+}
+
+
+def alone(what: str, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.kmedian", "--alone", what, str(size)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found: dict[str, float] = json.loads(out.splitlines()[-1])
+    return found
+
+
+def scale(say: Callable[[str], None]) -> None:
+    for title, what, size in (
+        ("1,000,000 x 2, L1, k = 100", "plane", 10**6),
+        ("San Joaquin roads, 18,263 nodes, k = 50", "road", 0),
+        ("grid of 1,000,000 nodes, k = 50", "grid", 1000),
+    ):
+        got = alone(what, size)
+        say(
+            f"{title}: {got['seconds']:.1f} s, peak {got['peak_gb']:.2f} GB, cost {got['cost']:.6g}"
+        )
+
+
+def growth(say: Callable[[str], None]) -> None:
+    for title, what, sizes in (
+        ("plane, L1, k = 100", "plane", [31_250 * 2**i for i in range(6)]),
+        ("grid, k = 50", "grid", [125, 250, 500, 1000]),
+    ):
+        rows = [(size**2 if what == "grid" else size, alone(what, size)) for size in sizes]
+        say(f"{title}: n, seconds, peak GB")
+        for n, got in rows:
+            say(f"  {n:9,} {got['seconds']:8.2f} {got['peak_gb']:6.2f}")
+        slope = np.polyfit(*np.log([(n, got["seconds"]) for n, got in rows]).T, 1)[0]
+        say(f"  seconds grow like n^{slope:.2f}")
+
+
+def crossing(say: Callable[[str], None]) -> None:
+    rng = np.random.default_rng(0)
+    for n in (20_000, 200_000):
+        X = rng.uniform(size=(n, 8)).astype(np.float32)
+        say(f"seeding {n:,} x 8, L2: k, HST s, k-median++ s (log2 n = {np.log2(n):.1f})")
+        for k in (4, 8, 16, 32, 64, 128):
+            tasks = {
+                "hst": lambda seed, k=k, X=X: hst_seeding(X, k, random_state=seed),
+                "++": lambda seed, k=k, X=X: kmedian_plusplus(X, k, random_state=seed),
+            }
+            timings = race(tasks, Patience(5, 5)).timings
+            say(f"  {k:4} {timings['hst'].median:8.4f} {timings['++'].median:8.4f}")
+
+
+SECTIONS = {"pmed": pmed, "mnist": mnist, "scale": scale, "growth": growth, "crossing": crossing}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kmedian", description=__doc__)
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, by comma")
+    parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.alone:
+        ALONE[chosen.alone[0]](int(chosen.alone[1]))
+        return
+    for name in chosen.only.split(","):
+        needs = {"pmed": "pmed", "mnist": "mnist", "scale": "graphs"}.get(name)
+        if needs and not (data_folder() / needs).exists():
+            print(f"{name}: left out, no {needs} in the data folder (KVARIATES_DATA)")
+            continue
+        SECTIONS[name](lambda words: print(words, flush=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""KMedian: k medoids in any metric, behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+
+from kvariates.estimators import checks, metrics
+from kvariates.geometry.euclidean import unit_rows
+from kvariates.geometry.graph import Graph
+from kvariates.geometry.metric import Called, Ints, MetricSpace, Vectors
+from kvariates.refining import medoids as searching
+from kvariates.refining.certificate import certify
+from kvariates.refining.swaps import Searched
+from kvariates.seeding.hst import hst_seed
+from kvariates.seeding.medoids import kmedian_plusplus
+
+
+class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """k-median clustering: the centres are points of the data, the cost is the sum of distances.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of medoids.
+    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
+default="euclidean"
+        "precomputed": X is a square matrix of distances. "graph": X is a sparse symmetric matrix
+        of edge lengths, and distances are those of shortest paths, never all of them at once. A
+        callable takes two rows of X (which may then be a list of anything) and returns a number.
+    init : {"hst", "k-median++", "random"} or array-like of shape (n_clusters,), default="hst"
+        Where the search starts: on a random tree over the points, at points drawn by their
+        distance to those before, at points drawn uniformly; or at the points of these numbers.
+    n_init : int, default=1
+        Runs from different starts, of which the best is kept.
+    n_restarts : int, default=3
+        Perturbations: after the search has settled, a few medoids are replaced at random and it
+        goes on from there; what is worse is taken back. 0 is plain local search; 100 finds the
+        optimum more often than not where there are a few hundred points.
+    max_swaps : int, default=None
+        The most swaps in one search.
+    certify : bool, default=False
+        Compute ``certificate_``, a lower bound on the cost of any k medoids. Takes longer than the
+        fit itself.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Attributes
+    ----------
+    medoid_indices_ : ndarray of shape (n_clusters,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The medoids' rows; not for "precomputed" and "graph".
+    labels_ : ndarray of shape (n_samples,)
+        The number of every point's nearest medoid.
+    inertia_ : float
+        The sum of distances of the demand to their medoids.
+    n_swaps_ : int
+        Swaps made in the best run.
+    certificate_ : Certificate
+        "Within x % of optimal". Only with ``certify=True``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "metric": [StrOptions({*metrics.NAMES}), callable],
+        "init": [StrOptions({"hst", "k-median++", "random"}), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "max_swaps": [Interval(Integral, 0, None, closed="left"), None],
+        "certify": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        metric: str | Callable[[Any, Any], float] = "euclidean",
+        init: Any = "hst",
+        n_init: int = 1,
+        n_restarts: int = 3,
+        max_swaps: int | None = None,
+        certify: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.init = init
+        self.n_init = n_init
+        self.n_restarts = n_restarts
+        self.max_swaps = max_swaps
+        self.certify = certify
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None
+    ) -> KMedian:
+        """Find the medoids.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+            The points, as the metric wants them; medoids are chosen among all of them.
+        y : ignored
+        demand : array-like, default=None
+            The points that count: their numbers (integers; one that is named twice counts twice),
+            a mask, or a weight for every point (floats). None: all points, once.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The demand as weights, by scikit-learn's name for them.
+
+        Returns
+        -------
+        self : KMedian
+        """
+        X = self._checked(X)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n < self.n_clusters:
+            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
+        weight = metrics.demand(demand, sample_weight, n)
+        space = metrics.space_of(X, self.metric)
+        if isinstance(space, Graph):
+            metrics.check_components(space, weight, self.n_clusters)
+        rng = checks.generator(self.random_state)
+        found = self._best(space, weight, rng)
+        near = space.two_nearest(found.medoids)
+        self.medoid_indices_ = found.medoids
+        self.labels_ = near.slot
+        self.inertia_ = found.cost
+        self.n_swaps_ = found.n_swaps
+        self._keep_centers(X)
+        if self.certify:
+            self.certificate_ = certify(space, found.medoids, near, weight, rng=rng)
+        self._warn_of_duplicates(near.slot)
+        return self
+
+    def _checked(self, X: Any) -> Any:
+        if self.metric in metrics.VECTORS and not sparse.issparse(X):
+            kinds = [np.float64, np.float32]
+            return validate_data(self, X, dtype=kinds, order="C")
+        _check_feature_names(self, X, reset=True)
+        X = metrics.array(X, self.metric)
+        if getattr(X, "ndim", 1) == 2:
+            self.n_features_in_ = X.shape[1]
+        return X
+
+    def _best(self, space: MetricSpace, weight: Any, rng: np.random.Generator) -> Searched:
+        most = 10**9 if self.max_swaps is None else int(self.max_swaps)
+        task = searching.job(
+            space, weight, restarts=int(self.n_restarts), max_swaps=most, rng=rng
+        )  # fmt: skip
+        start = self._starts(space, task, weight, rng)
+        runs = (searching.refine(task, start()) for _ in range(self.n_init))
+        return min(runs, key=lambda run: run.cost)
+
+    def _starts(
+        self, space: MetricSpace, task: searching.Job, weight: Any, rng: np.random.Generator
+    ) -> Callable[[], Ints]:
+        k = int(self.n_clusters)
+        # Where all distances are at hand already, nothing needs to be measured again.
+        ready = task.space if task.whole else space
+        if not isinstance(self.init, str):
+            given = metrics.points(self.init, space.n, k)
+            return lambda: given
+        if self.init == "hst":
+            return lambda: hst_seed(ready, k, weight, rng)
+        if self.init == "k-median++":
+            return lambda: distinct(kmedian_plusplus(ready, k, weight, rng), space.n, rng)
+        return lambda: rng.permutation(space.n)[:k].astype(np.int64)
+
+    def _keep_centers(self, X: Any) -> None:
+        if self.metric in ("precomputed", "graph"):
+            return
+        rows = self.medoid_indices_
+        self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+    def _warn_of_duplicates(self, labels: Any) -> None:
+        found = len(np.unique(labels))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"({self.n_clusters}): some medoids are at distance 0 of others.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """The number of the nearest medoid of every row.
+
+        Parameters
+        ----------
+        X : array-like
+            New rows; with "precomputed", distances from new points to all points of the fit,
+            shape (n_new, n_samples); with "graph", numbers of nodes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new,)
+        """
+        check_is_fitted(self)
+        if self.metric == "graph":
+            nodes = np.asarray(X)
+            if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
+                raise ValueError("With metric='graph', predict takes numbers of nodes (integers).")
+            labels: NDArray[np.int32] = self.labels_[nodes]
+            return labels
+        nearest: NDArray[np.int32] = np.argmin(self.transform(X), axis=1).astype(np.int32)
+        return nearest
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Distances from every row to the medoids: ndarray of shape (n_new, n_clusters)."""
+        check_is_fitted(self)
+        if self.metric == "graph":
+            raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
+        if callable(self.metric):
+            rows = metrics.rows(X)
+            called = Called(self.cluster_centers_, self.metric, rows)
+            return called.distances(np.arange(len(self.medoid_indices_))).T
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        if self.metric == "precomputed":
+            return np.ascontiguousarray(X[:, self.medoid_indices_])
+        centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
+        if self.metric == "cosine":
+            X, centers = unit_rows(X), unit_rows(centers)
+        far = Vectors(centers, self.metric, X).distances(np.arange(len(centers)))
+        return np.ascontiguousarray(far.T)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the sum of distances of the rows to their nearest medoids."""
+        return -float(self.transform(X).min(axis=1).sum(dtype=np.float64))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.medoid_indices_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric == "graph"
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def distinct(chosen: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """Replace what was drawn twice, which happens once every point lies on a centre."""
+    first = np.unique(chosen, return_index=True)[1]
+    if len(first) == len(chosen):
+        return chosen
+    others = np.setdiff1d(np.arange(n), chosen)
+    fill = rng.permutation(others)[: len(chosen) - len(first)]
+    return np.concatenate([chosen[np.sort(first)], fill])

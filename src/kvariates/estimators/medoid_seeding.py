@@ -1,0 +1,143 @@
+"""Seedings of k-median as functions, and the tree that one of them grows."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from kvariates.estimators import checks, metrics
+from kvariates.geometry.euclidean import F64
+from kvariates.geometry.graph import Graph
+from kvariates.geometry.hst import Tree, grow
+from kvariates.geometry.metric import Ints, MetricSpace
+from kvariates.seeding import medoids
+from kvariates.seeding.hst import hst_seed
+
+METRIC = [StrOptions({*metrics.NAMES}), callable]
+RANDOM = ["random_state", np.random.Generator]
+COMMON = {
+    "X": "no_validation",
+    "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    "metric": METRIC,
+    "demand": ["array-like", None],
+    "random_state": RANDOM,
+}
+
+
+@validate_params(
+    {**COMMON, "power": [Interval(Integral, 1, 2, closed="both")]},
+    prefer_skip_nested_validation=True,
+)
+def hst_seeding(
+    X: Any,
+    n_clusters: int,
+    *,
+    metric: Any = "euclidean",
+    demand: Any = None,
+    power: int = 1,
+    random_state: Any = None,
+) -> Ints:
+    """Pick n_clusters points by a random tree over all of them (Fan et al. 2023, Algorithm 4).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+        The points, as in `KMedian`.
+    n_clusters : int
+        How many points.
+    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
+default="euclidean"
+        As in `KMedian`.
+    demand : array-like, default=None
+        The points that count, as in `KMedian.fit`; the tree is over all points all the same.
+    power : {1, 2}, default=1
+        1 for k-median, 2 for k-means.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,)
+    """
+    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
+    return hst_seed(space, n_clusters, weight, rng, power)
+
+
+@validate_params(
+    {**COMMON, "n_local_trials": [Interval(Integral, 1, None, closed="left")]},
+    prefer_skip_nested_validation=True,
+)
+def kmedian_plusplus(
+    X: Any,
+    n_clusters: int,
+    *,
+    metric: Any = "euclidean",
+    demand: Any = None,
+    n_local_trials: int = 1,
+    random_state: Any = None,
+) -> Ints:
+    """Pick n_clusters points, each in proportion to its distance to those before it.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+        The points, as in `KMedian`.
+    n_clusters : int
+        How many points.
+    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
+default="euclidean"
+        As in `KMedian`.
+    demand : array-like, default=None
+        The points that count, as in `KMedian.fit`; only they are picked.
+    n_local_trials : int, default=1
+        Points drawn for each pick, of which the one that lowers the cost most is kept.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,)
+    """
+    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
+    return medoids.kmedian_plusplus(space, n_clusters, weight, rng, n_local_trials)
+
+
+@validate_params(
+    {name: COMMON[name] for name in ("X", "metric", "random_state")},
+    prefer_skip_nested_validation=True,
+)
+def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> Tree:
+    """Grow a random 2-HST over the points: a tree whose distances are never below the true ones.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+        The points, as in `KMedian`.
+    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
+default="euclidean"
+        As in `KMedian`.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    tree : Tree
+        With ``distance``, ``distances``, ``counts`` and ``distortion``.
+    """
+    space, _, rng = _given(X, 1, metric, None, random_state)
+    return grow(space, rng)
+
+
+def _given(
+    X: Any, k: int, metric: Any, demand: Any, random_state: Any
+) -> tuple[MetricSpace, F64 | None, np.random.Generator]:
+    space = metrics.space_of(metrics.array(X, metric), metric)
+    if space.n < k:
+        raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
+    weight = metrics.demand(demand, None, space.n)
+    if isinstance(space, Graph) and k > 1:
+        metrics.check_components(space, weight, k)
+    return space, weight, checks.generator(random_state)

@@ -1,0 +1,209 @@
+"""k-median by swaps (Arya et al. 2004): while a swap of a medoid for another point helps, make it.
+
+One loop. *Proposals* say which candidates come next, a *chooser* which of their swaps is made:
+
+| search | proposals | chooser |
+|---|---|---|
+| best swap (Fan et al. 2023, Algorithm 1) | `Everyone`, all in one block | `Improving` |
+| eager swaps | `Everyone`, a few a block | `Improving` |
+| sampled, for large n | `Drawn`: by distance (as LS++ does), and close to medoids | `Improving` |
+| private | `Everyone`, all in one block | the exponential mechanism, handed in |
+
+What a block of candidates would change, for every slot, is one pass over their distances
+(`MetricSpace.swap_changes`). Over a matrix the eager search is native (`sweep`): the same swaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from kvariates import _native
+from kvariates.geometry.euclidean import F64, total_cost
+from kvariates.geometry.metric import Ints, Matrix, MetricSpace, Near
+
+BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
+TOL = 1e-12  # of the cost: what a swap must save; less is rounding
+STRENGTH = 5  # medoids that a restart replaces
+CLOSE = 8  # points drawn for one candidate that is to lie close to its medoid
+
+
+@dataclass(frozen=True)
+class Searched:
+    medoids: Ints
+    near: Near
+    cost: float
+    n_swaps: int
+    settled: bool  # no swap with any candidate helps (not known of drawn ones)
+
+
+@dataclass
+class State:
+    """Where the search is. `point`: which candidate each measured point is."""
+
+    space: MetricSpace
+    medoids: Ints
+    near: Near
+    weight: F64 | None
+    point: Ints
+
+    @classmethod
+    def of(cls, space: MetricSpace, medoids: Ints, weight: F64 | None, point: Ints) -> State:
+        return cls(space, medoids.copy(), space.two_nearest(medoids), weight, point)
+
+    @property
+    def cost(self) -> float:
+        cost = self.near.cost.astype(np.float64, copy=False)
+        if self.weight is None:
+            return total_cost(cost, None)
+        # A point without demand may be out of reach.
+        return total_cost(np.where(self.weight > 0, cost, 0.0), self.weight)
+
+    def changes(self, candidates: Ints) -> F64:
+        return self.space.swap_changes(candidates, self.near, len(self.medoids), self.weight)
+
+    def swap(self, candidate: int, slot: int) -> None:
+        self.medoids[slot] = candidate
+        self.near = self.space.swapped(self.near, self.medoids, slot)
+
+
+def shares(state: State) -> F64:
+    """Weight * distance; where points with demand are out of reach, only theirs."""
+    cost = state.near.cost.astype(np.float64)
+    weight = np.ones(len(cost)) if state.weight is None else state.weight
+    lost = ~np.isfinite(cost)
+    if (weight[lost] > 0).any():
+        return np.where(lost, weight, 0.0)
+    return np.where(lost, 0.0, cost) * weight
+
+
+class Proposals(Protocol):
+    def next(self, state: State) -> Ints:
+        """Candidates to look at; none that is a medoid already."""
+
+    @property
+    def patience(self) -> float:
+        """After so many candidates in a row without a swap the search is over."""
+
+
+Chooser = Callable[[F64, float], tuple[int, int] | None]
+"""Changes (candidate x slot) and the cost -> which swap to make, or None."""
+
+
+def improving(tol: float = TOL) -> Chooser:
+    """The swap that lowers the cost most, if by more than tol times the cost."""
+
+    def choose(changes: F64, cost: float) -> tuple[int, int] | None:
+        if not changes.size:
+            return None
+        candidate, slot = np.unravel_index(int(np.argmin(changes)), changes.shape)
+        bar = -tol * cost if np.isfinite(cost) else 0.0
+        return (int(candidate), int(slot)) if changes[candidate, slot] < bar else None
+
+    return choose
+
+
+class Everyone:
+    """All candidates in turn, in the given order, `block` at a time."""
+
+    def __init__(self, order: Ints, block: int) -> None:
+        self.order, self.block, self._at = order, block, 0
+
+    @property
+    def patience(self) -> float:
+        return len(self.order)
+
+    def next(self, state: State) -> Ints:
+        part = self.order[self._at : self._at + self.block]
+        self._at = 0 if self._at + len(part) == len(self.order) else self._at + len(part)
+        return part
+
+
+class Drawn:
+    """Candidates by weight * distance; if `close`, half of them close to medoids, to move those."""
+
+    def __init__(
+        self, block: int, patience: int, rng: np.random.Generator, close: bool = True
+    ) -> None:
+        self.block, self.patience, self._rng, self.close = block, float(patience), rng, close
+
+    def next(self, state: State) -> Ints:
+        far = self.block // 2 if self.close else self.block
+        rows = np.concatenate([self._far(state, far), self._close(state, self.block - far)])
+        found = np.unique(state.point[rows])
+        return found[~np.isin(found, state.medoids)]
+
+    def _far(self, state: State, size: int) -> Ints:
+        sums = np.cumsum(shares(state))
+        if not sums[-1] > 0:
+            return np.empty(0, dtype=np.int64)
+        aims = self._rng.random(size) * sums[-1]
+        rows: Ints = np.minimum(np.searchsorted(sums, aims, side="right"), len(sums) - 1)
+        return rows
+
+    def _close(self, state: State, size: int) -> Ints:
+        """Of CLOSE uniform points, the one closest to its medoid by the measure of its cluster."""
+        near = state.near
+        sizes = np.bincount(near.slot, minlength=len(state.medoids))
+        means = np.bincount(near.slot, near.cost, len(state.medoids)) / np.maximum(sizes, 1)
+        tried = self._rng.integers(len(near.cost), size=(size, CLOSE))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(near.cost[tried] / means[near.slot[tried]], nan=np.inf)
+        share[near.cost[tried] == 0] = np.inf
+        rows: Ints = tried[np.arange(size), np.argmin(share, axis=1)]
+        return rows
+
+
+def search(
+    state: State, proposals: Proposals, chooser: Chooser, max_swaps: int = 10**9
+) -> Searched:
+    """Make the swaps the chooser picks, until it has passed on `patience` candidates in a row."""
+    quiet, swaps = 0, 0
+    while quiet < proposals.patience and swaps < max_swaps:
+        candidates = proposals.next(state)
+        fresh = candidates[~np.isin(candidates, state.medoids)]
+        picked = chooser(state.changes(fresh), state.cost) if len(fresh) else None
+        quiet += max(len(candidates), 1)
+        if picked is not None:
+            state.swap(int(fresh[picked[0]]), picked[1])
+            quiet, swaps = 0, swaps + 1
+    settled = isinstance(proposals, Everyone) and quiet >= proposals.patience
+    return Searched(state.medoids, state.near, state.cost, swaps, settled)
+
+
+def sweep(
+    space: Matrix, medoids: Ints, weight: F64 | None, point: Ints, order: Ints, *,
+    restarts: int = 0, max_swaps: int = 10**9, tol: float = TOL, rng: np.random.Generator,
+) -> Searched:  # fmt: skip
+    """`search` with Everyone(order, BLOCK) and `improving`, natively; then perturbed restarts."""
+    chosen, near = medoids.copy(), Near.empty(space.n, space.dtype)
+    seed = int(rng.integers(2**63)) if restarts else 0
+    swaps, _, cost, settled = _native.sweep(
+        space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,
+        restarts, STRENGTH, seed, point,
+    )  # fmt: skip
+    return Searched(chosen, near, cost, swaps, settled)
+
+
+def perturbed(
+    found: Searched, state: State, again: Callable[[State], Searched], restarts: int,
+    rng: np.random.Generator,
+) -> Searched:  # fmt: skip
+    """Restarts for spaces without a matrix: replace some medoids, search again, keep the better."""
+    best, total = found, found.n_swaps
+    for _ in range(restarts):
+        if best.cost == 0:
+            break
+        medoids = best.medoids.copy()
+        share = shares(replace(state, near=best.near))
+        for _ in range(min(STRENGTH, len(medoids))):
+            fresh = state.point[rng.choice(len(share), p=share / share.sum())]
+            if fresh not in medoids:
+                medoids[rng.integers(len(medoids))] = fresh
+        tried = again(State.of(state.space, medoids, state.weight, state.point))
+        total += tried.n_swaps
+        best = tried if tried.cost < best.cost else best
+    return Searched(best.medoids, best.near, best.cost, total, best.settled)

@@ -1,0 +1,326 @@
+"""KMedian: what it promises whatever the metric, and what it says when it is asked for nonsense."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from kvariates import KMeans, KMedian, hst_seeding, hst_tree, kmedian_plusplus
+from kvariates.refining import medoids
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(c, 0.6, size=(30, 3)) for c in ((0, 0, 0), (5, 0, 1), (0, 6, 2))])
+
+
+def ring(n=60, seed=0):
+    """Return a ring of n nodes with some chords."""
+    rng = np.random.default_rng(seed)
+    A = np.zeros((n, n))
+    for i in range(n):
+        A[i, (i + 1) % n] = 1 + rng.random()
+    for i, j in rng.integers(n, size=(n // 3, 2)):
+        if abs(i - j) > 2:
+            A[i, j] = 3 + rng.random()
+    return sparse.csr_array(np.maximum(A, A.T))
+
+
+CASES = {
+    "euclidean": (X, "euclidean"),
+    "manhattan": (X, "manhattan"),
+    "cosine": (np.abs(X) + 0.1, "cosine"),
+    "precomputed": (cdist(X, X), "precomputed"),
+    "callable": (X, lambda a, b: float(np.abs(a - b).max())),
+    "graph": (ring(), "graph"),
+    "words": (
+        ["pear", "peas", "bear", "zebra", "cobra", "sabre"],
+        lambda a, b: len(set(a) ^ set(b)),
+    ),
+}
+
+
+def pairs(points, metric):
+    if metric == "graph":
+        return dijkstra(points, directed=False)
+    if metric == "precomputed":
+        return points
+    if callable(metric):
+        return np.array([[metric(a, b) for b in points] for a in points], dtype=float)
+    return cdist(points, points, "cityblock" if metric == "manhattan" else metric)
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    points, metric = CASES[request.param]
+    return points, metric, pairs(points, metric)
+
+
+@pytest.mark.parametrize("init", ["hst", "k-median++", "random", [0, 1, 2]])
+def test_a_fit_is_what_it_says(case, init):
+    points, metric, D = case
+    model = KMedian(3, metric=metric, init=init, random_state=0).fit(points)
+    chosen = model.medoid_indices_
+    assert len(np.unique(chosen)) == 3
+    np.testing.assert_allclose(D[np.arange(len(D)), chosen[model.labels_]], D[chosen].min(axis=0))
+    assert model.inertia_ == pytest.approx(D[chosen].min(axis=0).sum())
+    best = min(
+        D[[*np.delete(chosen, m), c]].min(axis=0).sum() for m in range(3) for c in range(len(D))
+    )
+    assert best >= model.inertia_ * (1 - 1e-9)  # no swap helps
+
+
+def test_the_same_seed_is_the_same_fit_and_pickles(case):
+    points, metric, _ = case
+    one, two = (KMedian(2, metric=metric, random_state=4).fit(points) for _ in range(2))
+    np.testing.assert_array_equal(one.medoid_indices_, two.medoid_indices_)
+    if not callable(metric):
+        again = pickle.loads(pickle.dumps(one))
+        np.testing.assert_array_equal(again.labels_, one.labels_)
+
+
+@pytest.mark.parametrize("init", ["hst", "k-median++", "random"])
+def test_demand_is_weights_and_repeats(case, init):
+    points, metric, D = case
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(len(D), size=len(D))
+    weight = np.bincount(numbers, minlength=len(D)).astype(float)
+    options = {"metric": metric, "init": init, "random_state": 1}
+    by_number = KMedian(2, **options).fit(points, demand=numbers)
+    by_weight = KMedian(2, **options).fit(points, demand=weight)
+    by_name = KMedian(2, **options).fit(points, sample_weight=weight)
+    assert by_number.inertia_ == by_weight.inertia_ == by_name.inertia_
+    chosen = by_number.medoid_indices_
+    assert by_number.inertia_ == pytest.approx(D[chosen].min(axis=0) @ weight)
+    assert len(by_number.labels_) == len(D)
+    best = min(
+        D[[*np.delete(chosen, m), c]].min(axis=0) @ weight for m in range(2) for c in range(len(D))
+    )
+    assert best >= by_number.inertia_ * (1 - 1e-9)
+
+
+def test_a_mask_is_a_demand():
+    mask = np.arange(len(X)) < 30
+    masked = KMedian(2, random_state=0).fit(X, demand=mask)
+    numbered = KMedian(2, random_state=0).fit(X, demand=np.arange(30))
+    np.testing.assert_array_equal(masked.medoid_indices_, numbered.medoid_indices_)
+
+
+@pytest.mark.filterwarnings("ignore:X breaks the triangle inequality")  # cosine distances do
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])
+@pytest.mark.parametrize("init", ["k-median++", [3, 40, 70]])
+def test_dense_precomputed_and_callable_agree(metric, init):
+    points = np.abs(X) + 0.1
+    D = pairs(points, metric)
+    name = "cityblock" if metric == "manhattan" else metric
+    function = {
+        "euclidean": lambda a, b: float(np.sqrt(((a - b) ** 2).sum())),
+        "cityblock": lambda a, b: float(np.abs(a - b).sum()),
+        "cosine": lambda a, b: max(0.0, 1 - float(a @ b / np.sqrt((a @ a) * (b @ b)))),
+    }[name]
+    fits = [
+        KMedian(3, metric=how, init=init, random_state=2).fit(data).medoid_indices_
+        for how, data in ((metric, points), ("precomputed", np.maximum(D, D.T)), (function, points))
+    ]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    np.testing.assert_array_equal(fits[0], fits[2])
+
+
+def test_a_graph_and_its_matrix_agree():
+    graph = ring(80, 3)
+    fits = [
+        KMedian(4, metric=metric, init=[0, 1, 2, 3], n_restarts=0, random_state=0).fit(data)
+        for metric, data in (("graph", graph), ("precomputed", pairs(graph, "graph")))
+    ]
+    np.testing.assert_array_equal(fits[0].medoid_indices_, fits[1].medoid_indices_)
+
+
+def test_without_a_matrix_the_cost_is_about_the_same(monkeypatch):
+    near = KMedian(3, random_state=0).fit(X)
+    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(medoids, "SAMPLE", 40)
+    far = KMedian(3, random_state=0).fit(X)
+    D = cdist(X, X)
+    assert far.inertia_ == pytest.approx(D[far.medoid_indices_].min(axis=0).sum())
+    assert far.inertia_ <= 1.03 * near.inertia_
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "cosine", "callable"])
+def test_predict_and_transform(name):
+    points, metric = CASES[name]
+    model = KMedian(3, metric=metric, random_state=0).fit(points)
+    np.testing.assert_array_equal(model.predict(points), model.labels_)
+    far = model.transform(points)
+    assert far.shape == (len(points), 3)
+    np.testing.assert_allclose(far, pairs(points, metric)[:, model.medoid_indices_], atol=1e-9)
+    assert model.score(points) == pytest.approx(-model.inertia_)
+
+
+def test_predict_from_distances_and_nodes():
+    D = cdist(X, X)
+    model = KMedian(3, metric="precomputed", random_state=0).fit(D)
+    np.testing.assert_array_equal(model.predict(D[5:9]), model.labels_[5:9])
+    on_graph = KMedian(3, metric="graph", random_state=0).fit(ring())
+    np.testing.assert_array_equal(on_graph.predict([4, 2]), on_graph.labels_[[4, 2]])
+
+
+def test_more_starts_and_restarts_are_never_worse():
+    costs = [
+        KMedian(5, init="random", random_state=0, n_restarts=r).fit(X).inertia_ for r in (0, 3, 30)
+    ]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_a_certificate_is_below_the_cost():
+    model = KMedian(3, certify=True, random_state=0).fit(X)
+    assert 0 < model.certificate_.lower_bound <= model.inertia_
+    assert model.certificate_.gap < 0.05
+    assert not hasattr(KMedian(3).fit(X), "certificate_")
+
+
+def test_float32_stays_float32():
+    model = KMedian(3, random_state=0).fit(X.astype(np.float32))
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_more_clusters_than_places_is_said():
+    rows = np.repeat([[0.0], [1.0]], 4, axis=0)
+    for init in ("hst", "k-median++", "random"):
+        with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\)"):
+            model = KMedian(3, init=init, random_state=0).fit(rows)
+        assert model.inertia_ == 0
+        assert len(np.unique(model.medoid_indices_)) == 3
+
+
+def test_components_that_have_centres_work():
+    two = sparse.block_diag([ring(20, 1), ring(30, 2)], format="csr")
+    for init in ("hst", "k-median++", "random", [0, 1, 2]):
+        model = KMedian(3, metric="graph", init=init, random_state=0).fit(two)
+        assert np.isfinite(model.inertia_)
+        assert {bool(i < 20) for i in model.medoid_indices_} == {True, False}
+        assert ((model.medoid_indices_[model.labels_] < 20) == (np.arange(50) < 20)).all()
+
+
+def test_kmeans_starts_on_the_tree():
+    model = KMeans(3, init="hst", random_state=0).fit(X)
+    assert model.inertia_ == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(X).inertia_)
+    assert model.guarantee_ is None
+    assert "random tree" in model.guarantee_lost_
+
+
+def test_seedings_as_functions(case):
+    points, metric, D = case
+    for seeding in (hst_seeding, kmedian_plusplus):
+        chosen = seeding(points, 3, metric=metric, random_state=0)
+        assert len(np.unique(chosen)) == 3
+    tree = hst_tree(points, metric=metric, random_state=0)
+    i, j = np.triu_indices(len(D), 1)
+    far = tree.distances(np.stack([i, j], axis=1))
+    true = np.sqrt(2 * D[i, j]) if metric == "cosine" else D[i, j]
+    assert (far >= true * (1 - 1e-9)).all()
+
+
+# ---- what is said to whom ----
+
+SQUARE = cdist(X, X)
+
+
+def broken(i, j, value, both=True):
+    D = SQUARE.copy()
+    D[i, j] = value
+    if both:
+        D[j, i] = value
+    return D
+
+
+def graph_with(value, i=0, j=1, both=True):
+    A = ring(20).tolil()
+    A[i, j] = value
+    if both:
+        A[j, i] = value
+    return A.tocsr()
+
+
+BAD = {
+    "not square": (SQUARE[:, :5], "precomputed", r"square matrix.*\(90, 5\)"),
+    "asymmetric": (
+        broken(3, 7, 99.0, False),
+        "precomputed",
+        r"not symmetric.*7, 3|not symmetric.*3, 7",
+    ),
+    "negative": (broken(3, 7, -1.0), "precomputed", r"X\[3, 7\] = -1"),
+    "diagonal": (broken(4, 4, 2.0), "precomputed", r"X\[4, 4\] = 2"),
+    "nan in a matrix": (broken(3, 7, np.nan), "precomputed", "NaN"),
+    "infinite in a matrix": (broken(3, 7, np.inf), "precomputed", "infinity"),
+    "nan in rows": (np.where(np.arange(3) == 1, np.nan, X), "euclidean", "NaN"),
+    "zero row": (np.zeros((9, 2)), "cosine", "row 0"),
+    "sparse rows": (sparse.csr_array(X), "euclidean", "metric='graph'"),
+    "dense graph": (ring().toarray(), "graph", "scipy.sparse"),
+    "negative edge": (graph_with(-2.0), "graph", "from 0 to 1 .* negative"),
+    "nan edge": (graph_with(np.nan), "graph", "from 0 to 1 .* not a finite"),
+    "one-way edge": (graph_with(5.0, 0, 9, False), "graph", "not symmetric.*both ways"),
+    "oblong graph": (ring(20)[:, :9], "graph", "square"),
+    "three components": (
+        sparse.block_diag([ring(9), ring(12), ring(7)], format="csr"),
+        "graph",
+        r"3 components and n_clusters=2: that of node 21 \(7 nodes\)",
+    ),
+    "callable: text": (X, lambda a, b: "far", "metric returned 'far'"),
+    "callable: negative": (X, lambda a, b: -1.0, "metric returned -1"),
+    "callable: nan": (X, lambda a, b: np.nan, "metric returned nan"),
+    "callable: array": (X, lambda a, b: np.ones(2), "metric returned array"),
+    "callable: none": (X, lambda a, b: None, "metric returned None"),
+    "callable: one way": (X, lambda a, b: max(0.0, float((a - b)[0])), "not symmetric"),
+    "too few": (X[:1], "euclidean", "n_samples=1 should be >= n_clusters=2"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_in_one_line(name):
+    data, metric, words = BAD[name]
+    with pytest.raises(ValueError, match=words) as caught:
+        KMedian(2, metric=metric).fit(data)
+    if "NaN" not in words and "infinity" not in words:  # scikit-learn's own words have more lines
+        assert "\n" not in str(caught.value)
+
+
+def test_a_shortcut_is_named():
+    with pytest.warns(UserWarning, match="triangle inequality: (2 and 6|6 and 2) are 500 apart"):
+        KMedian(2, metric="precomputed").fit(broken(2, 6, 500.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KMedian(2, metric="precomputed").fit(SQUARE)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"demand": [0, 90]}, "0 to 89"),
+        ({"demand": [-1]}, "0 to 89"),
+        ({"demand": np.ones(3)}, "expected \\(90,\\)"),
+        ({"demand": np.zeros(90)}, "zero for every point"),
+        ({"demand": -np.ones(90)}, "Negative values"),
+        ({"demand": np.ones(90), "sample_weight": np.ones(90)}, "give one of them"),
+    ],
+)
+def test_bad_demand_is_told(options, words):
+    with pytest.raises(ValueError, match=words):
+        KMedian(2).fit(X, **options)
+
+
+@pytest.mark.parametrize(
+    ("init", "words"),
+    [([0, 0], "2 different"), ([0, 400], "0 to 89"), ([0.0, 1.0], "numbers of 2"), ([1], "of 2")],
+)
+def test_bad_starts_are_told(init, words):
+    with pytest.raises(ValueError, match=words):
+        KMedian(2, init=init).fit(X)
+
+
+def test_before_fit():
+    with pytest.raises(NotFittedError):
+        KMedian().predict(X)

@@ -1,0 +1,398 @@
+"""A certificate's bound is never above the best cost there is, and close to it where it can be."""
+
+from fractions import Fraction
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.stats import binom
+from threadpoolctl import threadpool_limits
+
+from kvariates import _native
+from kvariates.geometry.graph import Graph
+from kvariates.geometry.metric import Called, Matrix, Vectors
+from kvariates.refining import certificate, dual
+from kvariates.refining.certificate import Certificate, certify, smallest_mean
+
+
+def exact_cost(D, weight, medoids):
+    """The cost in rational numbers."""
+    costs = D[list(medoids)].min(axis=0)
+    return sum(Fraction(float(w)) * Fraction(float(c)) for w, c in zip(weight, costs, strict=True))
+
+
+def optimum(D, weight, k):
+    """The best medoids and their cost, by trying all."""
+    best = min(combinations(range(len(D)), k), key=lambda chosen: exact_cost(D, weight, chosen))
+    return np.array(best), exact_cost(D, weight, best)
+
+
+def line_optimum(x, k):
+    """The best k medoids on a line: each serves an interval (dynamic programming)."""
+    x = np.sort(x)
+    n = len(x)
+    one = np.full((n + 1, n + 1), inf)
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            one[i, j] = np.abs(x[i:j] - x[(i + j) // 2]).sum()
+    cost, cut = np.full((k + 1, n + 1), inf), np.zeros((k + 1, n + 1), dtype=int)
+    cost[0, 0] = 0
+    for m in range(1, k + 1):
+        for j in range(1, n + 1):
+            options = cost[m - 1, :j] + one[:j, j]
+            cut[m, j] = options.argmin()
+            cost[m, j] = options.min()
+    medoids, j = [], n
+    for m in range(k, 0, -1):
+        i = cut[m, j]
+        medoids.append((i + j) // 2)
+        j = i
+    return x, np.array(medoids[::-1]), cost[k, n]
+
+
+def certified(space, medoids, weight=None, seed=0, **more):
+    medoids = np.asarray(medoids, dtype=np.int64)
+    near = space.two_nearest(medoids)
+    return certify(space, medoids, near, weight, rng=np.random.default_rng(seed), **more)
+
+
+def blobs(n, k, seed=0, spread=20.0):
+    """Points around k centres, and a medoid near each of them."""
+    rng = np.random.default_rng(seed)
+    side = np.arange(k) * spread
+    centers = np.stack([side, (side * 7) % (3 * spread)], axis=1)
+    X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, 2))
+    medoids = [int(np.linalg.norm(X - center, axis=1).argmin()) for center in centers]
+    return X, np.array(medoids)
+
+
+@st.composite
+def problems(draw):
+    """A few points in the plane, many of them equal, weights with zeros, and any k."""
+    n = draw(st.integers(1, 7))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = draw(st.sampled_from([2, 6, 1000]))
+    X = rng.integers(0, size, (n, 2)).astype(draw(st.sampled_from([np.float32, np.float64])))
+    if draw(st.booleans()):
+        X *= X.dtype.type(0.37)
+    weight = draw(
+        st.sampled_from(
+            [
+                np.ones(n),
+                rng.integers(0, 3, n).astype(float),
+                rng.exponential(size=n) ** 3 * rng.integers(0, 2, n),
+            ]
+        )
+    )
+    return X, weight, draw(st.integers(1, n)), rng
+
+
+def as_graph(D):
+    """The complete graph with these lengths; equal points are joined by an edge of length zero."""
+    n = len(D)
+    row, column = np.nonzero(~np.eye(n, dtype=bool))
+    return Graph.of(csr_array((D[row, column].astype(float), (row, column)), shape=(n, n)))
+
+
+@settings(max_examples=1200)
+@given(problems(), st.sampled_from(["vectors", "matrix", "called", "graph"]))
+def test_a_bound_is_never_above_the_optimum(problem, kind):
+    X, weight, k, rng = problem
+    matrix = Vectors(X, "manhattan").matrix()
+    space = {
+        "vectors": lambda: Vectors(X, "manhattan"),
+        "matrix": lambda: matrix,
+        "called": lambda: Called(X.astype(float), lambda a, b: float(np.abs(a - b).sum())),
+        "graph": lambda: as_graph(matrix.D),
+    }[kind]()
+    D = space.distances(np.arange(len(X)))
+    best, cost = optimum(D, weight, k)
+    medoids = best if rng.random() < 0.5 else rng.choice(len(X), k, replace=False)
+    made = certified(space, medoids, weight, max_iter=int(rng.choice([1, 10, 60])))
+    assert made.confidence == 1
+    assert Fraction(made.lower_bound) <= cost
+    assert made.lower_bound <= made.cost
+    assert made.cost == pytest.approx(float(exact_cost(D, weight, medoids)), rel=1e-12)
+    if k == len(X):
+        assert made.cost == made.lower_bound == made.gap == 0
+
+
+@settings(max_examples=300)
+@given(problems())
+def test_any_prices_prove_a_bound(problem):
+    X, weight, k, rng = problem
+    D = Vectors(X, "euclidean").matrix().D
+    table = dual.Table(D, weight)
+    price = rng.exponential(D.max() + 0.1, len(X)) * rng.integers(0, 2, len(X))
+    bound = dual.lower_bound(table, price, table.gains(price), k)
+    assert Fraction(bound) <= optimum(D, weight, k)[1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_on_a_line_the_gap_closes(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 8))
+    x, medoids, cost = line_optimum(rng.exponential(size=40) ** 2, k)
+    made = certified(Vectors(x[:, None], "euclidean"), medoids)
+    assert made.cost == pytest.approx(cost)
+    assert made.gap < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_a_tree_the_gap_closes(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 14, int(rng.integers(2, 5))
+    child = np.arange(1, n)
+    parent = np.array([rng.integers(c) for c in child])
+    half = csr_array((rng.random(n - 1), (child, parent)), shape=(n, n))
+    space = Graph.of(csr_array(half + half.T))
+    D = space.distances(np.arange(n))
+    best = min(combinations(range(n), k), key=lambda chosen: D[list(chosen)].min(axis=0).sum())
+    assert certified(space, best).gap < 1e-3
+
+
+def test_one_medoid_is_settled_at_once():
+    X, _ = blobs(200, 3)
+    space = Vectors(X, "euclidean")
+    weight = np.random.default_rng(3).exponential(size=200)
+    totals = space.matrix().D @ weight
+    made = certified(space, [int(totals.argmin())], weight)
+    assert made.lower_bound == pytest.approx(totals.min(), rel=1e-9)
+    assert made.iterations == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blobs_are_certified_closely(dtype):
+    X, medoids = blobs(600, 6)
+    made = certified(Vectors(X.astype(dtype), "euclidean"), medoids)
+    assert made.gap < 0.02
+    assert made.sample is None
+
+
+def test_a_poor_solution_is_not_praised():
+    X, medoids = blobs(300, 4)
+    poor = np.array([medoids[0], *np.flatnonzero(X[:, 0] < 5)[:3]])
+    space = Vectors(X, "euclidean")
+    good, bad = certified(space, medoids), certified(space, poor)
+    assert bad.cost > 3 * good.cost
+    assert bad.gap > bad.cost / good.cost - 1 - 1e-9  # or the bound would be above a known cost
+    assert bad.lower_bound > 0.9 * good.lower_bound  # the bound depends little on the solution
+
+
+def test_weights_are_repeats():
+    X, _ = blobs(60, 3)
+    times = np.random.default_rng(0).integers(0, 4, 60)
+    space = Vectors(X, "euclidean")
+    price = np.random.default_rng(1).exponential(2, 60)
+    D = space.matrix().D
+    weighted = dual.Table(D, times.astype(float))
+    repeated = dual.Table(np.repeat(D, times, axis=1), np.ones(times.sum()))
+    again = np.repeat(price, times)
+    bounds = [
+        dual.lower_bound(table, at, table.gains(at), 5)
+        for table, at in ((weighted, price), (repeated, again))
+    ]
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
+    made = certified(space, np.arange(3), times.astype(float))
+    other = certified(Matrix(np.repeat(D, times, axis=1)), np.arange(3))
+    assert made.cost == pytest.approx(other.cost)
+    assert made.lower_bound == pytest.approx(other.lower_bound, rel=0.01)
+
+
+def test_whole_numbers_are_rounded_up():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        X = rng.integers(0, 9, (7, 2)).astype(float)
+        weight = rng.integers(0, 4, 7).astype(float)
+        D = Vectors(X, "manhattan").matrix().D
+        medoids, cost = optimum(D, weight, 2)
+        if cost == 0:
+            continue
+        for space in (Matrix(D), as_graph(D)):
+            made = certified(space, medoids, weight, max_iter=5)
+            assert made.rounded
+            assert made.lower_bound == int(made.lower_bound) <= cost
+        assert not certified(Matrix(D + 0.5 * (D > 0)), medoids, weight).rounded
+        assert not certified(Matrix(D), medoids, weight + 0.25).rounded
+        assert not certified(as_graph(0.3 * D), medoids, weight).rounded
+
+
+@pytest.mark.parametrize("way", ["table", "streamed", "lists", "graph", "pool"])
+def test_a_few_candidates_stand_for_all(monkeypatch, way):
+    X, medoids = blobs(900, 5)
+    space = Vectors(X, "euclidean")
+    everyone = certified(space, medoids)
+    monkeypatch.setattr(dual, "SMALL", 0)
+    monkeypatch.setattr(dual, "JOINING", 64)
+    if way in ("streamed", "pool"):
+        monkeypatch.setattr(dual, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
+        monkeypatch.setattr(dual, "POOL", 400)
+        goal = dual.Goal(5, everyone.cost)
+        reach, start = dual.Streamed(space, np.ones(900)), space.two_nearest(medoids).cost
+        cap = np.full(900, inf)
+        bound = dual.ascend(reach, goal, start, cap, 480, np.random.default_rng(0)).bound
+    elif way == "lists":
+        monkeypatch.setattr(certificate, "TABLE_BYTES", 0)
+        bound = certified(space, medoids).lower_bound
+    elif way == "graph":
+        bound = certified(as_graph(space.matrix().D), medoids).lower_bound
+    else:
+        bound = certified(space, medoids).lower_bound
+    assert everyone.gap < 0.02
+    assert 0.98 * everyone.lower_bound < bound <= everyone.cost
+
+
+def test_lists_and_tables_say_the_same():
+    rng = np.random.default_rng(2)
+    for dtype in (np.float32, np.float64):
+        D = rng.random((37, 83)).astype(dtype)
+        weight, price = rng.random(83), rng.random(83)
+        start = np.arange(0, 38 * 83, 83)
+        point = np.tile(np.arange(83, dtype=np.int32), 37)
+        lists = dual.Lists(start, point, D.astype(float).ravel(), weight)
+        some = rng.permutation(37)[:11]
+        expected = np.maximum(price - D.astype(float), 0) @ weight
+        covered = (D[some].astype(float) < price).sum(axis=0)
+        for reach in (dual.Table(D, weight), lists):
+            np.testing.assert_allclose(reach.gains(price), expected, rtol=1e-13)
+            np.testing.assert_allclose(reach.only(some).gains(price), expected[some], rtol=1e-13)
+            np.testing.assert_array_equal(reach.cover(price, some), covered)
+            part = reach.only(some).cover(price, np.arange(5))
+            np.testing.assert_array_equal(part, reach.cover(price, some[:5]))
+
+
+def test_threads_change_nothing():
+    D = np.random.default_rng(0).random((3000, 2000))
+    weight, price = np.random.default_rng(1).random((2, 2000))
+    bits = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            gain, cover = np.empty(3000), np.empty(2000)
+            _native.table_gains(D, None, price, weight, gain)
+            _native.table_cover(D, None, price, cover)
+            bits.append((gain.tobytes(), cover.tobytes()))
+    assert len(set(bits)) == 1
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.01])
+@pytest.mark.parametrize("size", [1, 10, 200])
+def test_the_smallest_mean_is_a_confidence_bound(size, alpha):
+    lows = np.array([smallest_mean(seen / size, size, alpha) for seen in range(size + 1)])
+    assert lows[0] == 0
+    assert (np.diff(lows) > 0).all()
+    assert (lows <= np.arange(size + 1) / size).all()
+    for mean in np.linspace(0.001, 0.999, 50):
+        wrong = binom.pmf(np.arange(size + 1), size, mean)[lows > mean].sum()
+        assert wrong <= alpha
+    assert smallest_mean(0.5, 10**8, alpha) > 0.499
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_keep_their_confidence(weighted):
+    """False alarms: below 1e-6, for at most one certificate in ten may be wrong."""
+    rng = np.random.default_rng(7)
+    x, medoids, cost = line_optimum(rng.exponential(size=60), 3)
+    weight, times = None, np.ones(60, dtype=int)
+    if weighted:  # as weights on the distinct ones of repeated points
+        times = rng.integers(1, 6, 60)
+        repeated, chosen, cost = line_optimum(np.repeat(x, times), 3)
+        x, medoids = np.unique(x), np.searchsorted(np.unique(x), repeated[chosen])
+        weight = times.astype(float)
+    space = Vectors(x[:, None], "euclidean")
+    runs = 200
+    made = [certified(space, medoids, weight, s, sample=200, confidence=0.9) for s in range(runs)]
+    assert made[0].cost == pytest.approx(cost)
+    wrong = sum(one.lower_bound > cost * (1 + 1e-9) for one in made)
+    # The bound is cut at the solution's cost, which is the optimum here: count those as wrong too.
+    wrong += sum(one.gap == 0 for one in made)
+    assert wrong <= binom.isf(1e-6, runs, 0.1)
+    assert np.median([one.gap for one in made]) < 0.6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sample_of_one_candidate_keeps_its_confidence_closely(weighted):
+    """With nothing to choose a sample's bound is its cost: only its confidence keeps it down.
+
+    A certificate is wrong where its bound is above the only cost there is (and was cut there).
+    False alarms: below 1e-6.
+    """
+    rng = np.random.default_rng(0)
+    distance = (rng.random((1, 400)) < 0.3) * 1.0 + (rng.random((1, 400)) < 0.1)
+    weight = rng.exponential(size=400) if weighted else None
+    runs = 300
+    made = [
+        certified(Matrix(distance), [0], weight, s, sample=800, confidence=0.8) for s in range(runs)
+    ]
+    assert sum(one.gap == 0 for one in made) <= binom.isf(1e-6, runs, 0.2)
+    assert np.median([one.gap for one in made]) < 0.08
+
+
+def test_a_sample_says_something():
+    X, medoids = blobs(4000, 5)
+    for space in (Vectors(X, "euclidean"), Matrix(Vectors(X, "euclidean").matrix().D)):
+        made = certified(space, medoids, sample=3000)
+        assert made.sample == 3000
+        assert made.confidence == 0.99
+        assert 0 < made.gap < 0.1
+
+
+def test_a_sample_of_a_graph():
+    side = 30
+    rng = np.random.default_rng(0)
+    at = np.arange(side * side).reshape(side, side)
+    ends = np.concatenate(
+        [
+            np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()]),
+            np.stack([at[:-1].ravel(), at[1:].ravel()]),
+        ],
+        axis=1,
+    )
+    half = csr_array((rng.random(ends.shape[1]) + 0.5, tuple(ends)), shape=(side**2, side**2))
+    space = Graph.of(csr_array(half + half.T))
+    medoids = at[5::10, 5::10].ravel()
+    exact = certified(space, medoids)
+    made = certified(space, medoids, sample=2000)
+    assert exact.lower_bound > 0.5 * made.lower_bound
+    assert made.gap < exact.gap + 0.25
+    assert certified(space, medoids, sample=2000, confidence=0.5).gap < made.gap
+
+
+def test_a_sample_may_be_tiny():
+    X = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [5.0]])
+    for seed in range(20):
+        made = certified(Vectors(X, "euclidean"), [0, 5], None, seed, sample=1 + seed % 3)
+        assert 0 <= made.lower_bound <= made.cost == 1
+
+
+def test_large_problems_are_sampled(monkeypatch):
+    X, medoids = blobs(500, 4)
+    monkeypatch.setattr(certificate, "EXACT_WORK", 1000)
+    made = certified(Vectors(X, "euclidean"), medoids)
+    assert made.sample == certificate.SAMPLES[1]
+    monkeypatch.setattr(certificate, "LIST_ENTRIES", 5000)
+    assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
+
+
+def test_words():
+    assert str(Certificate(100, 100.8, 1.0, None, 3)) == "within 0.8 % of optimal (certified)"
+    assert str(Certificate(5, 5, 1.0, None, 3)) == "optimal (certified)"
+    sampled = Certificate(100, 112, 0.99, 5000, 3)
+    assert str(sampled) == "within 12 % of optimal (99 % confidence, from a sample of 5,000)"
+    assert "at most 1 %" in sampled.explain()
+    assert str(Certificate(0, 5, 1.0, None, 3)) == "no bound was found (certified)"
+    assert Certificate(0, 5, 1.0, None, 3).gap == inf
+    assert Certificate(0, 0, 1.0, None, 3).gap == 0
+    assert Certificate(90, 99, 1.0, None, 3, rounded=True).gap == pytest.approx(0.1)
+    assert "whole" in Certificate(90, 99, 1.0, None, 3, rounded=True).explain()
+
+
+def test_what_nothing_reaches():
+    two = csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3))
+    made = certified(Graph.of(two), [0])
+    assert made.cost == inf
+    assert made.gap == inf
+    assert certified(Graph.of(two), [0, 2]).gap == 0
