@@ -370,10 +370,14 @@ def test_a_sample_may_be_tiny():
 
 def test_large_problems_are_sampled(monkeypatch):
     X, medoids = blobs(500, 4)
+    monkeypatch.setattr(certificate, "TABLE_BYTES", 0)
+    assert certified(Vectors(X, "euclidean"), medoids).sample is None  # lists fit
+    monkeypatch.setattr(certificate, "LIST_ENTRIES", 5000)
+    assert certified(Vectors(X, "euclidean"), medoids).sample
     monkeypatch.setattr(certificate, "EXACT_WORK", 1000)
     made = certified(Vectors(X, "euclidean"), medoids)
     assert made.sample == certificate.SAMPLES[1]
-    monkeypatch.setattr(certificate, "LIST_ENTRIES", 5000)
+    monkeypatch.setattr(certificate, "BALL_ENTRIES", 5000)
     assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
 
 

@@ -41,7 +41,8 @@ FACTORS = 1.3, 1.8, 2.6, 4.0  # caps of a sample, in multiples of what points co
 PILOT, CANDIDATES, PILOT_STEPS = 1000, 2048, 100  # draws, candidates and steps to choose one
 REACH = 1.1  # prices go up to so many times the distance to the second nearest medoid, in lists
 TABLE_BYTES = 2**30  # of distances, in a table
-LIST_ENTRIES = 16 * 10**6  # in lists
+LIST_ENTRIES = 3 * 10**7  # in lists
+BALL_ENTRIES = 16 * 10**6  # in lists that have to be turned over
 EXACT_WORK = 2.5e9  # distances (see `_work`) for which a pass over all pairs is not too long
 SAMPLE_WORK = 8e9  # the same for one pass over a sample
 SAMPLES = 50, 16_000  # the smallest and the largest
@@ -182,7 +183,7 @@ def _whole_reach(problem: _Problem, rng: np.random.Generator) -> _Reached | None
     space, mass = problem.space, problem.mass
     cap = problem.start() if problem.k == 1 else REACH * problem.second
     if isinstance(space, Graph):
-        if _ball_size(space, problem.demand, cap, rng) * len(mass) > LIST_ENTRIES:
+        if _ball_size(space, problem.demand, cap, rng) * len(mass) > BALL_ENTRIES:
             return None
         whole = bool(np.all(space.csr.data == np.rint(space.csr.data)))
         return _Reached(_balls(space, problem.demand, cap, mass), cap, whole)
@@ -303,7 +304,7 @@ def _size(problem: _Problem, factor: float, rng: np.random.Generator) -> int:
     space, (least, most) = problem.space, SAMPLES
     if isinstance(space, Graph):
         each = _ball_size(space, problem.demand, problem.caps(factor), rng)
-        return int(min(most, max(least, LIST_ENTRIES / each)))
+        return int(min(most, max(least, BALL_ENTRIES / each)))
     measured = _onto(space, problem.demand)
     return int(min(most, max(least, SAMPLE_WORK / (measured.universe * _work(measured)))))
 
