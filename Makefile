@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench quality docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian quality docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -16,6 +16,7 @@ help:
 	@echo "make test      all tests"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     against scikit-learn, scikit-learn-intelex and faiss"
+	@echo "make bench-kmedian  k-median beside FasterPAM, and at scale"
 	@echo "make quality   seedings and refinements compared on the usual sets"
 	@echo "make docs      the documentation, into docs/_build"
 	@echo "make sanitize  the native tests under address and undefined-behaviour sanitizers"
@@ -42,6 +43,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+bench-kmedian: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.kmedian
 
 quality: build
 	$(BIN)/python -m experiments.quality

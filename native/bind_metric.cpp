@@ -1,6 +1,5 @@
 // Bindings: distances under L1, L2 and cosine, and swaps of medoids.
 #include "bind.hpp"
-#include "inspect.hpp"
 
 namespace kv::bound {
 namespace {
@@ -93,16 +92,20 @@ nb::tuple inspect(Points D, double close, double triangles) {
     const index_t n = static_cast<index_t>(D.shape(0));
     need(static_cast<index_t>(D.shape(1)) == n, "a matrix that is not square");
     const bool w = wide(D.dtype());
-    const Found found = run([&] {
-        return w ? kv::inspect(static_cast<const double*>(D.data()), n, close, triangles)
-                 : kv::inspect(static_cast<const float*>(D.data()), n, close, triangles);
-    });
+    const Found found = run([&] { return active->metric->inspect(w, D.data(), n, close, triangles); });
     return nb::make_tuple(static_cast<int>(found.flaw), found.i, found.j, found.by);
+}
+
+bool narrow(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> D,
+            nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
+    float* to = sized(out, static_cast<index_t>(D.size()));
+    return run([&] { return active->metric->narrow(D.data(), static_cast<index_t>(D.size()), to); });
 }
 
 }  // namespace
 
 void metric(nb::module_& m) {
+    m.def("narrow", narrow, "D"_a, "out"_a);
     m.def("inspect", inspect, "D"_a, "close"_a, "triangles"_a);
     m.def("metric_rows", metric_rows, "x"_a, "turned"_a.none(), "points"_a, "kind"_a, "out"_a);
     m.def("metric_square", metric_square, "x"_a, "turned"_a.none(), "kind"_a, "out"_a);

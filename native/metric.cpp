@@ -1,4 +1,5 @@
 // Metric kernels, once per instruction set, with multiply-add contraction off.
+#include "inspect.hpp"
 #include "metric.hpp"
 #include "swaps.hpp"
 
@@ -23,6 +24,10 @@ auto as(bool wide, F f) {
 }  // namespace
 
 const MetricKernels metric_kernels = {
+    [](bool wide, const void* D, index_t n, double close, double triangles) {
+        return as(wide, [&](auto t) { return inspect(static_cast<const decltype(t)*>(D), n, close, triangles); });
+    },
+    narrow,
     [](const PointsView& v, const void* c, index_t m, int kind, void* out) {
         as(v.wide, [&](auto t) {
             using T = decltype(t);

@@ -6,34 +6,78 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "kernels.hpp"
 
 namespace kv::KV_ISA {
 
-template <class T>
-struct Lanes;
-template <>
-struct Lanes<float> {
-    typedef float type __attribute__((vector_size(64)));
-    typedef std::int32_t bits __attribute__((vector_size(64)));
-    static constexpr int size = 16;
-    static constexpr std::int32_t clear = 0x7fffffff;
-};
-template <>
-struct Lanes<double> {
-    typedef double type __attribute__((vector_size(64)));
-    typedef std::int64_t bits __attribute__((vector_size(64)));
-    static constexpr int size = 8;
-    static constexpr std::int64_t clear = 0x7fffffffffffffff;
+#if defined(__AVX512F__)
+constexpr int NATIVE = 64;
+#elif defined(__AVX__)
+constexpr int NATIVE = 32;
+#else
+constexpr int NATIVE = 16;
+#endif
+
+// A vector of `BYTES` as halves down to what the machine has. Arrays would be left in memory.
+template <class T, int BYTES>
+struct Wide {
+    using Half = Wide<T, BYTES / 2>;
+    Half low{}, high{};
+
+    [[gnu::always_inline]] static Wide read(const T* p) { return {Half::read(p), Half::read(p + BYTES / 2 / sizeof(T))}; }
+    [[gnu::always_inline]] void write(T* p) const { low.write(p), high.write(p + BYTES / 2 / sizeof(T)); }
+    [[gnu::always_inline]] Wide operator+(Wide o) const { return {low + o.low, high + o.high}; }
+    [[gnu::always_inline]] Wide operator-(Wide o) const { return {low - o.low, high - o.high}; }
+    [[gnu::always_inline]] Wide operator-(T o) const { return {low - o, high - o}; }
+    [[gnu::always_inline]] Wide squared() const { return {low.squared(), high.squared()}; }
+    [[gnu::always_inline]] Wide absolute() const { return {low.absolute(), high.absolute()}; }
+    [[gnu::always_inline]] T folded() const { return (low + high).folded(); }
 };
 
 template <class T>
-inline typename Lanes<T>::type read(const T* p) {
-    typename Lanes<T>::type v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
+struct Wide<T, NATIVE> {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    typedef T V __attribute__((vector_size(NATIVE)));
+    typedef Bits B __attribute__((vector_size(NATIVE)));
+    static constexpr int N = NATIVE / sizeof(T);
+    V v{};
+
+    [[gnu::always_inline]] static Wide read(const T* p) {
+        Wide out;
+        std::memcpy(&out.v, p, NATIVE);
+        return out;
+    }
+    [[gnu::always_inline]] void write(T* p) const { std::memcpy(p, &v, NATIVE); }
+    [[gnu::always_inline]] Wide operator+(Wide o) const { return {v + o.v}; }
+    [[gnu::always_inline]] Wide operator-(Wide o) const { return {v - o.v}; }
+    [[gnu::always_inline]] Wide operator-(T o) const { return {v - o}; }
+    [[gnu::always_inline]] Wide squared() const { return {v * v}; }
+    [[gnu::always_inline]] Wide absolute() const { return {(V)((B)v & std::numeric_limits<Bits>::max())}; }
+    [[gnu::always_inline]] T folded() const { return half<N / 2>(v); }
+
+private:
+    // By shuffles: a copy to memory would keep the sums there.
+    template <int BY>
+    [[gnu::always_inline]] static T half(V a) {
+        a += turned<BY>(a, std::make_index_sequence<N>{});
+        if constexpr (BY > 1)
+            return half<BY / 2>(a);
+        else
+            return a[0];
+    }
+    template <int BY, std::size_t... I>
+    [[gnu::always_inline]] static V turned(V a, std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, a, ((I + BY) % N)...);
+    }
+};
+
+template <class T>
+using Lanes = Wide<T, 64>;
+template <class T>
+constexpr index_t LANES = 64 / sizeof(T);
 
 // The rows, and for few features their coordinates side by side too (d x n), else null.
 template <class T>
@@ -44,14 +88,8 @@ struct Points {
 };
 
 template <bool L1, class V>
-inline void grow(V& sum, V gap) {
-    if constexpr (L1) {
-        using T = std::remove_cvref_t<decltype(gap[0])>;
-        using L = Lanes<T>;
-        sum += (V)((typename L::bits)gap & L::clear);
-    } else {
-        sum += gap * gap;
-    }
+[[gnu::always_inline]] inline V grown(V sum, V gap) {
+    return sum + (L1 ? gap.absolute() : gap.squared());
 }
 
 template <bool L1, class T>
@@ -64,66 +102,84 @@ inline T ended(T sum, int kind) {
     return kind == L2 ? std::sqrt(sum) : kind == COSINE ? sum / 2 : sum;
 }
 
-template <class T, class V>
-inline T folded(V v) {
-    T part[Lanes<T>::size];
-    std::memcpy(part, &v, sizeof v);
-    for (int half = Lanes<T>::size / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) part[i] += part[i + half];
-    return part[0];
-}
+// A point beside four rows, so that loads are shared. Named parts: compilers leave an array in memory.
+template <class T>
+struct Four {
+    using V = Lanes<T>;
+    V a{}, b{}, c{}, d{};
 
-// out[a][b] = distance of c_a to x_b: A x B pairs at once, so that loads are shared.
-template <bool L1, int A, int B, class T>
-inline void pairs(const T* const* c, const T* const* x, index_t d, int kind, T (*out)[B]) {
-    using V = typename Lanes<T>::type;
-    constexpr int S = Lanes<T>::size;
-    V sum[A][B] = {};
-    index_t j = 0;
-    for (; j + S <= d; j += S)
-        for (int a = 0; a < A; ++a) {
-            const V left = read(c[a] + j);
-            for (int b = 0; b < B; ++b) grow<L1>(sum[a][b], read(x[b] + j) - left);
+    template <bool L1>
+    [[gnu::always_inline]] inline void meet(V point, V x0, V x1, V x2, V x3) {
+        a = grown<L1>(a, x0 - point);
+        b = grown<L1>(b, x1 - point);
+        c = grown<L1>(c, x2 - point);
+        d = grown<L1>(d, x3 - point);
+    }
+
+    // What is left of the features, [from, to), and the end of the formula.
+    template <bool L1>
+    inline void end(const T* point, const T* const* x, index_t from, index_t to, int kind, index_t count, T* out) const {
+        T sum[4] = {a.folded(), b.folded(), c.folded(), d.folded()};
+        for (index_t u = 0; u < count; ++u) {
+            for (index_t j = from; j < to; ++j) grow_one<L1>(sum[u], x[u][j] - point[j]);
+            out[u] = ended(sum[u], kind);
         }
-    for (int a = 0; a < A; ++a)
-        for (int b = 0; b < B; ++b) {
-            T all = folded<T>(sum[a][b]);
-            for (index_t i = j; i < d; ++i) grow_one<L1>(all, x[b][i] - c[a][i]);
-            out[a][b] = ended(all, kind);
-        }
-}
+    }
+};
 
 // out[m][to - from]: distances of the m points c to rows [from, to), `stride` apart.
 template <bool L1, class T>
 void rows_wide(const Points<T>& p, const T* c, index_t m, index_t from, index_t to, int kind, T* out, index_t stride) {
-    constexpr int A = 2, B = 4;
-    for (index_t i = from; i < to; i += B)
-        for (index_t a = 0; a < m; a += A) {
-            const T *left[A], *right[B];
-            for (int u = 0; u < A; ++u) left[u] = c + std::min(a + u, m - 1) * p.d;
-            for (int u = 0; u < B; ++u) right[u] = p.x + std::min(i + u, to - 1) * p.d;
-            T got[A][B];
-            pairs<L1, A, B>(left, right, p.d, kind, got);
-            for (int u = 0; u < A && a + u < m; ++u)
-                for (int v = 0; v < B && i + v < to; ++v) out[(a + u) * stride + i - from + v] = got[u][v];
+    constexpr index_t S = LANES<T>;
+    const auto read = [](const T* at) { return Lanes<T>::read(at); };
+    const index_t d = p.d, whole = d / S * S;
+    for (index_t i = from; i < to; i += 4) {
+        const T* x[4];
+        for (int u = 0; u < 4; ++u) x[u] = p.x + std::min(i + u, to - 1) * d;
+        const index_t count = std::min<index_t>(4, to - i);
+        T* to_here = out + i - from;
+        index_t a = 0;
+#if defined(__AVX512F__)
+        for (; a + 4 <= m; a += 4) {  // sixteen sums: as many as registers hold
+            const T *c0 = c + a * d, *c1 = c0 + d, *c2 = c1 + d, *c3 = c2 + d;
+            Four<T> s0, s1, s2, s3;
+            for (index_t j = 0; j < whole; j += S) {
+                const auto x0 = read(x[0] + j), x1 = read(x[1] + j), x2 = read(x[2] + j), x3 = read(x[3] + j);
+                s0.template meet<L1>(read(c0 + j), x0, x1, x2, x3);
+                s1.template meet<L1>(read(c1 + j), x0, x1, x2, x3);
+                s2.template meet<L1>(read(c2 + j), x0, x1, x2, x3);
+                s3.template meet<L1>(read(c3 + j), x0, x1, x2, x3);
+            }
+            s0.template end<L1>(c0, x, whole, d, kind, count, to_here + a * stride);
+            s1.template end<L1>(c1, x, whole, d, kind, count, to_here + (a + 1) * stride);
+            s2.template end<L1>(c2, x, whole, d, kind, count, to_here + (a + 2) * stride);
+            s3.template end<L1>(c3, x, whole, d, kind, count, to_here + (a + 3) * stride);
         }
+#endif
+        for (; a < m; ++a) {
+            const T* c0 = c + a * d;
+            Four<T> s0;
+            for (index_t j = 0; j < whole; j += S)
+                s0.template meet<L1>(read(c0 + j), read(x[0] + j), read(x[1] + j), read(x[2] + j), read(x[3] + j));
+            s0.template end<L1>(c0, x, whole, d, kind, count, to_here + a * stride);
+        }
+    }
 }
 
 // Few features: a vector holds one coordinate of many rows.
 template <bool L1, class T>
 void rows_narrow(const Points<T>& p, const T* c, index_t m, index_t from, index_t to, int kind, T* out,
                  index_t stride) {
-    using V = typename Lanes<T>::type;
-    constexpr int S = Lanes<T>::size;
+    constexpr index_t S = LANES<T>;
     for (index_t a = 0; a < m; ++a) {
         const T* q = c + a * p.d;
         T* to_row = out + a * stride;
         index_t i = from;
         for (; i + S <= to; i += S) {
-            V sum{};
-            for (index_t j = 0; j < p.d; ++j) grow<L1>(sum, read(p.turned + j * p.n + i) - q[j]);
+            Lanes<T> sum;
+            for (index_t j = 0; j < p.d; ++j) sum = grown<L1>(sum, Lanes<T>::read(p.turned + j * p.n + i) - q[j]);
             T part[S];
-            std::memcpy(part, &sum, sizeof sum);
+            sum.write(part);
             for (int u = 0; u < S; ++u) to_row[i - from + u] = ended(part[u], kind);
         }
         for (; i < to; ++i) {
@@ -156,7 +212,7 @@ void metric_rows(const Points<T>& p, const T* c, index_t m, int kind, T* out) {
 // All pairs: each tile is measured once and written twice.
 template <class T>
 void metric_square(const Points<T>& p, int kind, T* out) {
-    constexpr index_t SIDE = 128;
+    constexpr index_t SIDE = 64;
     const index_t side = (p.n + SIDE - 1) / SIDE;
     std::vector<Buffer<T>> scratch(static_cast<std::size_t>(threads_for(0.5 * static_cast<double>(p.n) * p.n * p.d)),
                                    Buffer<T>(SIDE * SIDE));

@@ -46,7 +46,18 @@ struct Restarts {
     const index_t* point = nullptr;  // the candidate that each measured point is; null: the same number
 };
 
+enum class Flaw : int { NONE = 0, NEGATIVE, DIAGONAL, ASYMMETRIC, TRIANGLE };
+
+struct Found {
+    Flaw flaw = Flaw::NONE;
+    index_t i = -1, j = -1, by = -1;
+};
+
 struct MetricKernels {
+    // close: what two distances that should be equal may differ by, as a share of the largest;
+    // triangles: about how many of them to look at.
+    Found (*inspect)(bool wide, const void* D, index_t n, double close, double triangles);
+    bool (*narrow)(const double* D, index_t cells, float* out);
     void (*rows)(const PointsView&, const void* points, index_t m, int kind, void* out);  // m x n
     void (*square)(const PointsView&, int kind, void* out);                               // n x n
     void (*two_nearest)(const void* rows, index_t k, index_t n, const NearView&);         // rows: k x n

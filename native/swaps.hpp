@@ -151,24 +151,41 @@ template <class T>
 class Sweep {
 public:
     Sweep(const T* D, index_t universe, index_t n, index_t k, index_t* chosen, const Near<T>& near, const double* weight)
-        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k), here_(universe, 0), cheapest_(k) {
+        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k), here_(universe, 0), cheapest_(k), touched_(k, 0) {
         std::iota(cheapest_.begin(), cheapest_.end(), 0);
-        for (index_t m = 0; m < k; ++m) fill(m);
-        for (index_t i = 0; i < n; ++i) two_of(apart_.data() + i * k, k, i, near_);
+        for (index_t m = 0; m < k; ++m) here_[chosen[m]] = 1;
+        for (index_t at = 0; at < n; at += TILE) {
+            const index_t stop = std::min<index_t>(n, at + TILE);
+            for (index_t m = 0; m < k; ++m)
+                for (index_t i = at; i < stop; ++i) apart_[i * k + m] = D[chosen[m] * n + i];
+            for (index_t i = at; i < stop; ++i) two_of(apart_.data() + i * k, k, i, near_);
+        }
         refresh();
+        order_slots();
     }
 
     // To a local optimum, then `restarts` times: some medoids make way for random points, drawn by what they
-    // cost, and the search goes on from there; what is worse than before is taken back.
+    // cost, and the search goes on around them. Where that ends below the old cost it goes on everywhere;
+    // otherwise all is taken back.
     Swept run(const Round& round, const Restarts& again) {
         Swept out = descend(round);
+        refresh();
         std::uint64_t state = again.seed;
         for (index_t r = 0; r < again.count && cost_ > 0; ++r) {
             const Kept kept = keep();
+            touched_.assign(k_, 0);
             for (index_t q = 0; q < std::min(again.strength, k_); ++q) kick(again, state);
-            const Swept more = descend(round);
-            out.swaps += more.swaps, out.met += more.met;
-            if (cost_ > kept.cost) restore(kept);
+            const auto around = touched(round, again);
+            const auto more = [&](const Round& part) {
+                const Swept got = descend(part);
+                out.swaps += got.swaps, out.met += got.met;
+                refresh();
+            };
+            more({around.data(), static_cast<index_t>(around.size()), round.block, round.tol, round.most});
+            if (cost_ < kept.cost)
+                more(round);
+            else
+                restore(kept);
         }
         out.cost = cost_;
         return out;
@@ -200,6 +217,17 @@ private:
         std::copy(kept.own.begin(), kept.own.end(), near_.cost);
         std::copy(kept.next.begin(), kept.next.end(), near_.second_cost);
         refresh();
+        order_slots();
+    }
+
+    // Candidates that are measured at, and whose medoid the kicks have touched.
+    std::vector<index_t> touched(const Round& round, const Restarts& again) {
+        mine_.assign(here_.size(), 0);
+        for (index_t i = 0; i < n_; ++i) mine_[again.point ? again.point[i] : i] = touched_[near_.slot[i]];
+        std::vector<index_t> out;
+        for (index_t at = 0; at < round.count; ++at)
+            if (mine_[round.order[at]]) out.push_back(round.order[at]);
+        return out;
     }
 
     void kick(const Restarts& again, std::uint64_t& state) {
@@ -291,9 +319,41 @@ private:
         here_[chosen_[m]] = 0;
         chosen_[m] = c;
         fill(m);
-        for (index_t i = 0; i < n_; ++i)
-            if (!patched(D_[c * n_ + i], static_cast<label_t>(m), i, near_)) two_of(apart_.data() + i * k_, k_, i, near_);
-        refresh();
+        const T* d = D_ + c * n_;
+        const label_t me = static_cast<label_t>(m);
+        for (index_t at = 0; at < n_; at += TILE) {
+            const index_t size = std::min<index_t>(TILE, n_ - at);
+            std::uint8_t flag[TILE] = {};
+            if (size == TILE)
+                for (int r = 0; r < TILE; ++r) flag[r] = concerned(d, me, at + r);
+            else
+                for (int r = 0; r < size; ++r) flag[r] = concerned(d, me, at + r);
+            for (int r = 0; r < TILE; r += 8) {
+                std::uint64_t bytes;
+                std::memcpy(&bytes, flag + r, 8);
+                for (; bytes; bytes &= bytes - 1) mend(at + r + __builtin_ctzll(bytes) / 8, d, me);
+            }
+        }
+        // Sums are made afresh now and then, before rounding piles up in them.
+        if (++since_ == AFRESH) refresh();
+        order_slots();
+    }
+
+    bool concerned(const T* d, label_t m, index_t i) const {
+        return (d[i] < near_.second_cost[i]) | (d[i] == near_.second_cost[i]) | (near_.slot[i] == m) | (near_.second[i] == m);
+    }
+
+    void mend(index_t i, const T* d, label_t m) {
+        account(i, -1.0);
+        if (!patched(d[i], m, i, near_)) two_of(apart_.data() + i * k_, k_, i, near_);
+        account(i, 1.0);
+        touched_[near_.slot[i]] = 1;
+    }
+
+    void account(index_t i, double sign) {
+        const double w = sign * (weight_ ? weight_[i] : 1.0);
+        cost_ += w * double(near_.cost[i]);
+        if (k_ > 1) loss_[near_.slot[i]] += w * (double(near_.second_cost[i]) - double(near_.cost[i]));
     }
 
     void fill(index_t m) {
@@ -303,11 +363,15 @@ private:
     }
 
     void refresh() {
+        since_ = 0;
         loss_ = losses(near_, weight_, n_, k_);
         cost_ = 0;
         for (index_t i = 0; i < n_; ++i) cost_ += (weight_ ? weight_[i] : 1.0) * double(near_.cost[i]);
+    }
+
+    // A swap changes few losses: insertion into what is nearly sorted.
+    void order_slots() {
         const auto before = [&](label_t a, label_t b) { return loss_[a] < loss_[b] || (loss_[a] == loss_[b] && a < b); };
-        // A swap changes few losses: insertion into what is nearly sorted.
         for (index_t j = 1; j < k_; ++j) {
             const label_t m = cheapest_[j];
             index_t at = j;
@@ -315,6 +379,8 @@ private:
             cheapest_[at] = m;
         }
     }
+
+    static constexpr int AFRESH = 64;  // swaps
 
     const T* D_;
     index_t n_, k_;
@@ -325,7 +391,9 @@ private:
     std::vector<char> here_;  // candidates that are medoids
     std::vector<double> loss_;
     std::vector<label_t> cheapest_;  // slots by loss
+    std::vector<char> touched_, mine_;  // slots whose rows have changed; candidates of theirs
     double cost_ = 0;
+    int since_ = 0;  // swaps since sums were made afresh
 };
 
 }  // namespace kv::KV_ISA

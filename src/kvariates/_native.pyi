@@ -186,6 +186,9 @@ def graph_least_elements(roads: Roads, order: I64) -> tuple[I64, I32, F64]: ...
 def inspect(D: Float, close: float, triangles: float) -> tuple[int, int, int, int]:
     """The first flaw of a matrix of distances (0: none), its pair, and a point between them."""
 
+def narrow(D: F64, out: F32) -> bool:
+    """D as float32; False, and `out` unfinished, if that would change a value."""
+
 def metric_rows(x: Float, turned: Float | None, points: Float, kind: int, out: Float) -> None: ...
 def metric_square(x: Float, turned: Float | None, kind: int, out: Float) -> None: ...
 def near_rows(

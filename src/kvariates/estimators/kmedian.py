@@ -139,7 +139,7 @@ default="euclidean"
             metrics.check_components(space, weight, self.n_clusters)
         rng = checks.generator(self.random_state)
         found = self._best(space, weight, rng)
-        near = space.two_nearest(found.medoids)
+        near = found.near if len(found.near.slot) == n else space.two_nearest(found.medoids)
         self.medoid_indices_ = found.medoids
         self.labels_ = near.slot
         self.inertia_ = found.cost

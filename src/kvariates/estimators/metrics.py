@@ -18,7 +18,7 @@ from kvariates.geometry.metric import Called, Ints, Matrix, MetricSpace, Vectors
 VECTORS = ("euclidean", "manhattan", "cosine")
 NAMES = (*VECTORS, "precomputed", "graph")
 CLOSE = 1e-6  # times the largest distance: what two that should be equal may differ by
-TRIANGLES = 10.0**6  # looked at
+TRIANGLES = 3e5  # looked at
 NEGATIVE, DIAGONAL, ASYMMETRIC, TRIANGLE = 1, 2, 3, 4  # flaws, as the native core counts them
 PAIRS = 16  # that a callable is called for both ways
 

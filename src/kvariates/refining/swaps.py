@@ -183,7 +183,7 @@ def sweep(
     seed = int(rng.integers(2**63)) if restarts else 0
     swaps, _, cost, settled = _native.sweep(
         space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,
-        restarts, STRENGTH, seed, point,
+        restarts, min(STRENGTH, 1 + len(medoids) // 4), seed, point,
     )  # fmt: skip
     return Searched(chosen, near, cost, swaps, settled)
 
