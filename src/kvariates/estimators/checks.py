@@ -44,7 +44,7 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None or isinstance(random_state, Integral):
-        return np.random.default_rng(random_state)
+        return np.random.default_rng(None if random_state is None else int(random_state))
     state = check_random_state(random_state)
     return np.random.default_rng(state.randint(0, 2**32, size=4, dtype=np.uint32))
 
