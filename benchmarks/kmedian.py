@@ -97,7 +97,7 @@ def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
     def searched(seed: int) -> float:
         rng = np.random.default_rng(seed)
         task = job(Matrix(one.D), None, restarts=3, max_swaps=10**9, rng=rng)
-        return refine(task, hst_seed(task.space, one.k, None, rng)).cost
+        return refine(task, lambda space, weight: hst_seed(space, one.k, weight, 1, rng)).cost
 
     def bare(_: int) -> None:
         costs["search"] = [searched(seed) for seed in range(SEEDS)]

@@ -55,6 +55,7 @@ void swap_changes(Points rows, Out<label_t> slot, Out<label_t> second, Floats co
     const index_t k = static_cast<index_t>(out.shape(1));
     const NearView near = near_view(n, slot, second, cost, second_cost);
     need(rows.dtype() == cost.dtype(), "rows of another type");
+    for (index_t i = 0; i < n; ++i) need(near.slot[i] >= 0 && near.slot[i] < k, "a slot out of range");
     const double* w = sized(weight, n);
     double* to = sized(out, count * k);
     run([&] { active->metric->swap_changes(rows.data(), count, n, k, near, w, to); });
@@ -85,7 +86,7 @@ nb::tuple sweep(Points D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> s
     need(again.point || restarts == 0 || all == n, "restarts need to know which candidates the columns are");
     const Swept out =
         run([&] { return active->metric->sweep(D.data(), all, n, k, chosen.data(), near, w, round, again); });
-    return nb::make_tuple(out.swaps, out.met, out.cost, out.settled);
+    return nb::make_tuple(out.swaps, out.cost, out.settled);
 }
 
 nb::tuple inspect(Points D, double close, double triangles) {

@@ -27,7 +27,7 @@ struct NearView {
 };
 
 struct Swept {
-    index_t swaps = 0, met = 0;  // met: candidates looked at
+    index_t swaps = 0;
     double cost = 0;
     bool settled = false;  // no candidate's swap helps
 };

@@ -169,23 +169,22 @@ public:
     // otherwise all is taken back.
     Swept run(const Round& round, const Restarts& again) {
         Swept out = descend(round);
-        refresh();
         std::uint64_t state = again.seed;
-        for (index_t r = 0; r < again.count && cost_ > 0; ++r) {
+        for (index_t r = 0; r < again.count && cost_ > 0 && out.swaps < round.most; ++r) {
             const Kept kept = keep();
+            const bool settled = out.settled;
             touched_.assign(k_, 0);
             for (index_t q = 0; q < std::min(again.strength, k_); ++q) kick(again, state);
             const auto around = touched(round, again);
             const auto more = [&](const Round& part) {
                 const Swept got = descend(part);
-                out.swaps += got.swaps, out.met += got.met;
-                refresh();
+                out.swaps += got.swaps, out.settled = got.settled;
             };
-            more({around.data(), static_cast<index_t>(around.size()), round.block, round.tol, round.most});
+            more({around.data(), static_cast<index_t>(around.size()), round.block, round.tol, round.most - out.swaps});
             if (cost_ < kept.cost)
-                more(round);
+                more({round.order, round.count, round.block, round.tol, round.most - out.swaps});
             else
-                restore(kept);
+                restore(kept), out.settled = settled;
         }
         out.cost = cost_;
         return out;
@@ -259,7 +258,6 @@ private:
         Swept out;
         while (quiet < count && out.swaps < most) {
             const index_t size = std::min(block, count - at);
-            out.met += size;
             if (tables.size() > 1)
                 parallel(size, tables, [&](index_t b, Table& t) { found[b] = look(order[at + b], t); });
             else
@@ -270,10 +268,7 @@ private:
                 if (found[b].change < best.change) best = found[b];
             at = at + size == count ? 0 : at + size;
             quiet += size;
-            if (best.change < -tol * cost_) {
-                swap(best.candidate, best.slot);
-                ++out.swaps, quiet = 0;
-            }
+            if (best.slot >= 0 && best.change < -tol * cost_ && lowers(best)) ++out.swaps, quiet = 0;
         }
         out.cost = cost_, out.settled = quiet >= count;
         return out;
@@ -315,6 +310,16 @@ private:
         return best;
     }
 
+    // Rounding may promise what is not there: such a swap is taken back, so the cost falls every time.
+    bool lowers(const Best& best) {
+        const double before = cost_;
+        const index_t old = chosen_[best.slot];
+        swap(best.candidate, best.slot);
+        if (cost_ < before) return true;
+        swap(old, best.slot);
+        return false;
+    }
+
     void swap(index_t c, index_t m) {
         here_[chosen_[m]] = 0;
         chosen_[m] = c;
@@ -334,8 +339,7 @@ private:
                 for (; bytes; bytes &= bytes - 1) mend(at + r + __builtin_ctzll(bytes) / 8, d, me);
             }
         }
-        // Sums are made afresh now and then, before rounding piles up in them.
-        if (++since_ == AFRESH) refresh();
+        refresh();
         order_slots();
     }
 
@@ -344,16 +348,8 @@ private:
     }
 
     void mend(index_t i, const T* d, label_t m) {
-        account(i, -1.0);
         if (!patched(d[i], m, i, near_)) two_of(apart_.data() + i * k_, k_, i, near_);
-        account(i, 1.0);
         touched_[near_.slot[i]] = 1;
-    }
-
-    void account(index_t i, double sign) {
-        const double w = sign * (weight_ ? weight_[i] : 1.0);
-        cost_ += w * double(near_.cost[i]);
-        if (k_ > 1) loss_[near_.slot[i]] += w * (double(near_.second_cost[i]) - double(near_.cost[i]));
     }
 
     void fill(index_t m) {
@@ -363,7 +359,6 @@ private:
     }
 
     void refresh() {
-        since_ = 0;
         loss_ = losses(near_, weight_, n_, k_);
         cost_ = 0;
         for (index_t i = 0; i < n_; ++i) cost_ += (weight_ ? weight_[i] : 1.0) * double(near_.cost[i]);
@@ -380,8 +375,6 @@ private:
         }
     }
 
-    static constexpr int AFRESH = 64;  // swaps
-
     const T* D_;
     index_t n_, k_;
     index_t* chosen_;
@@ -393,7 +386,6 @@ private:
     std::vector<label_t> cheapest_;  // slots by loss
     std::vector<char> touched_, mine_;  // slots whose rows have changed; candidates of theirs
     double cost_ = 0;
-    int since_ = 0;  // swaps since sums were made afresh
 };
 
 }  // namespace kv::KV_ISA

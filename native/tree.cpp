@@ -65,6 +65,7 @@ public:
         hand.threads = Source::threads ? threads_for(static_cast<double>(n_) * source_.work()) : 1;
         root_.reach = source_.length(farthest(items_[root_.centre], hand));
         radii_.keep(std::min(FAR, root_.reach > 0 ? radii_.below(2 * root_.reach) + 1 : 0));
+        hand.alone = true;
         plan(hand);
         grow_tasks(threads_for(static_cast<double>(n_) * (source_.work() + 4) * 32));
         collect();
@@ -80,6 +81,7 @@ private:
         std::vector<std::int8_t> lane;
         typename SieveOf<Source>::type sieve;
         int threads = 1;
+        bool alone = false;  // no other thread is at work: it may ask whether to stop
     };
     struct Task {
         Cluster cluster;
@@ -152,6 +154,7 @@ private:
             child(0, all, first);
             index_t done = all.inside, last = all.inside;
             while (done < count) {
+                if (hand.alone && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
                 if constexpr (Source::lanes) {
                     if (count - done >= 4 * LANES && last * LANES < count - done) {
                         done = cut_many(rest, count - done, items + done, done, limit, hand, child);

@@ -230,8 +230,8 @@ def sweep(
     strength: int = 2,
     seed: int = 0,
     point: I64 | None = None,
-) -> tuple[int, int, float, bool]:
-    """Swaps made, candidates met, the cost, and whether no swap is left that helps."""
+) -> tuple[int, float, bool]:
+    """Swaps made, the cost, and whether no swap is left that helps."""
 
 # ---- the 2-HST (bind_tree.cpp) ----
 

@@ -160,6 +160,19 @@ def theorem_6(
     return _assembled("6", k, promise, {"opt": (factor, opt)}, notes, varsigma=varsigma)
 
 
+def local_optimum(cost: float) -> Guarantee:
+    """k-median where no swap of one medoid helps: no medoids cost less than a fifth of these."""
+    return Guarantee(
+        theorem="The locality gap of single swaps",
+        source="Arya, Garg, Khandekar, Meyerson, Munagala, Pandit: SIAM J. Comput. 33 (2004)",
+        promise="The cost is at most 5 times that of the best k medoids there are, not on average "
+        "but always: no swap of a medoid for another point lowers it.",
+        factor=5.0,
+        bound=cost,
+        notes=("A certificate (certify=True) is usually far closer.",),
+    )
+
+
 # Why a fit carries no promise in numbers, by what it was started or measured with.
 LOST = {
     "k-means++": (
@@ -186,6 +199,13 @@ LOST = {
         "distances in the tree have none. init='d2' has a bound in numbers."
     ),
     "global": "global k-means is the best in practice, but no bound on it is known.",
+    "unsettled": (
+        "the search looked at some candidates only, so a swap that helps may be left; "
+        "certify=True computes a bound all the same."
+    ),
+    "not a metric": (
+        "the triangle inequality, on which the bound rests, does not hold for these distances."
+    ),
     "distortion": (
         "Theorem 2 is about squared Euclidean distances; for other distortions its constants "
         "depend on the data (Nock, Luosto, Kivinen 2008) and are not computed."

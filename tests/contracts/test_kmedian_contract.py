@@ -86,7 +86,7 @@ def test_the_same_seed_is_the_same_fit_and_pickles(case):
 def test_demand_is_weights_and_repeats(case, init):
     points, metric, D = case
     rng = np.random.default_rng(5)
-    numbers = rng.integers(len(D), size=len(D))
+    numbers = rng.integers(len(D), size=len(D) + 3)
     weight = np.bincount(numbers, minlength=len(D)).astype(float)
     options = {"metric": metric, "init": init, "random_state": 1}
     by_number = KMedian(2, **options).fit(points, demand=numbers)
@@ -196,6 +196,43 @@ def test_more_clusters_than_places_is_said():
         assert len(np.unique(model.medoid_indices_)) == 3
 
 
+@pytest.mark.parametrize("init", ["hst", "k-median++", [0, 1]])
+def test_points_without_demand_may_be_medoids(init, monkeypatch):
+    """Demand on two circles; the best medoids are their centres, where nobody lives."""
+    angle = np.linspace(0, 2 * np.pi, 150, endpoint=False)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    points = np.concatenate([circle, circle + 9, [[0, 0], [9, 9]]])
+    demand = np.arange(300)
+    near = KMedian(2, init=init, random_state=0).fit(points, demand=demand)
+    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
+    far = KMedian(2, init=init, random_state=0).fit(points, demand=demand)
+    for model in (near, far):
+        assert set(model.medoid_indices_) == {300, 301}
+        assert model.inertia_ == pytest.approx(300)
+
+
+def test_the_guarantee_is_kept_and_lost(monkeypatch):
+    kept = KMedian(3, random_state=0).fit(X)
+    assert kept.guarantee_lost_ is None
+    assert kept.guarantee_.factor == 5
+    lost = {
+        "candidates only": KMedian(3, random_state=0, max_swaps=1).fit(X),
+        "triangle": KMedian(2, metric="cosine", random_state=0).fit(np.abs(X) + 0.1),
+    }
+    with pytest.warns(UserWarning, match="triangle"):
+        lost["triangle "] = KMedian(2, metric="precomputed").fit(broken(2, 6, 500.0))
+    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
+    lost["candidates "] = KMedian(3, random_state=0).fit(X)
+    for words, model in lost.items():
+        assert model.guarantee_ is None
+        assert words.strip() in model.guarantee_lost_
+
+
+def test_a_list_is_handed_over_as_it_is():
+    model = KMedian(2, metric=lambda a, b: (a ^ b).bit_count(), random_state=0)
+    assert model.fit([1, 2, 3, 2**60, 2**60 + 1]).inertia_ == 3
+
+
 def test_components_that_have_centres_work():
     two = sparse.block_diag([ring(20, 1), ring(30, 2)], format="csr")
     for init in ("hst", "k-median++", "random", [0, 1, 2]):
@@ -206,8 +243,10 @@ def test_components_that_have_centres_work():
 
 
 def test_kmeans_starts_on_the_tree():
-    model = KMeans(3, init="hst", random_state=0).fit(X)
-    assert model.inertia_ == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(X).inertia_)
+    model = KMeans(3, init="hst", random_state=np.random.default_rng(5)).fit(X)
+    seeds = hst_seeding(X, 3, power=2, random_state=np.random.default_rng(5))
+    same = KMeans(3, init=X[seeds]).fit(X)
+    np.testing.assert_array_equal(model.labels_, same.labels_)
     assert model.guarantee_ is None
     assert "random tree" in model.guarantee_lost_
 
@@ -245,6 +284,12 @@ def graph_with(value, i=0, j=1, both=True):
     return A.tocsr()
 
 
+def one_way_zero():
+    A = ring(20).tocoo()
+    row, column = np.r_[A.row, 0], np.r_[A.col, 9]
+    return sparse.csr_array((np.r_[A.data, 0.0], (row, column)), shape=A.shape)
+
+
 BAD = {
     "not square": (SQUARE[:, :5], "precomputed", r"square matrix.*\(90, 5\)"),
     "asymmetric": (
@@ -263,6 +308,10 @@ BAD = {
     "negative edge": (graph_with(-2.0), "graph", "from 0 to 1 .* negative"),
     "nan edge": (graph_with(np.nan), "graph", "from 0 to 1 .* not a finite"),
     "one-way edge": (graph_with(5.0, 0, 9, False), "graph", "not symmetric.*both ways"),
+    "one-way road of length 0": (one_way_zero(), "graph", "not symmetric.*both ways"),
+    "float32 that overflows": (X.astype(np.float32) * 1e30, "euclidean", "float32; rescale"),
+    "float32 that vanishes": (X.astype(np.float32) * 1e-30, "euclidean", "float32; rescale"),
+    "float64 that overflows": (X * 1e300, "euclidean", "float64; rescale"),
     "oblong graph": (ring(20)[:, :9], "graph", "square"),
     "three components": (
         sparse.block_diag([ring(9), ring(12), ring(7)], format="csr"),
@@ -305,6 +354,9 @@ def test_a_shortcut_is_named():
         ({"demand": np.zeros(90)}, "zero for every point"),
         ({"demand": -np.ones(90)}, "Negative values"),
         ({"demand": np.ones(90), "sample_weight": np.ones(90)}, "give one of them"),
+        ({"demand": np.ones(90, dtype=int)}, "weights as floats"),
+        ({"demand": np.full(90, 1e308)}, "divide the weights"),
+        ({"demand": np.full(90, 5e-324)}, "divide the weights"),
     ],
 )
 def test_bad_demand_is_told(options, words):
@@ -324,3 +376,56 @@ def test_bad_starts_are_told(init, words):
 def test_before_fit():
     with pytest.raises(NotFittedError):
         KMedian().predict(X)
+
+
+def test_a_node_that_is_not_there():
+    model = KMedian(3, metric="graph", random_state=0).fit(ring())
+    for nodes in ([-1], [60]):
+        with pytest.raises(ValueError, match="from 0 to 59"):
+            model.predict(nodes)
+
+
+HARSH = {
+    "few distinct rows": (RNG.integers(0, 4, (200, 2)) * 0.1, 16, None),
+    "one huge weight": (RNG.normal(size=(100, 3)), 5, np.r_[1e18, np.ones(99)]),
+    "one far row": (np.r_[RNG.normal(size=(99, 3)), [[1e17, 0, 0]]], 5, None),
+    "little demand": (RNG.normal(size=(200, 2)), 8, (np.arange(200) < 8).astype(float)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.parametrize("init", ["hst", "k-median++", "random"])
+@pytest.mark.parametrize("name", HARSH)
+def test_sums_that_lose_their_digits_do_no_harm(name, init):
+    """Costs of zero, and costs that rounding swallows: the search ends, with medoids."""
+    points, k, demand = HARSH[name]
+    for seed in range(20):
+        model = KMedian(k, init=init, random_state=seed).fit(points, demand=demand)
+        assert len(np.unique(model.medoid_indices_)) == k
+        assert model.inertia_ >= 0
+
+
+def test_frames_of_words_are_rows():
+    frame = pytest.importorskip("pandas").DataFrame({"a": list("xxyz"), "b": list("xxyy")})
+    model = KMedian(2, metric=lambda a, b: sum(p != q for p, q in zip(a, b, strict=True)))
+    assert len(model.fit(frame).labels_) == 4
+
+
+def test_parallel_roads_and_rounding():
+    row, column = [0, 0, 1, 1, 1, 2], [1, 1, 0, 0, 2, 1]
+    length = [3, 5, 5, 3, 0.1 + 0.2, 0.3]
+    roads = sparse.coo_array((length, (row, column)), shape=(3, 3))
+    assert KMedian(1, metric="graph", random_state=0).fit(roads).inertia_ == pytest.approx(3.3)
+
+
+def test_a_component_without_a_centre_is_named():
+    two = sparse.block_diag([ring(20, 1), ring(30, 2)], format="csr")
+    with pytest.raises(ValueError, match="reaches node 20"):
+        KMedian(2, metric="graph", init=[0, 1], max_swaps=0).fit(two)
+
+
+def test_a_second_fit_forgets_the_first():
+    model = KMedian(3, certify=True, random_state=0).fit(X)
+    model.set_params(certify=False, metric="precomputed").fit(SQUARE)
+    assert not hasattr(model, "certificate_")
+    assert not hasattr(model, "cluster_centers_")

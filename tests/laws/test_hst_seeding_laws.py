@@ -180,9 +180,9 @@ def test_components_are_served_first():
 def test_seeds_of_every_space(kind):
     space = make(kind, rng(1), 14)
     for k in (1, 5, 14):
-        first = hst_seed(space, k, None, rng(2))
+        first = hst_seed(space, k, None, 1, rng(2))
         assert distinct(first, k)
-        assert (first == hst_seed(space, k, np.full(14, 3.0), rng(2))).all()
+        assert (first == hst_seed(space, k, np.full(14, 3.0), 1, rng(2))).all()
 
 
 def test_seeds_find_planted_groups():
@@ -192,9 +192,11 @@ def test_seeds_find_planted_groups():
     group = np.repeat(np.arange(12), 30)
     X = places[group] + g.normal(size=(360, 2))
     for seed in range(20):
-        assert set(group[hst_seed(Vectors(X, "euclidean"), 12, None, rng(seed))]) == set(range(12))
+        assert set(group[hst_seed(Vectors(X, "euclidean"), 12, None, 1, rng(seed))]) == set(
+            range(12)
+        )
         weight = np.where(group < 3, 1.0, 0.0)
-        assert set(group[hst_seed(Vectors(X, "manhattan"), 3, weight, rng(seed))]) == {0, 1, 2}
+        assert set(group[hst_seed(Vectors(X, "manhattan"), 3, weight, 1, rng(seed))]) == {0, 1, 2}
 
 
 def test_repeats_are_weights():

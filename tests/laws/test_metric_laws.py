@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from kvariates.geometry.euclidean import unit_rows
-from kvariates.geometry.metric import Called, Matrix, Near, Vectors
+from kvariates.geometry.metric import Called, Matrix, Vectors
 
 NAMES = {"manhattan": "cityblock", "euclidean": "euclidean", "cosine": "cosine"}
 
@@ -134,11 +134,3 @@ def test_a_callable_is_called_once_a_pair():
     before = len(calls)
     space.distances(np.array([1]))
     assert len(calls) == before
-
-
-def test_near_copies():
-    near = Near.empty(3, np.float64)
-    near.slot[:] = 0
-    copy = near.copy()
-    copy.slot[0] = 5
-    assert near.slot[0] == 0

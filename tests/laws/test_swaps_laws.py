@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from kvariates.geometry.metric import Vectors
 from kvariates.refining import medoids
-from kvariates.refining.swaps import BLOCK, Drawn, Everyone, State, improving, search, sweep
+from kvariates.refining.swaps import (
+    BLOCK,
+    Drawn,
+    Everyone,
+    State,
+    improving,
+    perturbed,
+    search,
+    sweep,
+)
 
 
 def cost(D, chosen, weight=None):
@@ -60,7 +69,7 @@ def test_the_native_sweep_makes_the_same_swaps(seed, n, k, weighted):
     k = min(k, n)
     start, order = rng.permutation(n)[:k], rng.permutation(n)
     fast = sweep(space, start, weight, np.arange(n), order, rng=rng)
-    state = State.of(space, start, weight, np.arange(n))
+    state = State.of(space, start, weight, np.arange(n), n)
     slow = search(state, Everyone(order, BLOCK), improving(1e-12))
     np.testing.assert_array_equal(fast.medoids, slow.medoids)
     assert fast.n_swaps == slow.n_swaps
@@ -73,7 +82,7 @@ def test_best_swap_is_the_best_of_all(seed, n, k, weighted):
     """One block of everyone: Algorithm 1 of Fan et al., every step the steepest."""
     rng, space, weight = made(seed, n, weighted)
     start = rng.permutation(n)[: min(k, n)]
-    state = State.of(space, start, weight, np.arange(n))
+    state = State.of(space, start, weight, np.arange(n), n)
     before = cost(space.D, start, weight)
     found = search(state, Everyone(np.arange(n), n), improving(), max_swaps=1)
     steepest = min(best_swap(space.D, start, weight), before)
@@ -107,9 +116,9 @@ def test_many_restarts_find_the_optimum():
 def test_drawn_candidates_never_raise_the_cost(seed, n):
     rng, space, weight = made(seed, n, weighted=True)
     start = np.flatnonzero(weight)[:3]
-    state = State.of(space, start, weight, np.arange(n))
+    state = State.of(space, start, weight, np.arange(n), n)
     before = state.cost
-    found = search(state, Drawn(BLOCK, 64, rng), improving())
+    found = search(state, Drawn(BLOCK, 64, close=True, rng=rng), improving())
     assert found.cost <= before
     assert found.cost == pytest.approx(cost(space.D, found.medoids, weight))
     assert not found.settled
@@ -127,7 +136,7 @@ def test_another_chooser_is_an_argument():
             return None
         return tuple(int(i) for i in np.unravel_index(int(np.argmax(lower)), lower.shape))
 
-    state = State.of(space, np.arange(3), None, np.arange(40))
+    state = State.of(space, np.arange(3), None, np.arange(40), 40)
     found = search(state, Everyone(np.arange(40), 40), lazy)
     assert found.n_swaps > 0
     assert seen[0] == (37, 3)
@@ -168,3 +177,39 @@ def test_weights_are_repeats(seed, n):
     one = sweep(task.space, start, task.weight, task.point, order, rng=rng)
     two = sweep(other.space, start, None, twice, order, rng=rng)
     assert one.cost == pytest.approx(two.cost, rel=1e-9)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(10, 60))
+def test_restarts_on_a_demand_measure_the_demand(seed, n):
+    """Columns are some of the points only; restarts must know which."""
+    rng, space, weight = made(seed, n, weighted=True)
+    task = medoids.job(space, weight, restarts=4, max_swaps=10**9, rng=rng)
+    found = medoids.refine(task, rng.permutation(n)[:3])
+    assert found.settled
+    assert found.cost == pytest.approx(cost(space.D, found.medoids, weight))
+    assert best_swap(space.D, found.medoids, weight) >= found.cost * (1 - 1e-9)
+
+
+def test_no_swaps_means_none():
+    rng, space, _ = made(1, 60)
+    found = sweep(
+        space, np.arange(3), None, np.arange(60), np.arange(60), restarts=5, max_swaps=0, rng=rng
+    )
+    np.testing.assert_array_equal(found.medoids, np.arange(3))
+    assert found.n_swaps == 0
+    assert not found.settled
+
+
+def test_perturbed_searches_keep_the_better():
+    rng, space, _ = made(2, 80)
+    point = np.arange(80)
+    state = State.of(space, np.arange(4), None, point, 80)
+
+    def again(state):
+        return search(state, Everyone(point, 16), improving())
+
+    first = again(state)
+    before = first.cost
+    found = perturbed(first, state, again, 6, rng)
+    assert found.cost <= before
+    assert found.cost == pytest.approx(cost(space.D, found.medoids))

@@ -42,7 +42,7 @@ NO_DIRECTION = {
     "check_estimator_sparse_matrix": _ZERO,
 }
 
-# Three checks feed rows of features to a metric that takes a square matrix of distances.
+# Two checks feed rows of features to a metric that takes a square matrix of distances.
 _OBLONG = "feeds rows of features, and metric='precomputed' takes distances"
 NOT_SQUARE = {
     "check_positive_only_tag_during_fit": _OBLONG,

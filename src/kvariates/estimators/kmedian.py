@@ -21,10 +21,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
+from kvariates import guarantees
 from kvariates.estimators import checks, metrics
 from kvariates.geometry.euclidean import unit_rows
 from kvariates.geometry.graph import Graph
-from kvariates.geometry.metric import Called, Ints, MetricSpace, Vectors
+from kvariates.geometry.metric import Called, MetricSpace, Vectors
 from kvariates.refining import medoids as searching
 from kvariates.refining.certificate import certify
 from kvariates.refining.swaps import Searched
@@ -49,10 +50,11 @@ default="euclidean"
         distance to those before, at points drawn uniformly; or at the points of these numbers.
     n_init : int, default=1
         Runs from different starts, of which the best is kept.
-    n_restarts : int, default=3
+    n_restarts : "auto" or int, default="auto"
         Perturbations: after the search has settled, a few medoids are replaced at random and it
-        goes on from there; what is worse is taken back. 0 is plain local search; 100 finds the
-        optimum more often than not where there are a few hundred points.
+        goes on from there; what is worse is taken back. 0 is plain local search. "auto" is 3
+        where all distances fit into memory (or those of a sample), and 0 on a graph, where every
+        restart takes as long as the search itself.
     max_swaps : int, default=None
         The most swaps in one search.
     certify : bool, default=False
@@ -65,13 +67,17 @@ default="euclidean"
     ----------
     medoid_indices_ : ndarray of shape (n_clusters,)
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The medoids' rows; not for "precomputed" and "graph".
+        The medoids' rows (a list if X is one); not for "precomputed" and "graph".
     labels_ : ndarray of shape (n_samples,)
         The number of every point's nearest medoid.
     inertia_ : float
         The sum of distances of the demand to their medoids.
     n_swaps_ : int
-        Swaps made in the best run.
+        Swaps that helped, in the best run, those that a restart took back included.
+    guarantee_ : Guarantee or None
+        Where no swap of a medoid for any other point helps: at most 5 times the optimum.
+    guarantee_lost_ : str or None
+        Why there is none: not all points were candidates, or the distances are no metric.
     certificate_ : Certificate
         "Within x % of optimal". Only with ``certify=True``.
     """
@@ -81,7 +87,7 @@ default="euclidean"
         "metric": [StrOptions({*metrics.NAMES}), callable],
         "init": [StrOptions({"hst", "k-median++", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "n_restarts": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "max_swaps": [Interval(Integral, 0, None, closed="left"), None],
         "certify": ["boolean"],
         "random_state": ["random_state", np.random.Generator],
@@ -94,7 +100,7 @@ default="euclidean"
         metric: str | Callable[[Any, Any], float] = "euclidean",
         init: Any = "hst",
         n_init: int = 1,
-        n_restarts: int = 3,
+        n_restarts: Any = "auto",
         max_swaps: int | None = None,
         certify: bool = False,
         random_state: Any = None,
@@ -129,7 +135,11 @@ default="euclidean"
         -------
         self : KMedian
         """
-        X = self._checked(X)
+        for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
+        given = self._checked(X)
+        X = given.X
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
@@ -140,49 +150,58 @@ default="euclidean"
         rng = checks.generator(self.random_state)
         found = self._best(space, weight, rng)
         near = found.near if len(found.near.slot) == n else space.two_nearest(found.medoids)
+        if not np.isfinite(found.cost):
+            node = int(np.argmax(~np.isfinite(near.cost) & (1 if weight is None else weight > 0)))
+            raise ValueError(
+                f"No centre reaches node {node}: its component has none. Allow more swaps, or "
+                "start with a node of every component."
+            )
         self.medoid_indices_ = found.medoids
         self.labels_ = near.slot
         self.inertia_ = found.cost
         self.n_swaps_ = found.n_swaps
+        self._promise(found, given.proper)
         self._keep_centers(X)
         if self.certify:
             self.certificate_ = certify(space, found.medoids, near, weight, rng=rng)
         self._warn_of_duplicates(near.slot)
         return self
 
-    def _checked(self, X: Any) -> Any:
+    def _promise(self, found: Searched, proper: bool) -> None:
+        lost = None if found.settled else "unsettled"
+        lost = lost if proper else "not a metric"
+        self.guarantee_ = None if lost else guarantees.local_optimum(found.cost)
+        self.guarantee_lost_ = guarantees.LOST[lost] if lost else None
+
+    def _checked(self, X: Any) -> metrics.Given:
         if self.metric in metrics.VECTORS and not sparse.issparse(X):
-            kinds = [np.float64, np.float32]
-            return validate_data(self, X, dtype=kinds, order="C")
-        _check_feature_names(self, X, reset=True)
-        X = metrics.array(X, self.metric)
-        if getattr(X, "ndim", 1) == 2:
-            self.n_features_in_ = X.shape[1]
-        return X
+            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        else:
+            _check_feature_names(self, X, reset=True)
+        given = metrics.given(X, self.metric)
+        if getattr(given.X, "ndim", 1) == 2:
+            self.n_features_in_ = given.X.shape[1]
+        return given
 
     def _best(self, space: MetricSpace, weight: Any, rng: np.random.Generator) -> Searched:
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
-        task = searching.job(
-            space, weight, restarts=int(self.n_restarts), max_swaps=most, rng=rng
-        )  # fmt: skip
-        start = self._starts(space, task, weight, rng)
-        runs = (searching.refine(task, start()) for _ in range(self.n_init))
+        restarts = self.n_restarts
+        if restarts == "auto":
+            restarts = 0 if isinstance(space, Graph) else 3
+        task = searching.job(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
+        start = self._start(space.n, rng)
+        runs = (searching.refine(task, start) for _ in range(self.n_init))
         return min(runs, key=lambda run: run.cost)
 
-    def _starts(
-        self, space: MetricSpace, task: searching.Job, weight: Any, rng: np.random.Generator
-    ) -> Callable[[], Ints]:
+    def _start(self, n: int, rng: np.random.Generator) -> searching.Start:
         k = int(self.n_clusters)
-        # Where all distances are at hand already, nothing needs to be measured again.
-        ready = task.space if task.whole else space
         if not isinstance(self.init, str):
-            given = metrics.points(self.init, space.n, k)
-            return lambda: given
+            return metrics.points(self.init, n, k)
         if self.init == "hst":
-            return lambda: hst_seed(ready, k, weight, rng)
+            return lambda space, weight: hst_seed(space, k, weight, 1, rng)
         if self.init == "k-median++":
-            return lambda: distinct(kmedian_plusplus(ready, k, weight, rng), space.n, rng)
-        return lambda: rng.permutation(space.n)[:k].astype(np.int64)
+            return lambda space, weight: kmedian_plusplus(space, k, weight, 1, rng)
+        return lambda space, _: rng.permutation(space.n)[:k].astype(np.int64)
 
     def _keep_centers(self, X: Any) -> None:
         if self.metric in ("precomputed", "graph"):
@@ -218,6 +237,8 @@ default="euclidean"
             nodes = np.asarray(X)
             if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
                 raise ValueError("With metric='graph', predict takes numbers of nodes (integers).")
+            if nodes.size and not 0 <= nodes.min() <= nodes.max() < len(self.labels_):
+                raise ValueError(f"Nodes have numbers from 0 to {len(self.labels_) - 1}.")
             labels: NDArray[np.int32] = self.labels_[nodes]
             return labels
         nearest: NDArray[np.int32] = np.argmin(self.transform(X), axis=1).astype(np.int32)
@@ -230,6 +251,12 @@ default="euclidean"
             raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
         if callable(self.metric):
             rows = metrics.rows(X)
+            if getattr(rows, "ndim", 0) == 2 and rows.shape[1] != getattr(
+                self, "n_features_in_", 0
+            ):
+                raise ValueError(
+                    f"X has {rows.shape[1]} features, the fit had {self.n_features_in_}."
+                )
             called = Called(self.cluster_centers_, self.metric, rows)
             return called.distances(np.arange(len(self.medoid_indices_))).T
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
@@ -255,13 +282,3 @@ default="euclidean"
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def distinct(chosen: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """Replace what was drawn twice, which happens once every point lies on a centre."""
-    first = np.unique(chosen, return_index=True)[1]
-    if len(first) == len(chosen):
-        return chosen
-    others = np.setdiff1d(np.arange(n), chosen)
-    fill = rng.permutation(others)[: len(chosen) - len(first)]
-    return np.concatenate([chosen[np.sort(first)], fill])

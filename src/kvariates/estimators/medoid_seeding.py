@@ -63,7 +63,7 @@ default="euclidean"
     indices : ndarray of shape (n_clusters,)
     """
     space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
-    return hst_seed(space, n_clusters, weight, rng, power)
+    return hst_seed(space, n_clusters, weight, power, rng)
 
 
 @validate_params(
@@ -102,7 +102,7 @@ default="euclidean"
     indices : ndarray of shape (n_clusters,)
     """
     space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
-    return medoids.kmedian_plusplus(space, n_clusters, weight, rng, n_local_trials)
+    return medoids.kmedian_plusplus(space, n_clusters, weight, n_local_trials, rng)
 
 
 @validate_params(
@@ -127,17 +127,17 @@ default="euclidean"
     tree : Tree
         With ``distance``, ``distances``, ``counts`` and ``distortion``.
     """
-    space, _, rng = _given(X, 1, metric, None, random_state)
+    space, _, rng = _given(X, 1, metric, None, random_state, seeds=False)
     return grow(space, rng)
 
 
 def _given(
-    X: Any, k: int, metric: Any, demand: Any, random_state: Any
+    X: Any, k: int, metric: Any, demand: Any, random_state: Any, seeds: bool = True
 ) -> tuple[MetricSpace, F64 | None, np.random.Generator]:
-    space = metrics.space_of(metrics.array(X, metric), metric)
+    space = metrics.space_of(metrics.given(X, metric).X, metric)
     if space.n < k:
         raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
     weight = metrics.demand(demand, None, space.n)
-    if isinstance(space, Graph) and k > 1:
+    if isinstance(space, Graph) and seeds:
         metrics.check_components(space, weight, k)
     return space, weight, checks.generator(random_state)

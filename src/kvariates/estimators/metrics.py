@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ PAIRS = 16  # that a callable is called for both ways
 
 
 def space_of(X: Any, metric: str | Callable[[Any, Any], float]) -> MetricSpace:
-    """Pre: X has passed `array`."""
+    """Pre: X has passed `given`."""
     if callable(metric):
         return Called(X, metric)
     if metric == "precomputed":
@@ -34,43 +35,68 @@ def space_of(X: Any, metric: str | Callable[[Any, Any], float]) -> MetricSpace:
     return Vectors(unit_rows(X) if metric == "cosine" else X, metric)
 
 
-def array(X: Any, metric: str | Callable[[Any, Any], float]) -> Any:
-    """X as the metric's space wants it, or one line about what is wrong with it."""
+@dataclass(frozen=True)
+class Given:
+    """X as the space wants it. `proper`: nothing seen breaks the triangle inequality."""
+
+    X: Any
+    proper: bool = True
+
+
+def given(X: Any, metric: str | Callable[[Any, Any], float]) -> Given:
+    """X, checked; or one line about what is wrong with it."""
     if callable(metric):
         objects = rows(X)
         _check_callable(objects, metric)
-        return objects
+        return Given(objects)
     if metric == "graph":
-        return _graph(X)
+        return Given(_graph(X))
     if sparse.issparse(X):
         raise ValueError(
-            f"X is sparse, and metric={metric!r} takes dense rows; for a graph say metric='graph', "
-            "otherwise X.toarray() or metric='precomputed'."
+            f"X is sparse, and metric={metric!r} takes a dense array: X.toarray(). A sparse matrix "
+            "of edge lengths is metric='graph'."
         )
     X = check_array(X, dtype=[np.float64, np.float32], order="C")
     if metric == "precomputed":
-        _check_matrix(X)
-    return X
+        return Given(X, _check_matrix(X))
+    check_range(X, metric)
+    return Given(X, metric != "cosine")
 
 
 def rows(X: Any) -> Any:
     """A sequence of things that only the callable understands; arrays are checked as usual."""
     if sparse.issparse(X):
         raise ValueError("X is sparse, and a callable metric takes rows; use X.toarray().")
-    try:
-        array = np.asarray(X)
-    except ValueError:  # rows of several lengths
+    if not hasattr(X, "shape"):
         return list(X)
+    array = np.asarray(X)
     if array.dtype.kind not in "fiub":
-        return list(X)
-    kinds = [np.float64, np.float32]
-    return check_array(array, dtype=kinds, order="C", ensure_2d=False, allow_nd=True)
+        return list(array)
+    return check_array(array, dtype=None, order="C", ensure_2d=False, allow_nd=True)
+
+
+def check_range(X: Floats, metric: str) -> None:
+    """ValueError if distances, or their squares, leave the range of X's type."""
+    if metric == "cosine":
+        return
+    with np.errstate(over="ignore"):
+        span = float((X.max(axis=0).astype(np.float64) - X.min(axis=0)).max())
+    limits, power = np.finfo(X.dtype), 2 if metric == "euclidean" else 1
+    low = (float(limits.tiny) * 1e6) ** (1 / power)
+    high = (float(limits.max) / (1e3 * X.shape[1])) ** (1 / power)
+    if 0 < span < low or not span < high:
+        raise ValueError(
+            f"X spreads over {span:.3g}: {metric} distances would leave the range of {X.dtype}; "
+            "rescale the features, e.g. with StandardScaler."
+        )
 
 
 def _check_callable(rows: Any, metric: Callable[[Any, Any], float]) -> None:
     space = Called(rows, metric)
     rng = np.random.default_rng(0)
-    for i, j in rng.integers(len(rows), size=(PAIRS, 2)).tolist():
+    pairs = rng.integers(len(rows), size=(PAIRS, 2)) if len(rows) else np.empty((0, 2), int)
+    pairs[::4, 1] = pairs[::4, 0]  # some with themselves
+    for i, j in pairs.tolist():
         there, back = (float(space.among(a, np.array([b]))[0]) for a, b in ((i, j), (j, i)))
         if abs(there - back) > CLOSE * max(there, back):
             raise ValueError(
@@ -80,7 +106,8 @@ def _check_callable(rows: Any, metric: Callable[[Any, Any], float]) -> None:
             raise ValueError(f"metric returned {there:.6g} for row {i} and itself; it must be 0.")
 
 
-def _check_matrix(D: Floats) -> None:
+def _check_matrix(D: Floats) -> bool:
+    """Is it a metric, as far as one can see? Warns if not; raises if it is not even symmetric."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             f"metric='precomputed' needs a square matrix of distances; X has shape {D.shape}."
@@ -102,6 +129,7 @@ def _check_matrix(D: Floats) -> None:
             UserWarning,
             stacklevel=5,
         )
+    return flaw != TRIANGLE
 
 
 def _graph(X: Any) -> Any:
@@ -109,16 +137,35 @@ def _graph(X: Any) -> Any:
         raise ValueError(
             f"metric='graph' needs a scipy.sparse matrix of edge lengths; got {type(X).__name__}."
         )
-    A = sparse.csr_array(X).astype(np.float64, copy=False)
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    if A.shape[0] != A.shape[1]:
-        raise ValueError(f"metric='graph' needs a square matrix; X has shape {A.shape}.")
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(f"metric='graph' needs a square matrix; X has shape {X.shape}.")
+    A = _shortest(X)
     if A.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s): the graph has no nodes.")
     _check_edges(A)
-    return A
+    return _mirrored(A)
+
+
+def _shortest(X: Any) -> Any:
+    """As CSR; of an edge that is stored several times, the shortest."""
+    if sparse.issparse(X) and X.format == "csr" and X.has_canonical_format:
+        return sparse.csr_array(X).astype(np.float64, copy=False)
+    coo = X.tocoo()
+    data, (row, column) = coo.data.astype(np.float64), (coo.row, coo.col)
+    order = np.lexsort((data, column, row))
+    row, column, data = row[order], column[order], data[order]
+    first = np.ones(len(data), dtype=bool)
+    first[1:] = (np.diff(row) != 0) | (np.diff(column) != 0)
+    return sparse.csr_array((data[first], (row[first], column[first])), shape=X.shape)
+
+
+def _mirrored(A: Any) -> Any:
+    """The same bits both ways, where rounding made a difference."""
+    B = sparse.csr_array(A.T)
+    B.sort_indices()
+    if np.array_equal(A.data, B.data):
+        return A
+    return sparse.csr_array((np.minimum(A.data, B.data), A.indices, A.indptr), shape=A.shape)
 
 
 def _check_edges(A: Any) -> None:
@@ -130,14 +177,21 @@ def _check_edges(A: Any) -> None:
         raise ValueError(f"The edge from {i} to {A.indices[at]} has length {A.data[at]}: {what}.")
     B = sparse.csr_array(A.T)
     B.sort_indices()
-    same = np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices)
-    if same and np.array_equal(A.data, B.data):
-        return
-    i, j = (int(ends[0]) for ends in (A != B).nonzero())
-    raise ValueError(
-        f"The graph is not symmetric: {A[i, j]:.6g} from {i} to {j}, {B[i, j]:.6g} back; "
-        "store every edge both ways, e.g. X.maximum(X.T)."
-    )
+    stored = [
+        sparse.csr_array((np.ones(len(M.data)), M.indices, M.indptr), M.shape) for M in (A, B)
+    ]
+    gap = abs(A - B)
+    gap.data[gap.data <= CLOSE * max(A.data.max(initial=0.0), 0.0)] = 0.0
+    for off in (
+        (stored[0] != stored[1]).tocoo(),
+        (gap != 0).tocoo(),
+    ):  # a stored zero is an edge, too
+        if off.nnz:
+            i, j = int(off.coords[0][0]), int(off.coords[1][0])
+            raise ValueError(
+                f"The graph is not symmetric: {A[i, j]:.6g} from {i} to {j}, {A[j, i]:.6g} back; "
+                "store every edge both ways, e.g. X.maximum(X.T)."
+            )
 
 
 def check_components(graph: Graph, weight: F64 | None, k: int) -> None:
@@ -164,7 +218,13 @@ def demand(given: Any, sample_weight: Any, n: int) -> F64 | None:
     if given is not None and values.dtype.kind in "iu":
         if values.ndim != 1 or not values.size or values.min() < 0 or values.max() >= n:
             raise ValueError(f"demand should be numbers of points, 0 to {n - 1}, in one dimension.")
-        return np.bincount(values, minlength=n).astype(np.float64)
+        counts = np.bincount(values, minlength=n).astype(np.float64)
+        if len(values) == n and counts.max() > 1:
+            raise ValueError(
+                f"demand has {n} integers, one a point: numbers of points, or weights? Give "
+                "weights as floats, e.g. demand.astype(float), or as sample_weight."
+            )
+        return counts
     name = "sample_weight" if given is None else "demand"
     if values.ndim == 0:
         values = np.full(n, values)
@@ -175,6 +235,8 @@ def demand(given: Any, sample_weight: Any, n: int) -> F64 | None:
         raise ValueError(f"Negative values in data passed to `{name}`.")
     if not weight.any():
         raise ValueError(f"{name} is zero for every point; at least one must be positive.")
+    if weight.max() > np.finfo(np.float64).max / (2 * n) or weight.max() < 1e-300:
+        raise ValueError(f"{name} goes up to {weight.max():.3g}; divide the weights by their mean.")
     out: F64 = np.ascontiguousarray(weight)
     return out
 

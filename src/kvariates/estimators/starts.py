@@ -79,7 +79,7 @@ def _global(p: Problem) -> F64:
 
 
 def _tree(p: Problem) -> F64:
-    return p.space.take(hst_seed(p.space, p.k, p.weight, p.rng, power=2))
+    return p.space.take(hst_seed(p.space, p.k, p.weight, 2, p.rng))
 
 
 STARTS: dict[str, Callable[[Problem], F64]] = {

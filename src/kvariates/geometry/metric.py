@@ -50,9 +50,6 @@ class Near:
     def parts(self) -> tuple[Labels, Labels, Floats, Floats]:
         return self.slot, self.second, self.cost, self.second_cost
 
-    def copy(self) -> Near:
-        return Near(*(part.copy() for part in self.parts))
-
 
 class MetricSpace(Protocol):
     @property
@@ -237,12 +234,13 @@ class Called(Rows):
         a = self.X[point]
         values = [self.function(a, self.at[j]) for j in columns]
         try:
-            out = np.array(values, dtype=np.float64)
+            plain = np.asarray(values)
+            out = plain.astype(np.float64) if plain.dtype.kind in "fiub" else np.empty(0)
         except (TypeError, ValueError):
             out = np.empty(0)
         good = out.shape == (len(values),) and np.isfinite(out).all() and (out >= 0).all()
-        if not good:
-            bad = next(v for v in values if not _is_distance(v))
+        if not good and values:
+            bad = next((v for v in values if not _is_distance(v)), values)
             raise ValueError(
                 f"metric returned {bad!r} for row {point} and another; "
                 "it must return a finite number of 0 or more."
@@ -252,8 +250,8 @@ class Called(Rows):
 
 def _is_distance(value: Any) -> bool:
     try:
-        return bool(np.ndim(value) == 0 and np.isfinite(value) and value >= 0)
-    except TypeError:
+        return bool(np.ndim(value) == 0 and np.isfinite(value) and 0 <= value < 1e308)
+    except (TypeError, OverflowError):
         return False
 
 

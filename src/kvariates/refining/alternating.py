@@ -20,11 +20,11 @@ ROUNDS = 10
 GAIN = 1e-4  # of the cost: a round that saves less is the last
 
 
-def alternate(state: State, space: Vectors, rng: np.random.Generator) -> int:
-    """Move medoids until it hardly helps; how many moves were made."""
+def alternate(state: State, space: Vectors, most: int, rng: np.random.Generator) -> int:
+    """Move medoids until it hardly helps; how many moves were made, `most` at most."""
     moves, before = 0, state.cost
     for _ in range(ROUNDS):
-        moved = _round(state, space, rng)
+        moved = _round(state, space, most - moves, rng)
         if not moved:
             break
         moves += moved
@@ -36,12 +36,12 @@ def alternate(state: State, space: Vectors, rng: np.random.Generator) -> int:
     return moves
 
 
-def _round(state: State, space: Vectors, rng: np.random.Generator) -> int:
+def _round(state: State, space: Vectors, most: int, rng: np.random.Generator) -> int:
     order = np.argsort(state.near.slot, kind="stable")
     ends = np.cumsum(np.bincount(state.near.slot, minlength=len(state.medoids)))
     moved = 0
     for slot, rows in enumerate(np.split(order, ends[:-1])):
-        if len(rows) < 2:
+        if len(rows) < 2 or moved >= most:
             continue
         better = _better(space, rows, state, rng)
         if better is not None and better not in state.medoids:
@@ -59,13 +59,17 @@ def _better(space: Vectors, rows: Ints, state: State, rng: np.random.Generator) 
     near = space.at[rows]
     part, mass = (near, weight) if some is None else (near[some], np.ones(ROWS))
     middle = MIDDLES[space.metric](part, mass).astype(space.dtype)[None]
-    far = Vectors(middle, space.metric, near).distances(np.zeros(1, dtype=np.int64))[0]
-    tried = rows[np.argpartition(far, min(TRIED, len(far) - 1))[:TRIED]]
-    table = Vectors(np.ascontiguousarray(space.at[tried]), space.metric, near)
-    costs = table.distances(np.arange(len(tried))).astype(np.float64) @ weight
+    # Points without demand may serve it best: then all are looked at, not the cluster's own alone.
+    whole = state.universe == len(state.point)
+    pool = near if whole else space.X
+    far = Vectors(middle, space.metric, pool).distances(np.zeros(1, dtype=np.int64))[0]
+    closest = np.argpartition(far, min(TRIED, len(far) - 1))[:TRIED]
+    tried = state.point[rows[closest]] if whole else closest
+    table = Vectors(np.ascontiguousarray(space.X[tried]), space.metric, near)
+    costs = (table.distances(np.arange(len(tried))) * weight).sum(axis=1)
     best = int(np.argmin(costs))
-    now = float(state.near.cost[rows].astype(np.float64) @ weight)
-    return int(state.point[tried[best]]) if costs[best] < now else None
+    now = float(np.sum(state.near.cost[rows] * weight))
+    return int(tried[best]) if costs[best] < now else None
 
 
 def _coordinate_medians(rows: Floats, weight: F64) -> F64:
@@ -78,17 +82,17 @@ def _coordinate_medians(rows: Floats, weight: F64) -> F64:
 
 def _weiszfeld(rows: Floats, weight: F64) -> F64:
     rows = rows.astype(np.float64)
-    middle: F64 = weight @ rows / weight.sum()
+    middle: F64 = (weight[:, None] * rows).sum(axis=0) / weight.sum()
     for _ in range(WEISZFELD):
         far = np.sqrt(((rows - middle) ** 2).sum(axis=1))
         pull = weight / np.maximum(far, 1e-9 * (far.max() + 1e-300))
-        middle = pull @ rows / pull.sum()
+        middle = (pull[:, None] * rows).sum(axis=0) / pull.sum()
     return middle
 
 
 def _direction(rows: Floats, weight: F64) -> F64:
-    middle: F64 = weight @ rows.astype(np.float64)
-    length = float(np.sqrt(middle @ middle))
+    middle: F64 = (weight[:, None] * rows).sum(axis=0)
+    length = float(np.sqrt(np.sum(middle * middle)))
     return middle / length if length > 0 else rows[0].astype(np.float64)
 
 

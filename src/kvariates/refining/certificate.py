@@ -185,8 +185,9 @@ def _whole_reach(problem: _Problem, rng: np.random.Generator) -> _Reached | None
     if isinstance(space, Graph):
         if _ball_size(space, problem.demand, cap, rng) * len(mass) > BALL_ENTRIES:
             return None
+        lists = _balls(space, problem.demand, cap, mass, 2 * BALL_ENTRIES)
         whole = bool(np.all(space.csr.data == np.rint(space.csr.data)))
-        return _Reached(_balls(space, problem.demand, cap, mass), cap, whole)
+        return None if lists is None else _Reached(lists, cap, whole)
     measured = _onto(space, problem.demand)
     pairs = measured.universe * len(mass)
     if pairs * _work(measured) > EXACT_WORK:
@@ -233,7 +234,9 @@ class _Sample:
 
     @property
     def goal(self) -> Goal:
-        return Goal(self.problem.k, float(self.weight @ self.problem.paid[self.drawn]), tol=1e-3)
+        return Goal(
+            self.problem.k, float(np.sum(self.weight * self.problem.paid[self.drawn])), tol=1e-3
+        )
 
     @property
     def start(self) -> F64:
@@ -242,7 +245,12 @@ class _Sample:
     def reach(self) -> Reach:
         space, points = self.problem.space, self.problem.demand[self.drawn]
         if isinstance(space, Graph):
-            return _balls(space, points, self.cap, self.weight)
+            lists = _balls(space, points, self.cap, self.weight, 2**31 - 1)
+            if lists is None:
+                raise ValueError(
+                    "The graph is too large to certify; give certify a smaller sample."
+                )
+            return lists
         streamed = Streamed(_onto(space, points), self.weight)
         return streamed.only(np.arange(streamed.candidates))
 
@@ -338,10 +346,15 @@ def _ball_size(graph: Graph, points: Ints, radius: F64, rng: np.random.Generator
     return max(1.0, len(graph.ball(points[some], radius[some]).point) / len(some))
 
 
-def _balls(graph: Graph, points: Ints, radius: F64, weight: F64) -> Lists:
-    """By candidate, from searches around the points: a part of them at a time, to save memory."""
-    parts = [slice(first, first + 64) for first in range(0, len(points), 64)]
-    found = [graph.ball(points[part], radius[part]) for part in parts]
+def _balls(graph: Graph, points: Ints, radius: F64, weight: F64, most: int) -> Lists | None:
+    """By candidate, from searches around the points, a part of them at a time; None if too many."""
+    found, entries = [], 0
+    for first in range(0, len(points), 64):
+        part = slice(first, first + 64)
+        found.append(graph.ball(points[part], radius[part]))
+        entries += len(found[-1].point)
+        if entries > most:  # the guess it was begun with was wrong
+            return None
     start = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(f.start) for f in found]))])
     point = np.concatenate([f.point for f in found])
     distance = np.concatenate([f.distance for f in found])

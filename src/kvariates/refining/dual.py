@@ -215,7 +215,7 @@ def climb(
         used += 1
         gain = reach.gains(price)
         chosen = best(gain, goal.k)
-        value = float(weight @ price - gain[chosen].sum())
+        value = float(np.sum(weight * price) - gain[chosen].sum())
         slope = 1.0 - reach.cover(price, chosen)
         vain += 1
         if value > top:
@@ -224,7 +224,7 @@ def climb(
             value, price, slope, way = top, at, uphill, None
             step, vain = step / 2, 0
         way = slope if way is None else (1 - MEMORY) * slope + MEMORY * way
-        length = float(weight @ (way * way))
+        length = float(np.sum(weight * way * way))
         if goal.reached(top) or step < SMALLEST or length <= 0:
             break
         price = np.clip(price + (step * (goal.cost - value) / length) * way, 0.0, cap)

@@ -8,17 +8,20 @@
 their clusters (`alternating`) and swapped with drawn candidates |
 | a larger graph, a slow callable | drawn swaps |
 
-Pre: medoids are distinct points.
+A start is a function from a space and weights to k different points of it, or such points: where
+the search begins on a sample, so does the start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from kvariates import _native
 from kvariates.geometry.euclidean import F64
+from kvariates.geometry.hst import squared
 from kvariates.geometry.metric import Called, Ints, Matrix, MetricSpace, Rows, Vectors
 from kvariates.refining.alternating import alternate
 from kvariates.refining.swaps import (
@@ -42,6 +45,9 @@ DRAWS = 256  # drawn candidates in a row, and as many as there are medoids, that
 ALPHA = 1e-3  # a drawn swap must save ALPHA / k of the cost
 
 
+Start = Callable[[MetricSpace, F64 | None], Ints] | Ints
+
+
 @dataclass(frozen=True)
 class Job:
     """What is searched. `space` measures at the demand only; `point` says which points that is."""
@@ -49,10 +55,15 @@ class Job:
     space: MetricSpace
     weight: F64 | None
     point: Ints
-    universe: int
+    full: MetricSpace  # all points, for the start
+    everywhere: F64 | None  # their weights
     restarts: int
     max_swaps: int
     rng: np.random.Generator
+
+    @property
+    def universe(self) -> int:
+        return self.full.n
 
     @property
     def whole(self) -> bool:
@@ -65,15 +76,17 @@ def job(
     rng: np.random.Generator,
 ) -> Job:  # fmt: skip
     """Leave out what has no demand, and make the matrix if it fits."""
-    universe, point = space.n, np.arange(space.n)
+    full, everywhere, point = space, weight, np.arange(space.n)
     if weight is not None and isinstance(space, Rows) and not weight.all():
         point = np.flatnonzero(weight)
         space, weight = space.onto(point), weight[point]
     if isinstance(space, Rows) and _fits(space):
         space = _compact(space.matrix())
+        # Where all distances are at hand, no start needs to measure again. (Cosine trees do.)
+        full = space if space.n == full.n and not squared(full) else full
     if weight is not None and (weight == 1).all():
         weight = None
-    return Job(space, weight, point, universe, restarts, max_swaps, rng)
+    return Job(space, weight, point, full, everywhere, restarts, max_swaps, rng)
 
 
 def _compact(matrix: Matrix) -> Matrix:
@@ -91,15 +104,20 @@ def _fits(space: Rows) -> bool:
     )
 
 
-def refine(task: Job, medoids: Ints) -> Searched:
+def refine(task: Job, start: Start) -> Searched:
     """Swap and move medoids by the search that fits the space."""
+    if isinstance(task.space, Vectors) and task.space.n > SAMPLE:
+        return _vectors(task, task.space, _on_a_sample(task, task.space, start))
+    medoids = start(task.full, task.everywhere) if callable(start) else start
     if isinstance(task.space, Matrix):
         return _settled(task, task.space, medoids)
     if not isinstance(task.space, Rows) and task.universe <= PATIENT:
         return _with_restarts(task, medoids, _eager(task))
     if isinstance(task.space, Vectors):
         return _vectors(task, task.space, medoids)
-    return _with_restarts(task, medoids, _drawn(task, len(medoids)), ALPHA / len(medoids))
+    return _with_restarts(
+        task, medoids, _drawn(task, len(medoids), close=True), ALPHA / len(medoids)
+    )
 
 
 def _settled(task: Job, matrix: Matrix, medoids: Ints) -> Searched:
@@ -114,20 +132,17 @@ def _eager(task: Job) -> Everyone:
     return Everyone(task.rng.permutation(task.universe), BLOCK)
 
 
-def _drawn(task: Job, k: int, close: bool = True) -> Drawn:
-    return Drawn(BLOCK, DRAWS + k, task.rng, close)
+def _drawn(task: Job, k: int, *, close: bool) -> Drawn:
+    return Drawn(BLOCK, DRAWS + k, close=close, rng=task.rng)
 
 
 def _vectors(task: Job, space: Vectors, medoids: Ints) -> Searched:
-    if space.n > SAMPLE:
-        medoids = _on_a_sample(task, space, medoids)
-    state = State.of(space, medoids, task.weight, task.point)
-    moves = alternate(state, space, task.rng)
-    found = search(
-        state, _drawn(task, len(medoids), False), improving(ALPHA / len(medoids)), task.max_swaps
-    )
-    moves += alternate(state, space, task.rng)
-    return Searched(state.medoids, state.near, state.cost, found.n_swaps + moves, False)
+    state = State.of(space, medoids, task.weight, task.point, task.universe)
+    moves = alternate(state, space, task.max_swaps, task.rng)
+    proposals, chooser = _drawn(task, len(medoids), close=False), improving(ALPHA / len(medoids))
+    moves += search(state, proposals, chooser, task.max_swaps - moves).n_swaps
+    moves += alternate(state, space, task.max_swaps - moves, task.rng)
+    return Searched(state.medoids, state.near, state.cost, moves, False)
 
 
 def _with_restarts(
@@ -136,20 +151,23 @@ def _with_restarts(
     def again(state: State) -> Searched:
         return search(state, proposals, improving(tol), task.max_swaps)
 
-    state = State.of(task.space, medoids, task.weight, task.point)
+    state = State.of(task.space, medoids, task.weight, task.point, task.universe)
     return perturbed(again(state), state, again, task.restarts, task.rng)
 
 
-def _on_a_sample(task: Job, space: Vectors, medoids: Ints) -> Ints:
+def _on_a_sample(task: Job, space: Vectors, start: Start) -> Ints:
     """Medoids that are good for a sample, by weight, that holds the given ones too."""
+    given = np.empty(0, dtype=np.int64) if callable(start) else start
     share = None if task.weight is None else task.weight / task.weight.sum()
     drawn = task.rng.choice(len(task.point), SAMPLE, p=share)
-    rows = np.unique(np.concatenate([task.point[drawn], medoids]))
-    # A point counts as often as it was drawn; a medoid that was not, only as a candidate.
+    spare = np.empty(0, dtype=np.int64)
+    if not task.whole:  # points without demand may serve it best
+        spare = task.rng.integers(task.universe, size=SAMPLE // 4)
+    rows = np.unique(np.concatenate([task.point[drawn], given, spare]))
+    # A point counts as often as it was drawn; one that was not, only as a candidate.
     counts = np.bincount(np.searchsorted(rows, task.point[drawn]), minlength=len(rows))
     small = Vectors(np.ascontiguousarray(space.X[rows]), space.metric)
-    part = job(
-        small, counts.astype(np.float64), restarts=0, max_swaps=task.max_swaps, rng=task.rng
-    )  # fmt: skip
-    found = refine(replace(part), np.searchsorted(rows, medoids))
+    mass, most = counts.astype(np.float64), task.max_swaps
+    part = job(small, mass, restarts=task.restarts, max_swaps=most, rng=task.rng)
+    found = refine(part, start if callable(start) else np.searchsorted(rows, given))
     return rows[found.medoids]

@@ -4,9 +4,9 @@ One loop. *Proposals* say which candidates come next, a *chooser* which of their
 
 | search | proposals | chooser |
 |---|---|---|
-| best swap (Fan et al. 2023, Algorithm 1) | `Everyone`, all in one block | `Improving` |
-| eager swaps | `Everyone`, a few a block | `Improving` |
-| sampled, for large n | `Drawn`: by distance (as LS++ does), and close to medoids | `Improving` |
+| best swap (Fan et al. 2023, Algorithm 1) | `Everyone`, all in one block | `improving` |
+| eager swaps | `Everyone`, a few a block | `improving` |
+| sampled, for large n | `Drawn`: by distance (as LS++ does), and close to medoids | `improving` |
 | private | `Everyone`, all in one block | the exponential mechanism, handed in |
 
 What a block of candidates would change, for every slot, is one pass over their distances
@@ -27,7 +27,6 @@ from kvariates.geometry.metric import Ints, Matrix, MetricSpace, Near
 
 BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
 TOL = 1e-12  # of the cost: what a swap must save; less is rounding
-STRENGTH = 5  # medoids that a restart replaces
 CLOSE = 8  # points drawn for one candidate that is to lie close to its medoid
 
 
@@ -49,10 +48,13 @@ class State:
     near: Near
     weight: F64 | None
     point: Ints
+    universe: int  # how many points there are to choose from
 
     @classmethod
-    def of(cls, space: MetricSpace, medoids: Ints, weight: F64 | None, point: Ints) -> State:
-        return cls(space, medoids.copy(), space.two_nearest(medoids), weight, point)
+    def of(
+        cls, space: MetricSpace, medoids: Ints, weight: F64 | None, point: Ints, universe: int
+    ) -> State:
+        return cls(space, medoids.copy(), space.two_nearest(medoids), weight, point, universe)
 
     @property
     def cost(self) -> float:
@@ -70,6 +72,11 @@ class State:
         self.near = self.space.swapped(self.near, self.medoids, slot)
 
 
+def strength(k: int) -> int:
+    """How many of k medoids a restart replaces."""
+    return min(5, 1 + k // 4)
+
+
 def shares(state: State) -> F64:
     """Weight * distance; where points with demand are out of reach, only theirs."""
     cost = state.near.cost.astype(np.float64)
@@ -82,7 +89,7 @@ def shares(state: State) -> F64:
 
 class Proposals(Protocol):
     def next(self, state: State) -> Ints:
-        """Candidates to look at; none that is a medoid already."""
+        """Candidates to look at; those that are medoids already are passed over."""
 
     @property
     def patience(self) -> float:
@@ -125,16 +132,16 @@ class Everyone:
 class Drawn:
     """Candidates by weight * distance; if `close`, half of them close to medoids, to move those."""
 
-    def __init__(
-        self, block: int, patience: int, rng: np.random.Generator, close: bool = True
-    ) -> None:
+    def __init__(self, block: int, patience: int, *, close: bool, rng: np.random.Generator) -> None:
         self.block, self.patience, self._rng, self.close = block, float(patience), rng, close
 
     def next(self, state: State) -> Ints:
         far = self.block // 2 if self.close else self.block
         rows = np.concatenate([self._far(state, far), self._close(state, self.block - far)])
-        found = np.unique(state.point[rows])
-        return found[~np.isin(found, state.medoids)]
+        found = [state.point[rows]]
+        if state.universe > len(state.point):  # some points have no demand, and may serve it best
+            found.append(self._rng.integers(state.universe, size=self.block // 2))
+        return np.unique(np.concatenate(found))
 
     def _far(self, state: State, size: int) -> Ints:
         sums = np.cumsum(shares(state))
@@ -168,8 +175,10 @@ def search(
         picked = chooser(state.changes(fresh), state.cost) if len(fresh) else None
         quiet += max(len(candidates), 1)
         if picked is not None:
+            before = state.cost
             state.swap(int(fresh[picked[0]]), picked[1])
-            quiet, swaps = 0, swaps + 1
+            # Rounding may promise what is not there; going round in circles is no progress.
+            quiet, swaps = 0 if state.cost < before else quiet, swaps + 1
     settled = isinstance(proposals, Everyone) and quiet >= proposals.patience
     return Searched(state.medoids, state.near, state.cost, swaps, settled)
 
@@ -181,9 +190,9 @@ def sweep(
     """`search` with Everyone(order, BLOCK) and `improving`, natively; then perturbed restarts."""
     chosen, near = medoids.copy(), Near.empty(space.n, space.dtype)
     seed = int(rng.integers(2**63)) if restarts else 0
-    swaps, _, cost, settled = _native.sweep(
+    swaps, cost, settled = _native.sweep(
         space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,
-        restarts, min(STRENGTH, 1 + len(medoids) // 4), seed, point,
+        restarts, strength(len(medoids)), seed, point,
     )  # fmt: skip
     return Searched(chosen, near, cost, swaps, settled)
 
@@ -199,11 +208,11 @@ def perturbed(
             break
         medoids = best.medoids.copy()
         share = shares(replace(state, near=best.near))
-        for _ in range(min(STRENGTH, len(medoids))):
+        for _ in range(strength(len(medoids))):
             fresh = state.point[rng.choice(len(share), p=share / share.sum())]
             if fresh not in medoids:
                 medoids[rng.integers(len(medoids))] = fresh
-        tried = again(State.of(state.space, medoids, state.weight, state.point))
+        tried = again(replace(state, medoids=medoids, near=state.space.two_nearest(medoids)))
         total += tried.n_swaps
         best = tried if tried.cost < best.cost else best
     return Searched(best.medoids, best.near, best.cost, total, best.settled)

@@ -41,7 +41,7 @@ def best_on_tree(tree: Tree, counts: F64, k: int, power: int = 1) -> Ints:
 
 
 def hst_seed(
-    space: MetricSpace | Space, k: int, weight: F64 | None, rng: np.random.Generator, power: int = 1
+    space: MetricSpace | Space, k: int, weight: F64 | None, power: int, rng: np.random.Generator
 ) -> Ints:
     """Grow a tree, count the demand on it, seed. Pre: 1 <= k <= n; a weight for every point."""
     tree = grow(space, rng)

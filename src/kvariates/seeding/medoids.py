@@ -45,8 +45,11 @@ class MetricPotential:
         """Take in the candidate that lowers the potential most; which one that is."""
         cost = np.inf if self._near is None else self._near.cost
         weight = np.ones(self.around.n) if self.weight is None else self.weight
-        rows = self.around.distances(candidates)
-        left = np.array([np.minimum(cost, row) @ weight for row in rows])
+        rows = np.where(weight > 0, np.minimum(cost, self.around.distances(candidates)), 0.0)
+        lost = ~np.isfinite(rows)
+        out = (lost * weight).sum(axis=1)  # of reach: what counts before all costs
+        left = (np.where(lost, 0.0, rows) * weight).sum(axis=1)
+        left[out > out.min()] = np.inf
         # Two points that leave one another over tie but for rounding: the first drawn wins.
         best = int(np.argmax(left <= left.min() * (1 + 1e-12)))
         self.add(candidates[best])
@@ -96,8 +99,14 @@ MEDOIDS = Recipe(MetricPoint(), Itself())
 
 
 def kmedian_plusplus(
-    space: MetricSpace, k: int, weight: F64 | None, rng: np.random.Generator, trials: int = 1
+    space: MetricSpace, k: int, weight: F64 | None, trials: int, rng: np.random.Generator
 ) -> Ints:
-    """K points of positive weight, each drawn by weight * distance to those before it."""
+    """As many different points as asked for, each by weight * distance to those before it."""
     space_: Any = space
-    return kvariates(space_, k, weight, MEDOIDS, trials, rng).indices
+    drawn = kvariates(space_, k, weight, MEDOIDS, trials, rng).indices
+    first = np.sort(np.unique(drawn, return_index=True)[1])
+    if len(first) == k:
+        return drawn
+    # Once every point lies on a centre, one may be drawn again: any other point will do.
+    others = np.setdiff1d(np.arange(space.n), drawn)
+    return np.concatenate([drawn[first], rng.permutation(others)[: k - len(first)]])
