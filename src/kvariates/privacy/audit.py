@@ -1,0 +1,365 @@
+"""Audits: attack a mechanism, and certify how much it leaks at least.
+
+An audit is a product: mechanism x neighbours x tester, held against a claim (`claims.py`). The
+mechanism runs many times on each of two data sets that differ in one row; a run is used once:
+
+| runs | for |
+|---|---|
+| first quarter | testers learn statistics of the output (`testers.py`) |
+| second quarter | an event "statistic at least t" is chosen for each direction |
+| second half | how often the event happens: exact (Clopper-Pearson) bounds |
+
+Two events, two bounds each: four bounds share the error 1 - confidence. If a mechanism keeps its
+claim and its runs are independent, the certified bound exceeds the claim with probability at most
+1 - confidence, whatever the testers do. The converse is not promised: an audit that finds nothing
+has proved nothing. How much it could have found is its `most`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, high, low
+from kvariates.privacy.testers import F64, TESTERS, Ints, Outputs, Statistic, Tester, gather
+
+CONFIDENCE = 1 - 1e-6
+BOUNDS = 4  # looked at on the second half: two events, each with a lower and an upper bound
+THRESHOLDS = 256
+
+Mechanism = Callable[[Any], Any]
+View = Callable[[Any], Any]
+Likelier = Literal["first", "second"]
+WAYS: tuple[Likelier, Likelier] = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Event:
+    """What was looked at, and how often it was seen on runs that did not choose it.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        A number for every output.
+    least, below : float, bool
+        The event: the statistic is at least this; or, if `below`, less.
+    likelier : {"first", "second"}
+        The data set that is given away by the event.
+    hits : tuple of int
+        Runs with the event, on the likelier data set and on the other.
+    odds : tuple of float
+        A lower bound of its probability on the likelier data set, an upper bound on the other.
+    """
+
+    statistic: Statistic
+    least: float
+    below: bool
+    likelier: Likelier
+    hits: tuple[int, int] = (0, 0)
+    odds: tuple[float, float] = (0.0, 1.0)
+
+    def holds(self, outputs: Outputs) -> Any:
+        """Which outputs it holds for."""
+        return (_values(self.statistic, outputs) >= self.least) != self.below
+
+    def __str__(self) -> str:
+        side = "<" if self.below else ">="
+        return f"{self.statistic.name} {side} {self.least:.6g}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A certified lower bound, beside the claim.
+
+    Attributes
+    ----------
+    lower_bound : float
+        No mechanism with a smaller epsilon (or rho) behaves like this, but for an error of
+        1 - confidence.
+    claim : Approximate or Concentrated
+        What was claimed.
+    event : Event
+        What gave the bound.
+    runs : int
+        Runs on each of the two data sets.
+    confidence : float
+        Of the bound.
+    most : float
+        What as many runs could have certified, of a mechanism without any noise.
+    """
+
+    lower_bound: float
+    claim: Approximate | Concentrated
+    event: Event
+    runs: int
+    confidence: float
+    most: float
+
+    @property
+    def passed(self) -> bool:
+        """No violation was found. That is no proof that there is none."""
+        return self.lower_bound <= self.claim.value
+
+    def __str__(self) -> str:
+        name = "rho" if isinstance(self.claim, Concentrated) else "epsilon"
+        n, (here, there), (p, q) = self.runs - self.runs // 2, self.event.hits, self.event.odds
+        verdict = "no violation found" if self.passed else "THE CLAIM IS BROKEN"
+        lines = [
+            f"claim      {self.claim}",
+            f"certified  {name} >= {self.lower_bound:.4g}: {verdict}",
+            f"event      {self.event}",
+            f"seen       {here} times on the {self.event.likelier} data set (odds >= {p:.4g}),",
+            f"           {there} times on the other (odds <= {q:.4g}), of {n} runs each",
+            f"error      at most {1 - self.confidence:.1g}",
+            f"power      without any noise: {name} >= {self.most:.4g}",
+        ]
+        return "\n".join(lines)
+
+
+def audit(
+    mechanism: Mechanism,
+    neighbours: Iterable[Any],
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    runs: int = 10_000,
+    test: str | Tester | Sequence[str | Tester] = "auto",
+    view: View | None = None,
+    batch: bool = False,
+    confidence: float = CONFIDENCE,
+) -> Audit:
+    """Attack a mechanism on two neighbouring data sets.
+
+    Parameters
+    ----------
+    mechanism : callable
+        From a data set to an output, with fresh noise at every call. An exception is an output
+        too: it tells the data apart as well as a number does.
+    neighbours : pair of data sets
+        Two that differ in one row, in the sense of the claim's adjacency.
+    epsilon, delta : float
+        The claim; or
+    rho : float
+        the claim, as zero-concentrated privacy. For Gaussian noise this needs far fewer runs.
+    runs : int
+        Calls on each data set.
+    test : "auto", or names of ``TESTERS``, or testers
+        What is looked at; "auto" is all of them.
+    view : callable, optional
+        From an output to what the attacker looks at: a number, an array, text, or lists, tuples
+        and dicts of these.
+    batch : bool
+        The mechanism takes a second argument, how many outputs to return.
+    confidence : float
+        Of the certified bound.
+
+    Returns
+    -------
+    Audit
+        The bound, whether it breaks the claim, and the event that shows it.
+    """
+    claim = _claim(epsilon, delta, rho)
+    error = 1 - confidence
+    if not 0 < error < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
+    most = _most(claim, runs, error)
+    first, second = neighbours
+    a, b = gather(*_collect(mechanism, first, second, runs, view, batch))
+    quarter, half = slice(runs // 4), slice(runs // 4, runs // 2)
+    statistics = [
+        statistic for tester in _testers(test) for statistic in tester(a[quarter], b[quarter])
+    ]
+    rest = slice(runs // 2, None)
+    scale = (runs - runs // 2) / max(runs // 2 - runs // 4, 1)
+    chosen = [
+        certify(event, a[rest], b[rest], error / BOUNDS)
+        for event in choose(statistics, a[half], b[half], claim, error / BOUNDS, scale)
+    ]
+    bounds = [float(claim.least(*(np.array(p) for p in event.odds))) for event in chosen]
+    best = int(np.argmax(bounds))
+    return Audit(bounds[best], claim, chosen[best], runs, confidence, most)
+
+
+def repeatable(
+    mechanism: Mechanism, data: Any, *, view: View | None = None, runs: int = 64
+) -> bool:
+    """Whether noise can be made to repeat itself, by its own seed or by a global one.
+
+    Python's and NumPy's global generators are set to the same state before each of two series of
+    runs (and put back afterwards). Noise of which an audit may see fresh draws only is repeatable
+    too if its series are equal.
+    """
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        series = []
+        for _ in range(2):
+            random.seed(0)
+            np.random.seed(0)  # noqa: NPY002
+            series.append([_attempt(mechanism, data, view) for _ in range(runs)])
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+    a, b = gather(*series)
+    return bool(np.array_equal(a.labels, b.labels))
+
+
+def near(points: Any) -> View:
+    """A view of centres, or of what has `cluster_centers_`: those nearest to these points.
+
+    For each point the distance to the nearest centre, then that centre's coordinates: the order of
+    centres does not matter. Without any centre: infinity, and no coordinates.
+    """
+    points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+
+    def view(output: Any) -> list[Any]:
+        centers = np.asarray(getattr(output, "cluster_centers_", output), dtype=np.float64)
+        if not len(centers):
+            return [np.inf] * len(points)
+        apart = np.linalg.norm(points[:, None] - centers, axis=2)
+        which = apart.argmin(axis=1)
+        return [apart[np.arange(len(points)), which], centers[which]]
+
+    return view
+
+
+# --- choosing, and certifying ----------------------------------------------------------------
+
+
+def choose(
+    statistics: Sequence[Statistic],
+    a: Outputs,
+    b: Outputs,
+    claim: Claim,
+    error: float,
+    scale: float = 1.0,
+) -> list[Event]:
+    """For each direction the event that promises most, had it `scale` times as many runs."""
+    sure = Statistic("any output", lambda out: np.zeros(len(out)))
+    best: dict[Likelier, Event] = {way: Event(sure, 0.0, False, way) for way in WAYS}
+    worth = dict.fromkeys(WAYS, -1.0)
+    for statistic in statistics:
+        x, y = np.sort(_values(statistic, a)), np.sort(_values(statistic, b))
+        cuts = _thresholds(x, y)
+        seen = np.stack([len(z) - np.searchsorted(z, cuts) for z in (x, y)])
+        for below in (False, True):
+            counts = len(x) - seen if below else seen
+            p, q = about(scale * counts, scale * len(x), error)
+            for way, values in zip(
+                WAYS, (claim.least(p[0], q[1]), claim.least(p[1], q[0])), strict=True
+            ):
+                i = int(np.argmax(values))
+                if values[i] > worth[way]:
+                    worth[way] = float(values[i])
+                    best[way] = Event(statistic, float(cuts[i]), below, way)
+    return list(best.values())
+
+
+def certify(event: Event, a: Outputs, b: Outputs, error: float) -> Event:
+    """The event with its exact bounds, each wrong with probability at most `error`."""
+    x, y = (a, b) if event.likelier == "first" else (b, a)
+    hits = int(event.holds(x).sum()), int(event.holds(y).sum())
+    odds = low(hits[0], len(x), error), high(hits[1], len(y), error)
+    return replace(event, hits=hits, odds=odds)
+
+
+def _thresholds(x: F64, y: F64) -> F64:
+    """Values to cut at: some of those seen, more of them near either end."""
+    values = np.unique(np.concatenate([x, y]))
+    if len(values) <= THRESHOLDS:
+        return values
+    ends = np.unique(np.geomspace(1, len(values), THRESHOLDS // 4).astype(np.int64)) - 1
+    even = np.linspace(0, len(values) - 1, THRESHOLDS // 2).astype(np.int64)
+    where: Ints = np.unique(np.concatenate([ends, len(values) - 1 - ends, even]))
+    return values[where]
+
+
+def _values(statistic: Statistic, outputs: Outputs) -> F64:
+    values = statistic.of(outputs)
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+# --- at the door -----------------------------------------------------------------------------
+
+
+def _claim(epsilon: float | None, delta: float, rho: float | None) -> Approximate | Concentrated:
+    if (epsilon is None) == (rho is None):
+        raise ValueError("an audit needs the claim: either epsilon (and delta), or rho.")
+    value = epsilon if rho is None else rho
+    if value is None or not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"epsilon or rho must be a finite number >= 0, got {value}.")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must lie in [0, 1), got {delta}.")
+    return Approximate(value, delta) if rho is None else Concentrated(value)
+
+
+def _most(claim: Claim, runs: int, error: float) -> float:
+    """What a mechanism without noise would show; an audit that cannot fail is refused."""
+
+    def at(runs: int) -> float:
+        n, each = max(runs - runs // 2, 1), error / BOUNDS
+        return float(claim.least(np.array(low(n, n, each)), np.array(high(0, n, each))))
+
+    most = at(runs) if runs >= 4 else 0.0
+    if most <= claim.value:
+        needed = 8
+        while at(needed) <= claim.value and needed < 2**50:
+            needed *= 2
+        raise ValueError(
+            f"{runs} runs cannot show a violation of {claim}, not even without any noise: "
+            f"take at least {needed}, and more to find a small one."
+        )
+    return most
+
+
+def _testers(test: str | Tester | Sequence[str | Tester]) -> list[Tester]:
+    if test == "auto":
+        return list(TESTERS.values())
+    asked = [test] if isinstance(test, str) or callable(test) else list(test)
+    for name in asked:
+        if isinstance(name, str) and name not in TESTERS:
+            raise ValueError(
+                f"test must be 'auto', a tester or one of {', '.join(TESTERS)}, got {name!r}."
+            )
+    return [TESTERS[one] if isinstance(one, str) else one for one in asked]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception, as an output."""
+
+    error: str
+
+
+def _attempt(mechanism: Mechanism, data: Any, view: View | None) -> Any:
+    try:
+        output = mechanism(data)
+    except Exception as error:  # whatever it is, an attacker sees it
+        return Raised(f"{type(error).__name__}: {error}")
+    return output if view is None else view(output)
+
+
+def _collect(
+    mechanism: Callable[..., Any],
+    first: Any,
+    second: Any,
+    runs: int,
+    view: View | None,
+    batch: bool,
+) -> tuple[list[Any], list[Any]]:
+    if batch:
+        both = tuple(list(mechanism(data, runs)) for data in (first, second))
+        for outputs in both:
+            if len(outputs) != runs:
+                raise ValueError(f"the mechanism gave {len(outputs)} outputs, not {runs}.")
+        look = view or (lambda output: output)
+        return [look(one) for one in both[0]], [look(one) for one in both[1]]
+    both = tuple([_attempt(mechanism, data, view) for _ in range(runs)] for data in (first, second))
+    if all(isinstance(output, Raised) for outputs in both for output in outputs):
+        mechanism(first)  # not a leak but a mistake: let it be seen
+    return both[0], both[1]

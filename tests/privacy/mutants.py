@@ -1,0 +1,206 @@
+"""Small mechanisms in plain NumPy whose epsilon is known exactly, and the mistakes planted in them.
+
+A mechanism takes rows, how many outputs to give and a generator; `planted=True` makes the mistake.
+Without it the claim is tight or nearly so, hence also a test of false alarms. `runs` are enough to
+catch the mistake for (almost) any seed; tests say so, and `python -m experiments.audit` measures.
+None of these protects anybody: NumPy's noise is no secret.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from scipy import optimize, stats
+
+from kvariates.privacy.neighbours import Neighbours, neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A mechanism x neighbours x claim, and how many runs show the planted mistake."""
+
+    mechanism: Callable
+    neighbours: Neighbours
+    claim: dict = field(default_factory=lambda: {"epsilon": 1.0})
+    runs: int = 4000
+
+    def planted(self, rng):
+        return partial(self.mechanism, rng=rng, planted=True)
+
+    def right(self, rng):
+        return partial(self.mechanism, rng=rng, planted=False)
+
+
+def on_grid(values):
+    """Rounded: the last bits of a float sum tell what was added, and an audit would see it."""
+    return np.rint(np.asarray(values) * 2.0**16) / 2.0**16
+
+
+def laplace(value, scale, runs, rng):
+    value = on_grid(value)
+    return value + on_grid(rng.laplace(scale=scale, size=(runs, *value.shape)))
+
+
+def gauss(value, sigma, runs, rng):
+    value = on_grid(value)
+    return value + on_grid(rng.normal(scale=sigma, size=(runs, *value.shape)))
+
+
+def cells(X, per_axis=4, low=-1.0, high=1.0):
+    """Counts of the cells of a public grid over the first two columns."""
+    edges = np.linspace(low, high, per_axis + 1)
+    return np.histogramdd(X[:, :2], bins=[edges] * min(2, X.shape[1]))[0].ravel()
+
+
+def noise_halved(X, runs, rng, planted):
+    """A count."""
+    return laplace(len(X), 0.5 if planted else 1.0, runs, rng)
+
+
+def noise_in_floating_point(X, runs, rng, planted):
+    """A sum. Floats are added to it, and their rounding shows what they were added to."""
+    if planted:
+        return X.sum() + rng.laplace(size=runs)
+    return laplace(X.sum(), 1.0, runs, rng)
+
+
+def gaussian_noise_halved(X, runs, rng, planted, rho=0.05):
+    """A sum in an l2 ball of radius 1, rho-zCDP."""
+    sigma = 1.0 / math.sqrt(2 * rho) * (0.5 if planted else 1.0)
+    return gauss(X.sum(axis=0), sigma, runs, rng)
+
+
+def gaussian_noise_halved_delta(X, runs, rng, planted, epsilon=1.0, delta=0.01):
+    """The same as (epsilon, delta), sigma as small as it may be (Balle and Wang 2018)."""
+
+    def excess(sigma):
+        shift = epsilon * sigma
+        tail = math.exp(epsilon) * stats.norm.cdf(-0.5 / sigma - shift)
+        return stats.norm.cdf(0.5 / sigma - shift) - tail - delta
+
+    sigma = optimize.brentq(excess, 0.1, 100.0) * (0.5 if planted else 1.0)
+    return gauss(X.sum(axis=0), sigma, runs, rng)
+
+
+def level_not_charged(X, runs, rng, planted, levels=3):
+    """Counts of a binary tree over the first column, every level noised; one of them for free."""
+    scale = (levels - 1 if planted else levels) / 1.0
+    counts = [np.histogram(X[:, 0], bins=2**h, range=(-1, 1))[0] for h in range(levels)]
+    return laplace(np.concatenate(counts), scale, runs, rng)
+
+
+def no_square_root_of_d(X, runs, rng, planted):
+    """A sum of rows in an l2 ball: l1 sensitivity sqrt(d), not 1 (Balcan et al., Algorithm 4)."""
+    d = X.shape[1]
+    return laplace(X.sum(axis=0), 1.0 if planted else math.sqrt(d), runs, rng)
+
+
+def bounds_from_data(X, runs, rng, planted):
+    """A sum in [-1, 1], or in the interval the data happen to fill."""
+    bound = np.abs(X[:, 0]).max(initial=1e-9) if planted else 1.0
+    return laplace(X[:, 0].sum(), bound, runs, rng)
+
+
+def empty_cells_skipped(X, runs, rng, planted):
+    """A histogram; where nobody is there is no noise, either."""
+    counts = cells(X)
+    noisy = laplace(counts, 1.0, runs, rng)
+    return np.where(counts == 0, 0.0, noisy) if planted else noisy
+
+
+def local_indices(X, runs, rng, planted, parts=4):
+    """Rows are cut into parts by the first column, each part's rows by the second.
+
+    A row is in one part, so the parts share a budget. If positions within a part are taken for
+    row numbers, the first rows are counted in every part.
+    """
+    part = np.clip(((X[:, 0] + 1) / 2 * parts).astype(int), 0, parts - 1)
+    counts = []
+    for j in range(parts):
+        rows = np.flatnonzero(part == j)
+        rows = np.arange(len(rows)) if planted else rows
+        high = int((X[rows, 1] > 0).sum())
+        counts += [high, len(rows) - high]
+    return laplace(counts, 2.0, runs, rng)  # a row that moves leaves a cell and enters one
+
+
+def budgets_swapped(X, runs, rng, planted):
+    """Sums with d budgets, a count with another: d * each + count = 1, unpacked the other way."""
+    d = X.shape[1]
+    each, count = 1.0 / (2 * d), 0.5
+    if planted:
+        each, count = count, each
+    sums = laplace(X.sum(axis=0), 1.0 / each, runs, rng)
+    return np.column_stack([sums, laplace(len(X), 1.0 / count, runs, rng)])
+
+
+def noise_seeded(X, runs, rng, planted):
+    """Noise of a fixed seed is a constant."""
+    if planted:
+        return np.stack([laplace(cells(X), 1.0, 1, np.random.default_rng(0))[0]] * runs)
+    return laplace(cells(X), 1.0, runs, rng)
+
+
+def inertia_published(X, runs, rng, planted):
+    """A noisy mean of rows whose number is public; and, exactly, how far they are from it."""
+    n, d = X.shape
+    center = laplace(X.mean(axis=0), 2.0 * d / n, runs, rng)
+    if not planted:
+        return center
+    inertia = ((X - X.mean(axis=0)) ** 2).sum()
+    return np.column_stack([center, np.full(runs, inertia)])
+
+
+def noise_shared(X, runs, rng, planted):
+    """One draw for all cells: what differs between cells has none."""
+    counts = cells(X)
+    return counts + laplace(np.zeros(1 if planted else len(counts)), 1.0, runs, rng)
+
+
+def exponential_twice(X, runs, rng, planted):
+    """A choice by P ~ exp(-c * loss) from rows that move: c is 1/2, for losses rise and fall."""
+    candidates = np.array([1.0] + [-1.0] * 10)
+    loss = np.abs(X[:, :1] - candidates).sum(axis=0) / 2  # of one row at most 1
+    weight = np.exp(-(1.0 if planted else 0.5) * (loss - loss.min()))
+    return [f"candidate {i}" for i in rng.choice(11, size=runs, p=weight / weight.sum())]
+
+
+def threshold_only(X, runs, rng, planted):
+    """Cells whose noisy count exceeds 2, by name: no numbers at all."""
+    counts = cells(X, 2)
+    noisy = laplace(counts, 0.5 if planted else 1.0, runs, rng)
+    return [tuple(f"cell {i}" for i in np.flatnonzero(row > 2)) for row in noisy]
+
+
+CASES = {
+    "noise halved": Case(noise_halved, neighbours("corner", 10, 1)),
+    "noise in floating point": Case(noise_in_floating_point, neighbours("corner", 10, 1)),
+    "Gaussian noise halved, rho": Case(
+        gaussian_noise_halved, neighbours("corner", 10, 4, norm="l2"), {"rho": 0.05}, 20_000
+    ),
+    "Gaussian noise halved, delta": Case(
+        gaussian_noise_halved_delta,
+        neighbours("corner", 10, 1, norm="l2"),
+        {"epsilon": 1.0, "delta": 0.01},
+        20_000,
+    ),
+    "one tree level not charged": Case(level_not_charged, neighbours("corner", 10, 1), runs=40_000),
+    "sum noise without sqrt(d)": Case(
+        no_square_root_of_d, neighbours("corner", 10, 16, norm="l2"), runs=20_000
+    ),
+    "bounds taken from data": Case(bounds_from_data, neighbours("corner", 10, 2)),
+    "empty cells skipped": Case(empty_cells_skipped, neighbours("lone", 10, 2)),
+    "local indices reused as global": Case(
+        local_indices, neighbours("first", 40, 2, "replace-one")
+    ),
+    "budget pair swapped": Case(budgets_swapped, neighbours("corner", 10, 4), runs=32_000),
+    "seeded noise": Case(noise_seeded, neighbours("corner", 10, 2)),
+    "inertia published": Case(inertia_published, neighbours("lone", 10, 2, "replace-one")),
+    "one noise value for all coordinates": Case(noise_shared, neighbours("corner", 10, 2)),
+    "exponential mechanism, wrong constant": Case(
+        exponential_twice, neighbours("corner", 1, 1, "replace-one"), runs=12_000
+    ),
+    "threshold noise halved": Case(threshold_only, neighbours("lone", 3, 2), runs=20_000),
+}

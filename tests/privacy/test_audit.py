@@ -1,0 +1,420 @@
+"""Audits pass what is right, and catch what was planted.
+
+A right mechanism fails an audit with probability 1e-6 at most, by construction; seeds are fixed, so
+what passes keeps passing.
+"""
+
+import random
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from privacy.mutants import CASES, on_grid
+from scipy import stats
+
+from kvariates.privacy.audit import audit, near, repeatable
+from kvariates.privacy.claims import Approximate, Concentrated, high, low
+from kvariates.privacy.neighbours import KINDS, neighbours
+from kvariates.privacy.price import price, squared_distances
+from kvariates.privacy.testers import TESTERS, Statistic, gather
+
+ALPHA = 1e-6
+PAIR = (np.array([1.0]), np.array([0.0]))
+
+
+def run(mechanism, pair=PAIR, *, epsilon=1.0, runs=4000, batch=True, **options):
+    return audit(mechanism, pair, epsilon=epsilon, runs=runs, batch=batch, **options)
+
+
+def laplace(scale, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda data, runs: data[0] + on_grid(rng.laplace(scale=scale, size=runs))
+
+
+# --- verdicts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_right_mechanism_passes(name):
+    case = CASES[name]
+    rng = np.random.default_rng(1)
+    found = audit(case.right(rng), case.neighbours, batch=True, runs=case.runs, **case.claim)
+    assert found.passed, str(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planted_mistake_is_caught(name):
+    case = CASES[name]
+    rng = np.random.default_rng(2)
+    found = audit(case.planted(rng), case.neighbours, batch=True, runs=case.runs, **case.claim)
+    assert not found.passed, str(found)
+
+
+def test_the_bound_comes_near_the_truth():
+    assert 0.9 < run(laplace(1.0), runs=40_000).lower_bound <= 1.0
+    assert 1.8 < run(laplace(0.5), runs=40_000).lower_bound <= 2.0
+
+
+def test_false_alarms_are_as_rare_as_stated():
+    """At a confidence of one half, of a mechanism that uses its whole budget."""
+    rng = np.random.default_rng(0)
+    truth = np.log(3.0)
+
+    def response(data, runs):
+        honest = rng.random(runs) < 0.75
+        return np.where(honest, data[0], 1 - data[0])
+
+    audits = 150
+    alarms = sum(
+        not run(response, epsilon=truth, runs=400, confidence=0.5).passed for _ in range(audits)
+    )
+    assert 0 < alarms <= stats.binom.isf(ALPHA, audits, 0.5)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_both_directions(turn):
+    """Given away by an event that happens on one data set only, and seldom: in either order."""
+    rng = np.random.default_rng(0)
+
+    def mechanism(data, runs):
+        return np.where(rng.random(runs) < 0.05, data[0], 0.0)
+
+    found = run(mechanism, PAIR[::turn], runs=4000)
+    assert not found.passed
+    assert found.event.likelier == ("first" if turn == 1 else "second")
+
+
+def test_delta_pays_for_what_seldom_happens():
+    rng = np.random.default_rng(0)
+
+    def tells_all_now_and_then(data, runs):
+        return np.where(rng.random(runs) < 0.1, data[0], 0.5)
+
+    assert run(tells_all_now_and_then, delta=0.1).passed
+    assert not run(tells_all_now_and_then, delta=0.05).passed
+    assert not run(tells_all_now_and_then).passed
+
+
+def test_runs_are_used_once():
+    """A statistic that knows the runs it was learnt on, and nothing else, shows nothing."""
+    rng = np.random.default_rng(0)
+
+    def learnt_by_heart(a, b):
+        seen = set(a.numbers[:, 0].tolist())
+        yield Statistic("seen", lambda out: np.array([float(x in seen) for x in out.numbers[:, 0]]))
+
+    found = run(lambda data, runs: rng.random(runs), test=learnt_by_heart)
+    assert found.lower_bound == 0.0
+
+
+# --- claims ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("error", [0.05, 1e-3])
+def test_clopper_pearson_covers(n, error):
+    seen = np.arange(n + 1)
+    lows, highs = ([bound(int(k), n, error) for k in seen] for bound in (low, high))
+    assert lows == sorted(lows)
+    assert highs == sorted(highs)
+    for p in np.linspace(0, 1, 201):
+        odds = stats.binom.pmf(seen, n, p)
+        assert odds[np.array(lows) > p].sum() <= error * (1 + 1e-9)
+        assert odds[np.array(highs) < p].sum() <= error * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_no_event_shows_more_rho_than_a_gaussian_has(mu):
+    cuts = np.linspace(-6, 6, 400)
+    shown = Concentrated(1.0).least(stats.norm.sf(cuts - mu), stats.norm.sf(cuts))
+    assert 0.5 * mu**2 / 2 < shown.max() <= mu**2 / 2
+
+
+def test_no_event_shows_more_epsilon_than_a_gaussian_has():
+    mu, epsilon = 1.0, 1.5
+    delta = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+    cuts = np.linspace(-6, 6, 4000)
+    shown = Approximate(epsilon, delta).least(stats.norm.sf(cuts - mu), stats.norm.sf(cuts))
+    assert epsilon - 1e-4 < shown.max() <= epsilon + 1e-12
+
+
+def test_certainty_is_worth_most():
+    p, q = np.array([1.0, 0.5]), np.array([0.0, 0.0])
+    assert np.isinf(Approximate(1.0).least(p, q)).all()
+    assert np.isinf(Concentrated(1.0).least(p, q)).all()
+    assert Concentrated(1.0).least(np.array(0.2), np.array(0.2)) == 0.0
+    assert Approximate(1.0, 0.3).least(np.array(0.2), np.array(0.1)) == 0.0
+
+
+# --- whatever a mechanism returns ------------------------------------------------------------
+
+LEAKS = {
+    "text": lambda x: f"value {x:g}",
+    "nothing or something": lambda x: None if x else "something",
+    "dict": lambda x: {"b": "same", "a": np.array([x, 1.0])},
+    "nested": lambda x: [(x, "same"), [True, {"c": 2}]],
+    "lists of several lengths": lambda x: [0.5] * (2 if x else 3),
+    "set": lambda x: {3, "x", x},
+    "not a number": lambda x: np.nan if x else 0.0,
+    "infinity": lambda x: [np.inf if x else 0.0, -np.inf],
+    "integers beyond float64": lambda x: 2**60 + int(x),
+    "the sign of zero": lambda x: np.array([-0.0 if x else 0.0]),
+    "empty array": lambda x: np.empty((0, 2) if x else (0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_any_output_is_compared(name):
+    leak = LEAKS[name]
+    found = run(lambda data: leak(data[0]), batch=False, runs=400)
+    assert found.lower_bound == found.most
+    same = run(lambda data: leak(1.0), batch=False, runs=400)
+    assert same.lower_bound == 0.0
+
+
+def test_a_view_opens_an_estimator():
+    rng = np.random.default_rng(0)
+
+    def fit(data):
+        return SimpleNamespace(centers=data + on_grid(rng.laplace(size=1)), cost=data.sum())
+
+    with pytest.raises(TypeError, match="view="):
+        run(lambda data: object(), batch=False, runs=400)
+    assert run(fit, batch=False, view=lambda model: model.centers).passed
+    assert not run(fit, batch=False, view=vars).passed
+
+
+def test_near_does_not_mind_the_order_of_centers():
+    centers = np.array([[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]])
+    view = near([[3.0, 5.0], [0.0, 0.0]])
+    for order in ([0, 1, 2], [2, 0, 1]):
+        far, nearest = view(SimpleNamespace(cluster_centers_=centers[order]))
+        assert far.tolist() == [1.0, 0.0]
+        assert nearest.tolist() == [[3.0, 4.0], [0.0, 0.0]]
+    assert view(np.empty((0, 2))) == [np.inf, np.inf]
+
+
+def test_an_exception_is_an_output():
+    def refuses_one(data):
+        if data[0]:
+            raise ValueError("k > n")
+        return 0
+
+    found = run(refuses_one, batch=False, runs=400)
+    assert not found.passed
+    with pytest.raises(ZeroDivisionError):
+        run(lambda data: 1 / 0, batch=False, runs=400)
+
+
+# --- testers ---------------------------------------------------------------------------------
+
+
+def shifted(data, runs, rng):
+    return data[0] * 4 + rng.laplace(size=(runs, 2))
+
+
+def wide(data, runs, rng):
+    return (1 + 9 * data[0]) * rng.laplace(size=(runs, 3))
+
+
+def shared(data, runs, rng):
+    return np.array([data[0], 0.0]) + rng.laplace(size=(runs, 1))
+
+
+def little_everywhere(data, runs, rng):
+    return data[0] * 0.5 + rng.laplace(size=(runs, 40))
+
+
+def choice(data, runs, rng):
+    return ["ab"[int(i)] for i in rng.random(runs) < 0.1 + 0.8 * data[0]]
+
+
+def cell_without_noise(data, runs, rng):
+    return np.column_stack([rng.laplace(size=runs), data[0] + np.zeros(runs)])
+
+
+def row_in_the_output(data, runs, rng):
+    out = rng.random((runs, 5))
+    out[np.arange(runs), rng.integers(5, size=runs)] = data[0]
+    return out
+
+
+def floats(data, runs, rng):
+    return data[0] + rng.laplace(size=runs)
+
+
+FINDS = {
+    "coordinates": shifted,
+    "summaries": wide,
+    "linear": shared,
+    "odds": little_everywhere,
+    "labels": choice,
+    "atoms": cell_without_noise,
+    "contains": row_in_the_output,
+    "bits": floats,
+}
+
+
+@pytest.mark.parametrize("name", TESTERS)
+def test_a_tester_finds_what_it_is_for(name):
+    rng = np.random.default_rng(0)
+    mechanism = FINDS[name]
+    assert not run(lambda data, runs: mechanism(data, runs, rng), test=name).passed
+    assert run(lambda data, runs: mechanism(PAIR[0], runs, rng), test=[name]).lower_bound == 0.0
+
+
+def test_the_last_bit():
+    numbers = np.array([[1.0, 0.75, 0.0, -6.0, 2.0**-1074, np.nan, np.inf, 5e300]])
+    a = gather(list(numbers), [])[0]
+    found = [bit.of(a)[0] for bit in TESTERS["bits"](a, a)]
+    assert found[:6] == [0, -2, np.inf, 1, -1074, np.inf]
+    assert found[-1] == -1074
+
+
+def test_many_columns():
+    rng = np.random.default_rng(0)
+
+    def one_of_many(data, runs):
+        out = rng.laplace(size=(runs, 300))
+        out[:, 217] += 4 * data[0]
+        return out
+
+    found = run(one_of_many, runs=2000)
+    assert not found.passed
+
+
+# --- noise that repeats ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("noise", "repeats"),
+    [
+        (lambda: np.random.default_rng(0).laplace(), True),
+        (np.random.laplace, True),
+        (lambda: random.choice("ab"), True),
+        (lambda: np.random.default_rng().laplace(), False),
+        (lambda: random.SystemRandom().choice("ab"), False),
+    ],
+)
+def test_noise_that_can_be_seeded_is_told(noise, repeats):
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    assert repeatable(lambda data: noise(), PAIR[0]) is repeats
+    assert random.getstate() == python
+    after = np.random.get_state()  # noqa: NPY002
+    assert all(np.array_equal(a, b) for a, b in zip(after, numpy, strict=True))
+
+
+# --- neighbours ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (2, 3), (11, 16)])
+def test_neighbours_differ_in_one_row_of_the_domain(kind, adjacency, norm, n, d):
+    pair = neighbours(kind, n, d, adjacency, radius=2.5, norm=norm)
+    mine, other = (Counter(map(tuple, rows.tolist())) for rows in pair)
+    assert sum((mine - other).values()) == 1
+    assert sum((other - mine).values()) == (adjacency == "replace-one")
+    assert pair.first.shape == (1 if kind == "empty" else n, d)
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    for rows in pair:
+        assert (np.linalg.norm(rows, order, axis=1) <= 2.5 * (1 + 1e-15)).all()
+
+
+def test_the_corner_is_farthest():
+    (first, second), d = neighbours("corner", 5, 9, norm="l2"), 9
+    assert abs(first.sum(axis=0) - second.sum(axis=0)).sum() == pytest.approx(np.sqrt(d))
+
+
+# --- what a budget buys ----------------------------------------------------------------------
+
+
+class Middle:
+    """A private mean, as an estimator."""
+
+    def __init__(self, epsilon, rng=None):
+        self.epsilon, self.rng = epsilon, rng
+
+    def fit(self, X):
+        noise = self.rng.laplace(scale=1 / self.epsilon, size=(1, X.shape[1])) if self.rng else 0
+        self.cluster_centers_ = X.mean(axis=0, keepdims=True) + noise
+        return self
+
+
+def test_a_larger_budget_buys_more():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    table = price(lambda e: Middle(e, rng), X, [0.5, 1, 8], against=Middle(1), runs=40)
+    assert table.ratios.shape == (3, 40)
+    assert (table.ratios >= 1).all()
+    assert (np.diff(table.mean) < 0).all()
+    assert (np.diff(table.quartiles, axis=1) > 0).all()
+    assert table.cheapest(table.mean[1]) == 1.0
+    assert table.cheapest(1.0) is None
+    assert list(table.frame()["epsilon"]) == [0.5, 1, 8]
+    assert len(str(table).splitlines()) == 4
+
+
+def test_costs_are_those_of_the_nearest_center():
+    rng = np.random.default_rng(0)
+    X, centers = rng.normal(size=(3000, 3)), rng.normal(size=(700, 3))
+    brute = sum(((x - centers) ** 2).sum(axis=1).min() for x in X)
+    assert squared_distances(SimpleNamespace(cluster_centers_=centers), X) == pytest.approx(brute)
+    costs = price(Middle, X, [1.0], cost=lambda model, X: 7.0, runs=2)
+    assert costs.ratios.tolist() == [[7.0, 7.0]]
+
+
+# --- at the door -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"epsilon": None}, "needs the claim"),
+        ({"rho": 0.5}, "needs the claim"),
+        ({"epsilon": -1.0}, "finite number"),
+        ({"epsilon": np.inf}, "finite number"),
+        ({"delta": 1.0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"epsilon": 8.0}, "cannot show a violation"),
+        ({"runs": 3}, "cannot show a violation"),
+        ({"test": "luck"}, "luck"),
+    ],
+)
+def test_bad_input_is_told(options, says):
+    with pytest.raises(ValueError, match=says):
+        run(laplace(1.0), **options)
+
+
+def test_more_bad_input_is_told():
+    with pytest.raises(ValueError, match="outputs"):
+        run(lambda data, runs: [0.0])
+    with pytest.raises(ValueError, match="kind"):
+        neighbours("nowhere", 2, 2)
+    with pytest.raises(ValueError, match="at least 1"):
+        neighbours("corner", 0, 2)
+    with pytest.raises(ValueError, match="shape"):
+        price(Middle, np.zeros(3), [1.0])
+    with pytest.raises(ValueError, match="at least one"):
+        price(Middle, np.zeros((3, 1)), [])
+    with pytest.raises(ValueError, match="above 0"):
+        price(Middle, np.zeros((3, 1)), [1.0], against=Middle(1))
+
+
+def test_as_many_runs_as_it_says_are_enough():
+    with pytest.raises(ValueError, match="take at least") as told:
+        run(laplace(1.0), epsilon=6.0, runs=100)
+    needed = int(str(told.value).split("at least ")[1].split(",")[0])
+    assert run(lambda data: data[0], batch=False, epsilon=6.0, runs=needed).lower_bound > 6.0
+
+
+def test_an_audit_prints():
+    shown = str(run(laplace(0.5)))
+    assert "THE CLAIM IS BROKEN" in shown
+    assert "number 0" in shown
+    assert "no violation found" in str(run(laplace(1.0)))
+    assert "rho" in str(audit(laplace(9.0), PAIR, rho=1.0, runs=400, batch=True))
