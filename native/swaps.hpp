@@ -151,7 +151,7 @@ template <class T>
 class Sweep {
 public:
     Sweep(const T* D, index_t universe, index_t n, index_t k, index_t* chosen, const Near<T>& near, const double* weight)
-        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k), here_(universe, 0), cheapest_(k), touched_(k, 0) {
+        : D_(D), n_(n), k_(k), chosen_(chosen), near_(near), weight_(weight), apart_(n * k), here_(universe, 0), loss_(k, 0.0), cheapest_(k), touched_(k, 0) {
         std::iota(cheapest_.begin(), cheapest_.end(), 0);
         for (index_t m = 0; m < k; ++m) here_[chosen[m]] = 1;
         for (index_t at = 0; at < n; at += TILE) {
@@ -359,9 +359,13 @@ private:
     }
 
     void refresh() {
-        loss_ = losses(near_, weight_, n_, k_);
+        std::fill(loss_.begin(), loss_.end(), 0.0);
         cost_ = 0;
-        for (index_t i = 0; i < n_; ++i) cost_ += (weight_ ? weight_[i] : 1.0) * double(near_.cost[i]);
+        for (index_t i = 0; i < n_; ++i) {
+            const double w = weight_ ? weight_[i] : 1.0, own = near_.cost[i];
+            cost_ += w * own;
+            loss_[near_.slot[i]] += w * (double(near_.second_cost[i]) - own);
+        }
     }
 
     // A swap changes few losses: insertion into what is nearly sorted.
