@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian quality docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian quality audit docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -18,6 +18,7 @@ help:
 	@echo "make bench     against scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  k-median beside FasterPAM, and at scale"
 	@echo "make quality   seedings and refinements compared on the usual sets"
+	@echo "make audit     attack everything private at depth (minutes)"
 	@echo "make docs      the documentation, into docs/_build"
 	@echo "make sanitize  the native tests under address and undefined-behaviour sanitizers"
 	@echo "make build     only set up .venv and compile"
@@ -49,6 +50,9 @@ bench-kmedian: $(VENV)/.bench
 
 quality: build
 	$(BIN)/python -m experiments.quality
+
+audit: build
+	$(BIN)/python -m experiments.audit
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

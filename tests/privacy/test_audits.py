@@ -1,0 +1,48 @@
+"""What ships keeps its claims under attack, and would not if it were wrong.
+
+Noise is fresh at every run of the tests. A claim that holds fails with probability 1e-6 at most.
+Runs are so many that a mistake's bound lies above the claim by five standard deviations or more.
+"""
+
+import numpy as np
+import pytest
+from privacy.shipped import CASES, MISTAKES
+
+from kvariates.privacy import noise
+from kvariates.privacy.audit import audit, repeatable
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_claim_is_kept(name):
+    case = CASES[name]
+    found = audit(case.mechanism, case.neighbours, **case.options)
+    assert found.passed, str(found)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_caught(name):
+    mistake, case, runs = MISTAKES[name]
+    case = CASES[case]
+    with mistake():
+        found = audit(case.mechanism, case.neighbours, **case.options | {"runs": runs})
+    assert not found.passed, str(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_noise_cannot_be_seeded(name):
+    case = CASES[name]
+    mechanism = (lambda X: case.mechanism(X, 1)) if case.batch else case.mechanism
+    assert not repeatable(mechanism, case.neighbours.first, runs=32)
+
+
+def test_seeded_noise_is_caught():
+    case = CASES["counts, add-remove, epsilon"]
+
+    def seeded(X):
+        with noise._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+            return case.mechanism(X, 1)
+
+    assert repeatable(seeded, case.neighbours.first)
+    found = audit(seeded, case.neighbours, epsilon=1.0, runs=400)
+    assert found.lower_bound == found.most
+    assert np.isfinite(found.most)
