@@ -1,0 +1,134 @@
+"""What a private method is given, and what it hands out.
+
+    task:      rows inside a public domain, k, an adjacency, a budget
+    method:    frozen choices, called with a task
+    released:  centres, and a charge for everything they were computed from
+
+Rows are centred, clipped into the domain and on its grid, each by itself, so that whatever adds
+them up is exact. A method may look at `task.rows` only through `privacy`'s noise; anything it
+decides on otherwise must be public (k, d, the domain, the budget; the number of rows only under
+replace-one).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.privacy import noise
+from kvariates.privacy.ledger import Adjacency, Charge, Loss, rho_for, split
+
+F64 = NDArray[np.float64]
+T = TypeVar("T")
+
+
+class Cost(TypedDict, total=False):
+    """What a release may cost: one of the two, by the name that `privacy.noise` has for it."""
+
+    epsilon: float
+    rho: float
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Where rows may be: a box around its middle, or (`ball`) a ball around its centre. Public."""
+
+    center: F64
+    half: F64  # half the sides of the smallest box around it
+    radius: float  # of the smallest ball around it
+    ball: bool
+
+    @classmethod
+    def box(cls, low: F64, high: F64) -> Domain:
+        half = (high - low) / 2
+        radius = float(np.linalg.norm(half)) * (1 + 1e-12)  # a corner is not pulled in
+        return cls(low + half, half, radius, ball=False)
+
+    @classmethod
+    def around(cls, center: F64, radius: float) -> Domain:
+        return cls(center, np.full(len(center), float(radius)), float(radius), ball=True)
+
+    @property
+    def d(self) -> int:
+        return len(self.center)
+
+    @property
+    def l1(self) -> float:
+        """The largest l1 norm of a centred row."""
+        return math.sqrt(self.d) * self.radius if self.ball else float(self.half.sum())
+
+    @cached_property
+    def grid(self) -> noise.Grid:
+        return noise.Grid(self.radius, self.d, "l2")
+
+    def rows(self, X: NDArray[np.floating]) -> F64:
+        """Rows of X centred, clipped and rounded towards the centre, each by itself."""
+        centred = np.subtract(X, self.center, dtype=np.float64)
+        if not self.ball:
+            np.clip(centred, -self.half, self.half, out=centred)
+        return noise.fixed(centred, self.grid)
+
+    def inside(self, centers: F64) -> F64:
+        """Centred points pulled into the domain."""
+        if not self.ball:
+            return np.clip(centers, -self.half, self.half)
+        norms = np.linalg.norm(centers, axis=1, keepdims=True)
+        return centers * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    rows: F64
+    domain: Domain
+    k: int
+    adjacency: Adjacency
+    loss: Loss
+
+    @property
+    def pure(self) -> bool:
+        return self.loss.delta == 0
+
+    @cached_property
+    def _whole(self) -> float:
+        return self.loss.epsilon if self.pure else rho_for(*self.loss)
+
+    def costs(self, shares: Sequence[float]) -> list[Cost]:
+        """The whole budget in parts: epsilons, or rhos where delta > 0. Never more than it."""
+        parts = split(self._whole, shares)
+        return [Cost(epsilon=part) if self.pure else Cost(rho=part) for part in parts]
+
+
+@dataclass
+class Receipts:
+    """What was released so far."""
+
+    charges: list[Charge] = field(default_factory=list)
+
+    def keep(self, release: tuple[T, Charge]) -> T:
+        """The value of a release; its charge is kept."""
+        value, charge = release
+        self.charges.append(charge)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Centres, centred as the rows were, and what they cost.
+
+    `condition` says what the claim rests on besides the mechanism; None for an unconditional one.
+    """
+
+    centers: F64
+    charges: tuple[Charge, ...]
+    condition: str | None = None
+
+
+class Method(Protocol):
+    def __call__(self, task: Task) -> Released:
+        """Centres of the task's rows. Randomness that privacy rests on comes from `privacy`."""
