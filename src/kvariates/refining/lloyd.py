@@ -1,13 +1,15 @@
 """Lloyd's loop: label every row with its nearest centre, move every centre to its rows' mean.
 
-How the nearest centre is found is an argument (`assigners`), how a mean becomes a centre is
-another (`unit`: put it back on the sphere).
+How the nearest centre is found is an argument (`assigners`), how centres move is another (`Move`):
+`refine` moves them to exact means and stops when they rest; a private fit moves them to noisy means
+and takes the steps it has paid for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,48 @@ class Refined:
     inertia: float
     n_iter: int
     strict: bool  # no label changed in the last iteration
+
+
+Move = Callable[[F64, Labels, int, _native.Changes], F64]
+"""From centres, the rows' labels, how many changed and which, to the next centres."""
+
+
+class Walk:
+    """Where the centres are between two steps, and which of them every row is nearest to."""
+
+    def __init__(self, space: Space, centers: F64, algorithm: str) -> None:
+        self.centers = centers
+        self.labels = np.full(space.n, -1, dtype=np.int32)
+        self._changes = _native.Changes()
+        self._assigner = assigners.assigner(algorithm, space, len(centers))
+        self._moved: NDArray[np.float32] | None = None
+
+    def steps(self, move: Move, max_iter: int) -> Iterator[Step]:
+        """Label and move, `max_iter` times; when to stop before is for who asks for steps."""
+        for iteration in range(max_iter):
+            here = self.centers
+            changed = self._label(here, self._moved)
+            self.centers = move(here, self.labels, changed, self._changes)
+            self._moved, shift = movement(here, self.centers)
+            yield Step(iteration, here, self.labels, changed, shift)
+
+    def rest(self, dtype: np.dtype[Any], strict: bool) -> Floats:
+        """The centres in a dtype; `labels` are those of what is handed out from then on.
+
+        `strict`: the labels are those of the centres already.
+        """
+        rounded = self.centers.astype(dtype)
+        final = rounded.astype(np.float64)
+        moved = movement(self.centers, final)[0]
+        if not strict and self._moved is not None:
+            moved = np.nextafter(self._moved + moved, np.float32(np.inf))
+        if not strict or not np.array_equal(self.centers, final):
+            self._label(final, moved)
+        self.centers = final
+        return rounded
+
+    def _label(self, centers: F64, moved: NDArray[np.float32] | None) -> int:
+        return self._assigner.assign(centers, moved, self.labels, self._changes)[0]
 
 
 class Tally:
@@ -113,37 +157,26 @@ def refine(
 
     Steps are taken in float64. Pre: weight is None or float64.
     """
-    k = len(centers)
-    assigner = assigners.assigner(algorithm, space, k)
-    tally = Tally(space, weight, k)
-    labels = np.full(space.n, -1, dtype=np.int32)
-    changes = _native.Changes()
-    moved: NDArray[np.float32] | None = None
-    strict = False
-    for iteration in range(max_iter):
-        changed, _ = assigner.assign(centers, moved, labels, changes)
-        strict = changed == 0
-        here, shift = centers, 0.0
-        if not strict:
-            tally.update(labels, changed, changes)
-            if not tally.counts.all():
-                tally.relocate(centers, labels)
-            centers = tally.centers(here, unit)
-            moved, shift = movement(here, centers)
-        stop = on_step is not None and on_step(Step(iteration, here, labels, changed, shift))
-        if strict or stop or shift <= tol:
+    tally = Tally(space, weight, len(centers))
+    walk = Walk(space, centers, algorithm)
+
+    def to_means(here: F64, labels: Labels, changed: int, changes: _native.Changes) -> F64:
+        if changed == 0:
+            return here
+        tally.update(labels, changed, changes)
+        if not tally.counts.all():
+            tally.relocate(here, labels)
+        return tally.centers(here, unit)
+
+    for step in walk.steps(to_means, max_iter):
+        stop = on_step is not None and on_step(step)
+        if step.changed == 0 or stop or step.shift <= tol:
             break
+    strict = step.changed == 0
     # The centres are handed out in the rows' dtype, and the labels are those of what is handed out.
-    rounded = centers.astype(space.dtype)
-    final = rounded.astype(np.float64)
-    if strict:
-        moved = movement(centers, final)[0]
-    elif moved is not None:
-        moved = np.nextafter(moved + movement(centers, final)[0], np.float32(np.inf))
-    if not strict or not np.array_equal(centers, final):
-        assigner.assign(final, moved, labels, changes)
-    inertia = total_cost(space.own_cost(final, labels), weight)
-    return Refined(rounded, labels, inertia, iteration + 1, strict)
+    rounded = walk.rest(space.dtype, strict)
+    inertia = total_cost(space.own_cost(walk.centers, walk.labels), weight)
+    return Refined(rounded, walk.labels, inertia, step.iteration + 1, strict)
 
 
 def handed_out(
