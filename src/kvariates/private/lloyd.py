@@ -1,0 +1,238 @@
+"""Noisy Lloyd: the loop of `refining.lloyd`, with centres that move to noisy means.
+
+| what is summed | one row moves the sums by | serves |
+|---|---|---|
+| rows | the domain's radius | any start: `Lloyd` (SuLQ; DP-Lloyd) |
+| residuals x - c, clipped to the cluster's radius and in units of it | 1 | good starts: `step` |
+
+A residual's noise is in proportion to its cluster's radius, not to the domain's. Residuals outside
+are shortened, which is a bias towards the centre where it is, so radii must be about right; they
+are public, or were paid for. All clusters' sums are one release: a row enters one of them.
+The steps are counted beforehand: nothing but noisy counts and sums decides where centres go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates import _native
+from kvariates.geometry.euclidean import Labels, Space
+from kvariates.privacy import noise
+from kvariates.privacy.ledger import Charge
+from kvariates.private.task import F64, Cost, Domain, Receipts, Released, Task
+from kvariates.refining.lloyd import Move, Walk
+
+I64 = NDArray[np.int64]
+
+BLOCK = 1 << 20  # values at a time
+CLEAR = 4.0  # a centre moves if its noisy count is above so many scales of the count's noise
+MAGNITUDE = 0.45  # of a centre, in the domain's radii (Su et al. 2016: 2 x 0.225)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one step may cost."""
+
+    counts: Cost
+    sums: Cost
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Centres after a step, inside the domain, and the noisy counts they were made with."""
+
+    centers: F64
+    counts: I64
+
+
+def step(
+    task: Task, centers: F64, radii: F64, price: Price, receipts: Receipts, label: str
+) -> Means:
+    """One step on residuals. Pre: radii > 0, one for every centre, public or paid for."""
+    made: list[Means] = []
+
+    def move(here: F64, labels: Labels, *_: object) -> F64:
+        made.append(_from_residuals(task, here, labels, radii, price, receipts, label))
+        return made[-1].centers
+
+    _walked(task, centers, move, 1)
+    return made[0]
+
+
+@dataclass(frozen=True)
+class Lloyd:
+    """DP-Lloyd (Su et al. 2016; SuLQ k-means, Blum et al. 2005) from a public start.
+
+    `steps` have equal shares of the budget.
+    """
+
+    steps: int = 5
+
+    def __call__(self, task: Task) -> Released:
+        receipts = Receipts()
+        parts = task.costs([*shares(task)] * self.steps)
+        prices = iter([Price(*parts[i : i + 2]) for i in range(0, len(parts), 2)])
+
+        def move(here: F64, labels: Labels, *_: object) -> F64:
+            return _from_rows(task, here, labels, next(prices), receipts).centers
+
+        start = spread_out(task.domain, task.k, np.random.default_rng())
+        centers = _walked(task, start, move, self.steps)
+        return Released(centers, tuple(receipts.charges))
+
+
+def shares(task: Task) -> tuple[float, float]:
+    """Of counts and sums in a step: those with the least error of a centre of usual length.
+
+    Counts cost MAGNITUDE^2 / epsilon_c^2 and sums d^2 / epsilon_s^2, up to the same factor; in
+    zCDP MAGNITUDE^2 / rho_c and d / rho_s.
+    """
+    d = task.domain.d
+    return (MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d), 1.0
+
+
+def spread_out(domain: Domain, k: int, rng: np.random.Generator) -> F64:
+    """Points of the domain far from each other and from its border, whatever the data.
+
+    Su et al.'s packing of k balls of equal radii, the largest for which a few draws succeed.
+    """
+    low, high = 0.0, float(domain.half.min())
+    best = _inner(domain, 0.0, k, rng)
+    for _ in range(12):
+        radius = (low + high) / 2
+        packed = _packed(domain, radius, k, rng)
+        if packed is None:
+            high = radius
+        else:
+            low, best = radius, packed
+    return best
+
+
+def _packed(
+    domain: Domain, radius: float, k: int, rng: np.random.Generator, tries: int = 50
+) -> F64 | None:
+    centers = np.empty((0, domain.d))
+    for _ in range(k):
+        drawn = _inner(domain, radius, tries, rng)
+        apart = np.linalg.norm(drawn[:, None] - centers, axis=2).min(axis=1, initial=np.inf)
+        if apart.max() < 2 * radius:
+            return None
+        centers = np.vstack([centers, drawn[apart.argmax()]])
+    return centers
+
+
+def _inner(domain: Domain, margin: float, k: int, rng: np.random.Generator) -> F64:
+    """Uniform points at least `margin` away from the border."""
+    if not domain.ball:
+        return rng.uniform(-1.0, 1.0, (k, domain.d)) * (domain.half - margin)
+    way = rng.normal(size=(k, domain.d))
+    way /= np.linalg.norm(way, axis=1, keepdims=True)
+    return way * (domain.radius - margin) * rng.random((k, 1)) ** (1 / domain.d)
+
+
+# --- one step --------------------------------------------------------------------------------
+
+
+def _walked(task: Task, centers: F64, move: Move, steps: int) -> F64:
+    """Exactly so many steps. Labels and whether they changed stay here."""
+    walk = Walk(Space.of(task.rows), centers, "lloyd")
+    for _ in walk.steps(move, steps):
+        pass
+    return walk.centers
+
+
+def _from_rows(task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts) -> Means:
+    domain = task.domain
+    # A box is narrower in l1 than the ball around it, unless it is a cube.
+    boxed = task.pure and not domain.ball
+    grid = noise.Grid(domain.l1 * (1 + 1e-12), domain.d, "l1") if boxed else domain.grid
+    counted = _counts(task, labels, price, receipts, "rows of each centre")
+    totals = _sums(task.rows, labels, task.k, grid, lambda rows, _: rows)
+    noisy = receipts.keep(
+        noise.sums(
+            totals, grid=grid, adjacency=task.adjacency, label="sums of their rows", **price.sums
+        )
+    )
+    at = here.copy()
+    at[counted.clear] = noisy[counted.clear] / counted.values[counted.clear, None]
+    return Means(domain.inside(at), counted.values)
+
+
+def _from_residuals(
+    task: Task,
+    here: F64,
+    labels: Labels,
+    radii: F64,
+    price: Price,
+    receipts: Receipts,
+    label: str,
+) -> Means:
+    grid = noise.Grid(1.0, task.domain.d, "l2")
+    counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
+
+    def in_radii(rows: F64, own: Labels) -> F64:
+        return (rows - here[own]) / radii[own, None]
+
+    totals = _sums(task.rows, labels, task.k, grid, in_radii)
+    release = noise.sums(
+        totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of residuals",
+        **price.sums,
+    )  # fmt: skip
+    noisy = receipts.keep(release)
+    clear, by = counted.clear, counted.values[counted.clear, None]
+    way = np.zeros_like(here)
+    way[clear] = shrunken(noisy[clear] / by, grid.d * variance(release[1]) / by**2)
+    return Means(task.domain.inside(here + radii[:, None] * way), counted.values)
+
+
+def shrunken(way: F64, noise_squared: F64) -> F64:
+    """Steps times 1 - E|noise|^2 / |step|^2 where that is positive, else no step.
+
+    The least squared error has the factor |truth|^2 / (|truth|^2 + E|noise|^2), of which the
+    denominator is about |step|^2.
+    """
+    squares = np.einsum("ij,ij->i", way, way)[:, None]
+    factors: F64 = np.maximum(0.0, 1.0 - noise_squared / np.maximum(squares, 1e-300))
+    return way * factors
+
+
+def variance(charge: Charge) -> float:
+    """Of the noise of one released number."""
+    return (2.0 if charge.mechanism == "laplace" else 1.0) * charge.scale**2
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    values: I64
+    clear: NDArray[np.bool_]  # counts that are more than noise
+
+
+def _counts(task: Task, labels: Labels, price: Price, receipts: Receipts, label: str) -> _Counted:
+    exact = np.bincount(labels, minlength=task.k)
+    release = noise.counts(exact, adjacency=task.adjacency, label=label, **price.counts)
+    noisy = receipts.keep(release)
+    return _Counted(noisy, noisy > max(1.0, CLEAR * release[1].scale))
+
+
+def _sums(
+    rows: F64,
+    labels: Labels,
+    k: int,
+    grid: noise.Grid,
+    vectors: Callable[[F64, Labels], F64],
+) -> F64:
+    """Sums by label of what `vectors` makes of each row by itself; on the grid, hence exact."""
+    totals = np.zeros((k, grid.d))
+    size = max(1, BLOCK // grid.d)
+    for start in range(0, len(rows), size):
+        own = labels[start : start + size]
+        block = Space.of(noise.fixed(vectors(rows[start : start + size], own), grid))
+        sums, weights, counts = np.zeros((2, k, grid.d)), np.zeros((2, k)), np.zeros(k, np.int64)
+        _native.update(block.rows, None, own, None, sums, weights, counts)
+        totals += sums[0] + sums[1]
+    return totals
