@@ -4,7 +4,7 @@ from kvariates import _openmp
 
 _openmp.load()
 
-from kvariates import guarantees  # noqa: E402
+from kvariates import guarantees, privacy  # noqa: E402
 from kvariates.estimators.choose_k import choose_k  # noqa: E402
 from kvariates.estimators.kmeans import KMeans  # noqa: E402
 from kvariates.estimators.kmedian import KMedian  # noqa: E402
@@ -15,6 +15,7 @@ from kvariates.estimators.medoid_seeding import (  # noqa: E402
     kmedian_plusplus,
 )
 from kvariates.estimators.nested import global_kmeans  # noqa: E402
+from kvariates.estimators.private_kmeans import PrivateKMeans  # noqa: E402
 from kvariates.estimators.seeding import kmeans_parallel, kmeans_plusplus  # noqa: E402
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses  # noqa: E402
@@ -31,6 +32,7 @@ __all__ = [
     "KMedian",
     "Laplace",
     "MiniBatches",
+    "PrivateKMeans",
     "Synopses",
     "UniformOver",
     "__version__",
@@ -43,4 +45,5 @@ __all__ = [
     "kmeans_plusplus",
     "kmedian_plusplus",
     "kvariates_plusplus",
+    "privacy",
 ]

@@ -1,4 +1,4 @@
-"""All of scikit-learn's checks of an estimator, on KMeans and KMedian in their variants."""
+"""All of scikit-learn's checks of an estimator, on variants of KMeans, KMedian, PrivateKMeans."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from kvariates import KMeans, KMedian
+from kvariates import KMeans, KMedian, PrivateKMeans
 
 VARIANTS = [
     KMeans(),
@@ -23,6 +23,8 @@ VARIANTS = [
     KMedian(metric="manhattan", init="k-median++"),
     KMedian(init="random", n_init=2),
     KMedian(metric="precomputed"),
+    PrivateKMeans(3, epsilon=1.0, bounds=(-10.0, 10.0), method="lloyd"),
+    PrivateKMeans(3, epsilon=1.0, delta=1e-6, radius=20.0, method="lloyd", adjacency="replace-one"),
 ]
 
 # Two checks shuffle the rows and then expect the same fit from the same seed. k-means++ draws small
@@ -50,7 +52,19 @@ NOT_SQUARE = {
 }
 
 
+# What privacy forbids.
+FORBIDDEN = {
+    "check_clustering": "labels_ would tell every row's cluster; predict is for who holds the rows",
+    "check_fit_idempotent": "noise that can be repeated protects nobody",
+}
+SECRET_NUMBER = {
+    "check_estimators_empty_data_messages": "that there are no rows is a secret under add-remove",
+}
+
+
 def expected_failures(estimator):
+    if isinstance(estimator, PrivateKMeans):
+        return {**FORBIDDEN, **(SECRET_NUMBER if estimator.adjacency == "add-remove" else {})}
     drawn_by_place = estimator.init == "random" or isinstance(estimator, KMedian)
     return {
         **(NOT_DRAW_FOR_DRAW if drawn_by_place and estimator.metric != "precomputed" else {}),

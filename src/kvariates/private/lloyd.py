@@ -76,10 +76,11 @@ class Lloyd:
     def __call__(self, task: Task) -> Released:
         receipts = Receipts()
         parts = task.costs([*shares(task)] * self.steps)
-        prices = iter([Price(*parts[i : i + 2]) for i in range(0, len(parts), 2)])
+        prices = enumerate([Price(*parts[i : i + 2]) for i in range(0, len(parts), 2)], start=1)
 
         def move(here: F64, labels: Labels, *_: object) -> F64:
-            return _from_rows(task, here, labels, next(prices), receipts).centers
+            number, price = next(prices)
+            return _from_rows(task, here, labels, price, receipts, f"step {number}").centers
 
         start = spread_out(task.domain, task.k, np.random.default_rng())
         centers = _walked(task, start, move, self.steps)
@@ -146,18 +147,21 @@ def _walked(task: Task, centers: F64, move: Move, steps: int) -> F64:
     return walk.centers
 
 
-def _from_rows(task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts) -> Means:
+def _from_rows(
+    task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts, label: str
+) -> Means:
     domain = task.domain
     # A box is narrower in l1 than the ball around it, unless it is a cube.
     boxed = task.pure and not domain.ball
     grid = noise.Grid(domain.l1 * (1 + 1e-12), domain.d, "l1") if boxed else domain.grid
-    counted = _counts(task, labels, price, receipts, "rows of each centre")
+    counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
     totals = _sums(task.rows, labels, task.k, grid, lambda rows, _: rows)
     noisy = receipts.keep(
         noise.sums(
-            totals, grid=grid, adjacency=task.adjacency, label="sums of their rows", **price.sums
+            totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of rows",
+            **price.sums,
         )
-    )
+    )  # fmt: skip
     at = here.copy()
     at[counted.clear] = noisy[counted.clear] / counted.values[counted.clear, None]
     return Means(domain.inside(at), counted.values)
