@@ -171,8 +171,8 @@ class Conditional:
         return Released(centers, (charge,), f"conditional: {claim}, not checked")
 
     def shares(self, k: int) -> tuple[Share, ...]:
-        """More than 1 / delta_w rows; and noisy centres are half as far as rows, at least."""
-        first, later = Fraction(self._asserted()), 4 * Fraction(self._asserted()) * ROUNDING
+        """There are 1 / delta_w rows; and some rows cost no more than twice what centres do."""
+        first, later = Fraction(self._asserted()), 2 * Fraction(self._asserted()) * ROUNDING
         return _shares(first / (1 + first), later / (1 + later), k)
 
     def _asserted(self) -> float:
