@@ -150,10 +150,7 @@ def _walked(task: Task, centers: F64, move: Move, steps: int) -> F64:
 def _from_rows(
     task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts, label: str
 ) -> Means:
-    domain = task.domain
-    # A box is narrower in l1 than the ball around it, unless it is a cube.
-    boxed = task.pure and not domain.ball
-    grid = noise.Grid(domain.l1 * (1 + 1e-12), domain.d, "l1") if boxed else domain.grid
+    grid = narrowest_grid(task)
     counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
     totals = _sums(task.rows, labels, task.k, grid, lambda rows, _: rows)
     noisy = receipts.keep(
@@ -164,7 +161,16 @@ def _from_rows(
     )  # fmt: skip
     at = here.copy()
     at[counted.clear] = noisy[counted.clear] / counted.values[counted.clear, None]
-    return Means(domain.inside(at), counted.values)
+    return Means(task.domain.inside(at), counted.values)
+
+
+def narrowest_grid(task: Task) -> noise.Grid:
+    """In which a row's largest norm is least: l1 for Laplace noise, l2 for Gaussian noise."""
+    domain = task.domain
+    if not task.pure or domain.ball:
+        return domain.grid
+    # A box is narrower in l1 than the ball around it, unless it is a cube.
+    return noise.Grid(domain.l1 * (1 + 1e-12), domain.d, "l1")
 
 
 def _from_residuals(

@@ -5,9 +5,20 @@ A method with other choices is made by hand: ``PrivateKMeans(..., method=Lloyd(s
 
 from __future__ import annotations
 
+from kvariates.private.aggregate import Gupt, SampleAggregate
+from kvariates.private.forgy import Forgy
+from kvariates.private.grid import Grid
+from kvariates.private.kvariates import Conditional, Floored, WithLaplace
 from kvariates.private.lloyd import Lloyd
 from kvariates.private.task import Method
 
 METHODS: dict[str, Method] = {
+    "forgy": Forgy(),
+    "gupt": Gupt(),
+    "sample-aggregate": SampleAggregate(),
     "lloyd": Lloyd(),
+    "grid": Grid(),
+    "kvariates": Floored(),
+    "kvariates-laplace": WithLaplace(),
+    "kvariates-conditional": Conditional(),
 }

@@ -1,0 +1,114 @@
+"""Sample and aggregate: k-means on many small blocks of rows, and a private summary of the answers.
+
+A row is in one block, drawn for that row alone; so one row more, less or elsewhere changes one
+answer, however k-means works. An answer is k centres in the domain, in the order of their first
+coordinates, so that answers can be compared.
+
+| method | summary of the answers | noise |
+|---|---|---|
+| `Gupt` (Mohan et al. 2012) | their mean | of an answer's diameter over the number of blocks |
+| `SampleAggregate` (Nissim et al. 2007) | coordinates' medians | none: a place is chosen |
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates.geometry.euclidean import Space
+from kvariates.privacy import noise
+from kvariates.privacy.ledger import Charge
+from kvariates.private.lloyd import narrowest_grid
+from kvariates.private.size import public_size
+from kvariates.private.task import F64, Cost, Receipts, Released, Task
+from kvariates.private.weighted import settled
+
+COUNTING = 0.05  # of the budget, where the number of rows is secret
+PLACES = 256  # along an axis, for a median
+STEPS = 30  # of Lloyd, in a block
+
+
+@dataclass(frozen=True)
+class Gupt:
+    """The mean answer of n^power blocks, with noise."""
+
+    power: float = 0.4
+
+    def __call__(self, task: Task) -> Released:
+        receipts = Receipts()
+        size = public_size(task, COUNTING, receipts)
+        blocks, grid = _blocks(size.n, self.power), _answers_grid(task)
+        rows = noise.fixed(answers(task, blocks).reshape(blocks, -1), grid)
+        total = receipts.keep(
+            # Whatever the adjacency, one answer is replaced by another.
+            noise.sums(
+                rows.sum(axis=0), grid=grid, adjacency="replace-one",
+                label=f"sum of {blocks} blocks' centres", **size.rest[0],
+            )
+        )  # fmt: skip
+        centers = (total / blocks).reshape(task.k, -1)
+        return Released(task.domain.inside(centers), tuple(receipts.charges))
+
+
+@dataclass(frozen=True)
+class SampleAggregate:
+    """The median of n^power blocks' answers, coordinate by coordinate (exponential mechanism)."""
+
+    power: float = 0.5
+
+    def __call__(self, task: Task) -> Released:
+        receipts = Receipts()
+        half = np.tile(task.domain.half, task.k)
+        size = public_size(task, COUNTING, receipts, [1.0] * len(half))
+        blocks = _blocks(size.n, self.power)
+        answer = answers(task, blocks).reshape(blocks, -1)
+        medians = [
+            receipts.keep(_median(column, reach, cost, f"coordinate {i + 1}"))
+            for i, (column, reach, cost) in enumerate(zip(answer.T, half, size.rest, strict=True))
+        ]
+        centers = np.array(medians).reshape(task.k, -1)
+        return Released(task.domain.inside(centers), tuple(receipts.charges))
+
+
+def answers(task: Task, blocks: int) -> F64:
+    """(blocks, k, d): k-means of each block of rows. Which block a row is in, no other row says."""
+    rng = np.random.default_rng()
+    block = rng.integers(blocks, size=len(task.rows))
+    order = np.argsort(block, kind="stable")
+    ends = np.searchsorted(block[order], np.arange(blocks + 1))
+    return np.stack(
+        [_answer(task, task.rows[order[ends[b] : ends[b + 1]]], rng) for b in range(blocks)]
+    )
+
+
+def _answer(task: Task, rows: F64, rng: np.random.Generator) -> F64:
+    """Centres of one block, in order; the domain's centre stands in for rows that lack."""
+    if len(rows) < task.k:
+        rows = np.concatenate([rows, np.zeros((task.k - len(rows), task.domain.d))])
+    centers = task.domain.inside(settled(Space.of(rows), None, task.k, rng, STEPS).centers)
+    return np.asarray(centers[np.argsort(centers[:, 0], kind="stable")])
+
+
+def _blocks(n: int, power: float) -> int:
+    return max(1, round(math.pow(n, power)))
+
+
+def _answers_grid(task: Task) -> noise.Grid:
+    """Where an answer may be, as one vector of k d numbers."""
+    each, k = narrowest_grid(task), task.k
+    wider = k if each.norm == "l1" else math.sqrt(k)
+    return noise.Grid(each.bound * wider * (1 + 1e-12), k * task.domain.d, each.norm)
+
+
+def _median(values: F64, reach: float, cost: Cost, label: str) -> tuple[float, Charge]:
+    """A place with about as many values below as above."""
+    places = ((np.arange(PLACES) + 0.5) * (2.0 / PLACES) - 1.0) * reach
+    below = np.searchsorted(np.sort(values), places)
+    # One answer is replaced: the number of values below a place changes by one at most, up or down.
+    which, charge = noise.choose(
+        -np.abs(below - len(values) / 2), sensitivity=1.0, monotone=False, adjacency="add-remove",
+        label=label, **cost,
+    )  # fmt: skip
+    return float(places[which]), charge
