@@ -24,8 +24,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.privacy.ledger import Adjacency
+
 F64 = NDArray[np.float64]
-Adjacency = Literal["add-remove", "replace-one"]
 Norm = Literal["l1", "l2", "linf"]
 
 KINDS = ("corner", "axis", "lone", "between", "spread", "first", "empty")
