@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.estimators import domains
 from kvariates.geometry.euclidean import Labels, Space, total_cost
-from kvariates.privacy.ledger import Adjacency, Budget, Charge, Ledger, Loss
+from kvariates.privacy.ledger import Adjacency, Budget, Ledger, Loss
 from kvariates.private.methods import METHODS
 from kvariates.private.task import Domain, Method, Released, Task
 
@@ -130,6 +130,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         asked.check_columns(X)
         loss = Loss(float(self.epsilon), float(self.delta))
         method = METHODS[self.method] if isinstance(self.method, str) else self.method
+        getattr(method, "check", lambda: None)()  # choices that a method cannot do without
         if self.budget is not None:
             self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")
         X = self._rows(X)
@@ -154,7 +155,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _keep(self, released: Released, domain: Domain, loss: Loss) -> None:
         charges = released.charges
         if released.condition is not None:
-            charges = tuple(_conditional(charge) for charge in charges)
+            charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
         self.ledger_ = Ledger(self.adjacency, charges, loss)
         self.condition_ = released.condition
         self.cluster_centers_ = released.centers + domain.center
@@ -227,7 +228,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         condition = getattr(self, "condition_", None)
-        end = "" if condition is None else f"  # conditional: {condition}"
+        end = "" if condition is None else f"  # {_conditional(condition)}"
         return f"{super().__repr__(N_CHAR_MAX=N_CHAR_MAX)}{end}"
 
     def __sklearn_tags__(self) -> Any:
@@ -243,5 +244,5 @@ def _without_values(message: str) -> str:
     return line.split(":", maxsplit=1)[0] + "." if line.startswith("could not convert") else line
 
 
-def _conditional(charge: Charge) -> Charge:
-    return replace(charge, label=f"{charge.label} (conditional)")
+def _conditional(words: str) -> str:
+    return words if "conditional" in words else f"conditional: {words}"

@@ -36,6 +36,9 @@ class Gupt:
 
     power: float = 0.4
 
+    def __post_init__(self) -> None:
+        _check_power(self)
+
     def __call__(self, task: Task) -> Released:
         receipts = Receipts()
         size = public_size(task, COUNTING, receipts)
@@ -58,6 +61,9 @@ class SampleAggregate:
 
     power: float = 0.5
 
+    def __post_init__(self) -> None:
+        _check_power(self)
+
     def __call__(self, task: Task) -> Released:
         receipts = Receipts()
         half = np.tile(task.domain.half, task.k)
@@ -74,13 +80,12 @@ class SampleAggregate:
 
 def answers(task: Task, blocks: int) -> F64:
     """(blocks, k, d): k-means of each block of rows. Which block a row is in, no other row says."""
-    rng = np.random.default_rng()
-    block = rng.integers(blocks, size=len(task.rows))
+    drawing, *own = np.random.default_rng().spawn(blocks + 1)
+    block = drawing.integers(blocks, size=len(task.rows))
     order = np.argsort(block, kind="stable")
     ends = np.searchsorted(block[order], np.arange(blocks + 1))
-    return np.stack(
-        [_answer(task, task.rows[order[ends[b] : ends[b + 1]]], rng) for b in range(blocks)]
-    )
+    parts = zip(ends[:-1], ends[1:], own, strict=True)
+    return np.stack([_answer(task, task.rows[order[low:high]], rng) for low, high, rng in parts])
 
 
 def _answer(task: Task, rows: F64, rng: np.random.Generator) -> F64:
@@ -89,6 +94,12 @@ def _answer(task: Task, rows: F64, rng: np.random.Generator) -> F64:
         rows = np.concatenate([rows, np.zeros((task.k - len(rows), task.domain.d))])
     centers = task.domain.inside(settled(Space.of(rows), None, task.k, rng, STEPS).centers)
     return np.asarray(centers[np.argsort(centers[:, 0], kind="stable")])
+
+
+def _check_power(method: Gupt | SampleAggregate) -> None:
+    if not 0 <= method.power <= 1:
+        name = type(method).__name__
+        raise ValueError(f"{name}: power must be in [0, 1]; got {method.power!r}.")
 
 
 def _blocks(n: int, power: float) -> int:

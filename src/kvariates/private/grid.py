@@ -69,6 +69,10 @@ class Grid:
 
     rows_a_cell: float = ROWS_A_CELL
 
+    def __post_init__(self) -> None:
+        if not 0 < self.rows_a_cell < math.inf:
+            raise ValueError(f"Grid: rows_a_cell must be a number > 0; got {self.rows_a_cell!r}.")
+
     def __call__(self, task: Task) -> Released:
         receipts = Receipts()
         size = public_size(task, COUNTING, receipts)

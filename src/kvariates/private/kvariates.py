@@ -162,6 +162,10 @@ class Conditional:
 
     delta_w: float | None = None
 
+    def check(self) -> None:
+        """ValueError if nothing was asserted; asked before a budget is spent."""
+        self._asserted()
+
     def __call__(self, task: Task) -> Released:
         delta_w = self._asserted()
         noisy = _noise(task, self.shares(task.k), task.loss.epsilon)

@@ -73,6 +73,10 @@ class Lloyd:
 
     steps: int = 5
 
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"Lloyd: steps must be at least 1; got {self.steps!r}.")
+
     def __call__(self, task: Task) -> Released:
         receipts = Receipts()
         parts = task.costs([*shares(task)] * self.steps)
