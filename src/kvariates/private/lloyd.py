@@ -190,7 +190,10 @@ def _from_residuals(
     counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
 
     def in_radii(rows: F64, own: Labels) -> F64:
-        return (rows - here[own]) / radii[own, None]
+        away = np.take(here, own, axis=0)
+        np.subtract(rows, away, out=away)
+        away /= np.take(radii, own)[:, None]
+        return away
 
     totals = _sums(task.rows, labels, task.k, grid, in_radii)
     release = noise.sums(
