@@ -399,3 +399,22 @@ def test_a_conditional_claim_says_so_everywhere():
     model = model_of(method=assumed).fit(X)
     assert repr(model).endswith("# conditional: rows are distinct")
     assert all("conditional" in charge.label for charge in model.ledger_.charges)
+
+
+# ---- the front door ----
+
+
+def test_privacys_front_door():
+    """`audit` is the function, though its module has the same name and is imported too."""
+    from kvariates import privacy
+    from kvariates.privacy.audit import near
+
+    def mechanism(rows):
+        return model_of(epsilon=0.5, n_clusters=1, method=Lloyd(steps=1)).fit(rows)
+
+    pair = np.full((40, 2), 0.9), np.full((39, 2), 0.9)
+    found = privacy.audit(mechanism, pair, epsilon=0.5, runs=100, view=near([[0.9, 0.9]]))
+    assert found.passed  # wrongly broken: 1e-6
+    priced = privacy.price(lambda e: model_of(epsilon=e), X, [0.1, 10.0], runs=2)
+    assert (priced.mean > 0).all()
+    assert {"Budget", "BudgetError", "Ledger", "audit", "price"} <= set(privacy.__all__)

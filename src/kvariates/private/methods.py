@@ -1,6 +1,7 @@
 """The private methods by name: what `PrivateKMeans(method=...)` takes, and what every test walks.
 
-A method with other choices is made by hand: ``PrivateKMeans(..., method=Lloyd(steps=3))``.
+A method with other choices is made by hand: ``PrivateKMeans(..., method=Lloyd(steps=3))``. One that
+cannot do without a choice has `check()`, which raises before a budget is spent.
 """
 
 from __future__ import annotations
