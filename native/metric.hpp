@@ -34,7 +34,9 @@ struct Wide {
     [[gnu::always_inline]] Wide operator-(T o) const { return {low - o, high - o}; }
     [[gnu::always_inline]] Wide squared() const { return {low.squared(), high.squared()}; }
     [[gnu::always_inline]] Wide absolute() const { return {low.absolute(), high.absolute()}; }
-    [[gnu::always_inline]] T folded() const { return (low + high).folded(); }
+    [[gnu::always_inline]] static void fold(Wide a, Wide b, Wide c, Wide d, T* out) {
+        Half::fold(a.low + a.high, b.low + b.high, c.low + c.high, d.low + d.high, out);
+    }
 };
 
 template <class T>
@@ -56,21 +58,38 @@ struct Wide<T, NATIVE> {
     [[gnu::always_inline]] Wide operator-(T o) const { return {v - o}; }
     [[gnu::always_inline]] Wide squared() const { return {v * v}; }
     [[gnu::always_inline]] Wide absolute() const { return {(V)((B)v & std::numeric_limits<Bits>::max())}; }
-    [[gnu::always_inline]] T folded() const { return half<N / 2>(v); }
+
+    // The sums of four vectors at once: halves onto halves, then quarters, each shuffle serving two or four.
+    [[gnu::always_inline]] static void fold(Wide a, Wide b, Wide c, Wide d, T* out) {
+        constexpr auto all = std::make_index_sequence<N>{};
+        const V ab = halves(a.v, b.v, all), cd = halves(c.v, d.v, all);
+        if constexpr (N == 2) {
+            std::memcpy(out, &ab, NATIVE), std::memcpy(out + 2, &cd, NATIVE);
+        } else {
+            const V sums = quarters(ab, cd, all);
+            for (int u = 0; u < 4; ++u) out[u] = sums[u * (N / 4)];
+        }
+    }
 
 private:
-    // By shuffles: a copy to memory would keep the sums there.
-    template <int BY>
-    [[gnu::always_inline]] static T half(V a) {
-        a += turned<BY>(a, std::make_index_sequence<N>{});
-        if constexpr (BY > 1)
-            return half<BY / 2>(a);
-        else
-            return a[0];
+    template <std::size_t... I>
+    [[gnu::always_inline]] static V halves(V a, V b, std::index_sequence<I...>) {
+        constexpr int H = N / 2;
+        return __builtin_shufflevector(a, b, (I / H * N + I % H)...) + __builtin_shufflevector(a, b, (I / H * N + H + I % H)...);
+    }
+    // ab: half a vector for a, then for b; cd likewise.
+    template <std::size_t... I>
+    [[gnu::always_inline]] static V quarters(V ab, V cd, std::index_sequence<I...> all) {
+        constexpr int Q = N / 4;
+        V sum = __builtin_shufflevector(ab, cd, (I / Q * 2 * Q + I % Q)...) +
+                __builtin_shufflevector(ab, cd, (I / Q * 2 * Q + Q + I % Q)...);
+        if constexpr (Q >= 4) sum += turned<2>(sum, all);
+        if constexpr (Q >= 2) sum += turned<1>(sum, all);
+        return sum;
     }
     template <int BY, std::size_t... I>
     [[gnu::always_inline]] static V turned(V a, std::index_sequence<I...>) {
-        return __builtin_shufflevector(a, a, ((I + BY) % N)...);
+        return __builtin_shufflevector(a, a, (I ^ BY)...);
     }
 };
 
@@ -85,6 +104,42 @@ struct Points {
     const T* x;
     const T* turned;
     index_t n, d;
+    const std::uint64_t* lit = nullptr;  // see lit_vectors
+};
+
+// Where four rows are zero throughout a vector of coordinates, they are *blank* there. Blank against blank
+// adds nothing to a distance, not even a rounding, and images have margins.
+template <class T>
+inline index_t lit_words(index_t d) {
+    return (d / LANES<T> + 63) / 64;
+}
+
+// A bit for every vector that is not blank, for rows 0 to 3, then 4 to 7, and so on.
+template <class T>
+std::vector<std::uint64_t> lit_vectors(const Points<T>& p) {
+    const index_t words = lit_words<T>(p.d);
+    std::vector<std::uint64_t> out(static_cast<std::size_t>((p.n + 3) / 4 * words), 0);
+    parallel(blocks_of(p.n), threads_for(static_cast<double>(p.n) * p.d), [&](index_t block) {
+        for (index_t i = block * BLOCK; i < std::min(p.n, (block + 1) * BLOCK); ++i)
+            for (index_t v = 0; v < p.d / LANES<T>; ++v) {
+                bool blank = true;
+                for (index_t u = 0; u < LANES<T>; ++u) blank &= p.x[i * p.d + v * LANES<T> + u] == 0;
+                out[i / 4 * words + v / 64] |= static_cast<std::uint64_t>(!blank) << (v % 64);
+            }
+    });
+    return out;
+}
+
+// What is needed next, asked for in so many parts.
+struct Ahead {
+    const char *at, *end;
+    index_t step;
+    template <class T>
+    Ahead(const T* from, const T* to, index_t parts)
+        : at(reinterpret_cast<const char*>(from)), end(reinterpret_cast<const char*>(to)), step(((end - at) / (64 * parts) + 1) * 64) {}
+    void fetch() {
+        for (const char* stop = std::min(end, at + step); at < stop; at += 64) __builtin_prefetch(at);
+    }
 };
 
 template <bool L1, class V>
@@ -119,37 +174,52 @@ struct Four {
     // What is left of the features, [from, to), and the end of the formula.
     template <bool L1>
     inline void end(const T* point, const T* const* x, index_t from, index_t to, int kind, index_t count, T* out) const {
-        T sum[4] = {a.folded(), b.folded(), c.folded(), d.folded()};
-        for (index_t u = 0; u < count; ++u) {
-            for (index_t j = from; j < to; ++j) grow_one<L1>(sum[u], x[u][j] - point[j]);
-            out[u] = ended(sum[u], kind);
-        }
+        T sum[4];
+        V::fold(a, b, c, d, sum);
+        for (index_t j = from; j < to; ++j)
+            for (int u = 0; u < 4; ++u) grow_one<L1>(sum[u], x[u][j] - point[j]);
+        for (int u = 0; u < 4; ++u) sum[u] = ended(sum[u], kind);
+        std::copy_n(sum, count, out);
     }
 };
 
-// out[m][to - from]: distances of the m points c to rows [from, to), `stride` apart.
+// meet(j) for the first coordinate of every vector of them that is not blank on both sides.
+template <class T, class Meet>
+[[gnu::always_inline]] inline void for_lit(const std::uint64_t* x, const std::uint64_t* c, index_t d, Meet&& meet) {
+    const index_t vectors = d / LANES<T>;
+    for (index_t word = 0; word * 64 < vectors; ++word) {
+        std::uint64_t lit = x ? x[word] | c[word] : vectors - word * 64 >= 64 ? ~0ull : (1ull << (vectors - word * 64)) - 1;
+        for (; lit; lit &= lit - 1) meet((word * 64 + __builtin_ctzll(lit)) * LANES<T>);
+    }
+}
+
+// out[m][to - from]: distances of the m points c to rows [from, to), `stride` apart. `lit`: of c, or null.
 template <bool L1, class T>
-void rows_wide(const Points<T>& p, const T* c, index_t m, index_t from, index_t to, int kind, T* out, index_t stride) {
-    constexpr index_t S = LANES<T>;
+void rows_wide(const Points<T>& p, const T* c, const std::uint64_t* lit, index_t m, index_t from, index_t to, int kind,
+               T* out, index_t stride) {
     const auto read = [](const T* at) { return Lanes<T>::read(at); };
-    const index_t d = p.d, whole = d / S * S;
+    const index_t d = p.d, whole = d / LANES<T> * LANES<T>, words = lit_words<T>(d);
     for (index_t i = from; i < to; i += 4) {
         const T* x[4];
         for (int u = 0; u < 4; ++u) x[u] = p.x + std::min(i + u, to - 1) * d;
         const index_t count = std::min<index_t>(4, to - i);
+        const auto lit_x = lit ? p.lit + i / 4 * words : nullptr;
+        const auto lit_c = [&](index_t a) { return lit ? lit + a / 4 * words : nullptr; };
         T* to_here = out + i - from;
         index_t a = 0;
 #if defined(__AVX512F__)
+        Ahead next(p.x + std::min(i + 4, p.n) * d, p.x + std::min(i + 8, p.n) * d, m / 4 + 1);
         for (; a + 4 <= m; a += 4) {  // sixteen sums: as many as registers hold
             const T *c0 = c + a * d, *c1 = c0 + d, *c2 = c1 + d, *c3 = c2 + d;
             Four<T> s0, s1, s2, s3;
-            for (index_t j = 0; j < whole; j += S) {
+            next.fetch();
+            for_lit<T>(lit_x, lit_c(a), d, [&](index_t j) __attribute__((always_inline)) {
                 const auto x0 = read(x[0] + j), x1 = read(x[1] + j), x2 = read(x[2] + j), x3 = read(x[3] + j);
                 s0.template meet<L1>(read(c0 + j), x0, x1, x2, x3);
                 s1.template meet<L1>(read(c1 + j), x0, x1, x2, x3);
                 s2.template meet<L1>(read(c2 + j), x0, x1, x2, x3);
                 s3.template meet<L1>(read(c3 + j), x0, x1, x2, x3);
-            }
+            });
             s0.template end<L1>(c0, x, whole, d, kind, count, to_here + a * stride);
             s1.template end<L1>(c1, x, whole, d, kind, count, to_here + (a + 1) * stride);
             s2.template end<L1>(c2, x, whole, d, kind, count, to_here + (a + 2) * stride);
@@ -159,8 +229,9 @@ void rows_wide(const Points<T>& p, const T* c, index_t m, index_t from, index_t 
         for (; a < m; ++a) {
             const T* c0 = c + a * d;
             Four<T> s0;
-            for (index_t j = 0; j < whole; j += S)
+            for_lit<T>(lit_x, lit_c(a), d, [&](index_t j) __attribute__((always_inline)) {
                 s0.template meet<L1>(read(c0 + j), read(x[0] + j), read(x[1] + j), read(x[2] + j), read(x[3] + j));
+            });
             s0.template end<L1>(c0, x, whole, d, kind, count, to_here + a * stride);
         }
     }
@@ -191,13 +262,14 @@ void rows_narrow(const Points<T>& p, const T* c, index_t m, index_t from, index_
 }
 
 template <class T>
-void rows_part(const Points<T>& p, const T* c, index_t m, index_t from, index_t to, int kind, T* out, index_t stride) {
+void rows_part(const Points<T>& p, const T* c, const std::uint64_t* lit, index_t m, index_t from, index_t to, int kind,
+               T* out, index_t stride) {
     if (p.turned)
         kind == L1 ? rows_narrow<true>(p, c, m, from, to, kind, out, stride)
                    : rows_narrow<false>(p, c, m, from, to, kind, out, stride);
     else
-        kind == L1 ? rows_wide<true>(p, c, m, from, to, kind, out, stride)
-                   : rows_wide<false>(p, c, m, from, to, kind, out, stride);
+        kind == L1 ? rows_wide<true>(p, c, lit, m, from, to, kind, out, stride)
+                   : rows_wide<false>(p, c, lit, m, from, to, kind, out, stride);
 }
 
 template <class T>
@@ -205,14 +277,17 @@ void metric_rows(const Points<T>& p, const T* c, index_t m, int kind, T* out) {
     const int threads = threads_for(static_cast<double>(p.n) * p.d * m);
     parallel(blocks_of(p.n), threads, [&](index_t block) {
         const index_t from = block * BLOCK, to = std::min(p.n, from + BLOCK);
-        rows_part(p, c, m, from, to, kind, out + from, p.n);
+        rows_part(p, c, nullptr, m, from, to, kind, out + from, p.n);
     });
 }
 
 // All pairs: each tile is measured once and written twice.
 template <class T>
-void metric_square(const Points<T>& p, int kind, T* out) {
-    constexpr index_t SIDE = 64;
+void metric_square(Points<T> p, int kind, T* out) {
+    constexpr index_t SIDE = 128;
+    const auto lit = lit_vectors(p);
+    const index_t words = lit_words<T>(p.d);
+    p.lit = lit.data();
     const index_t side = (p.n + SIDE - 1) / SIDE;
     std::vector<Buffer<T>> scratch(static_cast<std::size_t>(threads_for(0.5 * static_cast<double>(p.n) * p.n * p.d)),
                                    Buffer<T>(SIDE * SIDE));
@@ -223,7 +298,7 @@ void metric_square(const Points<T>& p, int kind, T* out) {
         const index_t b = task - a * (a + 1) / 2;  // b <= a
         const index_t top = a * SIDE, height = std::min(SIDE, p.n - top);
         const index_t left = b * SIDE, width = std::min(SIDE, p.n - left);
-        rows_part(p, p.x + top * p.d, height, left, left + width, kind, tile.data(), SIDE);
+        rows_part(p, p.x + top * p.d, p.lit + top / 4 * words, height, left, left + width, kind, tile.data(), SIDE);
         for (index_t i = 0; i < height; ++i) std::memcpy(out + (top + i) * p.n + left, tile.data() + i * SIDE, width * sizeof(T));
         for (index_t j = 0; j < width; ++j)
             for (index_t i = 0; i < height; ++i) out[(left + j) * p.n + top + i] = tile[i * SIDE + j];

@@ -191,6 +191,9 @@ public:
     }
 
 private:
+    static constexpr index_t AHEAD = 32;  // blocks
+    static constexpr double LOOK = 20;    // what a distance from memory costs, in multiply-adds
+
     struct Kept {
         double cost;
         std::vector<index_t> chosen;
@@ -250,25 +253,27 @@ private:
         return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
     }
 
+    // Looks run ahead of the swaps, the further the longer none has come: then there is enough to share among
+    // threads, and little to forget when one comes. What is found does not depend on how far.
     Swept descend(const Round& round) {
         const auto [order, count, block, tol, most] = round;
-        std::vector<Table> tables(static_cast<std::size_t>(threads_for(static_cast<double>(block) * n_)), Table(k_));
-        std::vector<Best> found(static_cast<std::size_t>(block));
-        index_t quiet = 0, at = 0;
+        std::vector<Table> tables(static_cast<std::size_t>(threads_for(LOOK * AHEAD * block * n_)), Table(k_));
+        std::vector<Best> found(static_cast<std::size_t>(AHEAD * block));
+        index_t quiet = 0, at = 0, first = 0, last = 0;  // found: for [first, last)
         Swept out;
         while (quiet < count && out.swaps < most) {
-            const index_t size = std::min(block, count - at);
-            if (tables.size() > 1)
-                parallel(size, tables, [&](index_t b, Table& t) { found[b] = look(order[at + b], t); });
-            else
-                for (index_t b = 0; b < size; ++b) found[b] = look(order[at + b], tables[0]);
-            if (user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
-            Best best;
-            for (index_t b = 0; b < size; ++b)
-                if (found[b].change < best.change) best = found[b];
-            at = at + size == count ? 0 : at + size;
-            quiet += size;
-            if (best.slot >= 0 && best.change < -tol * cost_ && lowers(best)) ++out.swaps, quiet = 0;
+            if (at == last) {
+                const index_t blocks = tables.size() > 1 ? std::clamp<index_t>(quiet / block / 4, 1, AHEAD) : 1;
+                first = at, last = std::min(count, at + blocks * block);
+                look_at(order + first, last - first, tables, found);
+            }
+            const index_t size = std::min(block, last - at);
+            const auto least = std::min_element(found.begin() + (at - first), found.begin() + (at - first + size),
+                                                [](const Best& a, const Best& b) { return a.change < b.change; });
+            const Best best = *least;
+            at += size, quiet += size;
+            if (best.slot >= 0 && best.change < -tol * cost_ && lowers(best)) ++out.swaps, quiet = 0, last = at;
+            if (at == count) at = last = 0;
         }
         out.cost = cost_, out.settled = quiet >= count;
         return out;
@@ -284,6 +289,15 @@ private:
         std::vector<label_t> slots;
         explicit Table(index_t k) : extra(k, 0.0), met(k, 0) { slots.reserve(k); }
     };
+
+    void look_at(const index_t* candidates, index_t count, std::vector<Table>& tables, std::vector<Best>& found) const {
+        if (threads_for(LOOK * count * n_) > 1) {
+            parallel(count, tables, [&](index_t b, Table& table) { found[b] = look(candidates[b], table); });
+            return;
+        }
+        for (index_t b = 0; b < count; ++b) found[b] = look(candidates[b], tables[0]);
+        if (user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
+    }
 
     // The best slot for a candidate: one of those it touches, or the cheapest to lose of all others.
     Best look(index_t c, Table& t) const {
