@@ -61,6 +61,19 @@ const T* sized(const Maybe<T>& a, index_t n) {
     return a ? sized(*a, n) : nullptr;
 }
 
+inline bool wide(const nb::dlpack::dtype& t) {
+    need(is<float>(t) || is<double>(t), "values must be float32 or float64");
+    return is<double>(t);
+}
+
+// A vector becomes NumPy's, without a copy.
+template <class T>
+nb::object handed(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
 void metric(nb::module_& m);  // bind_metric.cpp: distances and swaps in any metric
 void dual(nb::module_& m);    // bind_dual.cpp: what candidates would earn at given prices
 void graph(nb::module_& m);   // bind_graph.cpp: shortest paths

@@ -12,9 +12,8 @@ const index_t* checked(const Maybe<index_t>& some, index_t rows) {
 }
 
 Table table(const Matrix& d, const Maybe<index_t>& some) {
-    need(is<float>(d.dtype()) || is<double>(d.dtype()), "distances must be float32 or float64");
     const index_t rows = static_cast<index_t>(d.shape(0));
-    return {is<double>(d.dtype()), d.data(), static_cast<index_t>(d.shape(1)), checked(some, rows),
+    return {wide(d.dtype()), d.data(), static_cast<index_t>(d.shape(1)), checked(some, rows),
             some ? static_cast<index_t>(some->size()) : rows};
 }
 

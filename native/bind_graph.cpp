@@ -46,14 +46,7 @@ void check_slots(const Roads& r, const TwoLabels& near, index_t k) {
         need(near.slot[x] >= 0 && near.slot[x] < k && near.second[x] >= 0 && near.second[x] < k, "a slot out of range");
 }
 
-template <class T>
-nb::object handed(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
-nb::tuple handed(NodeLists&& lists) {
+nb::tuple parts(NodeLists&& lists) {
     return nb::make_tuple(handed(std::move(lists.start)), handed(std::move(lists.node)),
                           handed(std::move(lists.distance)));
 }
@@ -74,7 +67,7 @@ void among(const Roads& r, index_t point, In<index_t> others, Out<double> out) {
 nb::tuple ball(const Roads& r, In<index_t> points, In<double> radii) {
     const index_t* from = nodes(r, points);
     const double* radius = sized(radii, length(points));
-    return handed(run([&] { return r.paths->ball(from, radius, length(points)); }));
+    return parts(run([&] { return r.paths->ball(from, radius, length(points)); }));
 }
 
 void two_nearest(const Roads& r, In<index_t> chosen, Out<label_t> slot, Out<label_t> second, Out<double> cost,
@@ -108,7 +101,7 @@ void swap_changes(const Roads& r, In<index_t> candidates, Out<label_t> slot, Out
 
 nb::tuple least_elements(const Roads& r, In<index_t> order) {
     const index_t* at = nodes(r, order);
-    return handed(run([&] { return r.paths->least_elements(at, length(order)); }));
+    return parts(run([&] { return r.paths->least_elements(at, length(order)); }));
 }
 
 }  // namespace

@@ -4,15 +4,9 @@
 namespace kv::bound {
 namespace {
 
-using Points = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-bool wide(const nb::dlpack::dtype& t) {
-    need(is<float>(t) || is<double>(t), "distances must be float32 or float64");
-    return is<double>(t);
-}
-
-PointsView view(const Points& x, const std::optional<Points>& turned) {
+PointsView view(const Matrix& x, const std::optional<Matrix>& turned) {
     const index_t n = static_cast<index_t>(x.shape(0)), d = static_cast<index_t>(x.shape(1));
     need(!turned || (turned->dtype() == x.dtype() && static_cast<index_t>(turned->shape(0)) == d &&
                      static_cast<index_t>(turned->shape(1)) == n),
@@ -26,7 +20,7 @@ NearView near_view(index_t n, const Out<label_t>& slot, const Out<label_t>& seco
     return {wide(cost.dtype()), sized(slot, n), sized(second, n), sized(cost, n), sized(second_cost, n)};
 }
 
-void metric_rows(Points x, std::optional<Points> turned, Points points, int kind, OutMatrix out) {
+void metric_rows(Matrix x, std::optional<Matrix> turned, Matrix points, int kind, OutMatrix out) {
     const PointsView v = view(x, turned);
     const index_t m = static_cast<index_t>(points.shape(0));
     need(points.dtype() == x.dtype() && out.dtype() == x.dtype(), "points of another type");
@@ -35,21 +29,21 @@ void metric_rows(Points x, std::optional<Points> turned, Points points, int kind
     run([&] { active->metric->rows(v, points.data(), m, kind, to); });
 }
 
-void metric_square(Points x, std::optional<Points> turned, int kind, OutMatrix out) {
+void metric_square(Matrix x, std::optional<Matrix> turned, int kind, OutMatrix out) {
     const PointsView v = view(x, turned);
     need(out.dtype() == x.dtype(), "distances of another type");
     void* to = sized(out, v.n * v.n);
     run([&] { active->metric->square(v, kind, to); });
 }
 
-void near_rows(Points rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost) {
+void near_rows(Matrix rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost) {
     const index_t k = static_cast<index_t>(rows.shape(0)), n = static_cast<index_t>(rows.shape(1));
     const NearView near = near_view(n, slot, second, cost, second_cost);
     need(rows.dtype() == cost.dtype() && k > 0, "rows of another type, or none");
     run([&] { active->metric->two_nearest(rows.data(), k, n, near); });
 }
 
-void swap_changes(Points rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
+void swap_changes(Matrix rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
                   Maybe<double> weight, OutTable out) {
     const index_t count = static_cast<index_t>(rows.shape(0)), n = static_cast<index_t>(rows.shape(1));
     const index_t k = static_cast<index_t>(out.shape(1));
@@ -70,7 +64,7 @@ index_t swap_patch(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cp
     return run([&] { return active->metric->swap_patch(row.data(), n, slot_of, near, to); });
 }
 
-nb::tuple sweep(Points D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
+nb::tuple sweep(Matrix D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
                 Maybe<double> weight, In<index_t> order, index_t block, double tol, index_t most,
                 index_t restarts, index_t strength, std::uint64_t seed, Maybe<index_t> point) {
     const index_t all = static_cast<index_t>(D.shape(0)), n = static_cast<index_t>(D.shape(1));
@@ -89,7 +83,7 @@ nb::tuple sweep(Points D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> s
     return nb::make_tuple(out.swaps, out.cost, out.settled);
 }
 
-nb::tuple inspect(Points D, double close, double triangles) {
+nb::tuple inspect(Matrix D, double close, double triangles) {
     const index_t n = static_cast<index_t>(D.shape(0));
     need(static_cast<index_t>(D.shape(1)) == n, "a matrix that is not square");
     const bool w = wide(D.dtype());

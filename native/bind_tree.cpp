@@ -7,14 +7,7 @@
 namespace kv::bound {
 namespace {
 
-template <class T>
-nb::object handed(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
-nb::tuple handed(Grown&& tree) {
+nb::tuple parts(Grown&& tree) {
     return nb::make_tuple(handed(std::move(tree.parent)), handed(std::move(tree.height)),
                           handed(std::move(tree.centre)), handed(std::move(tree.leaf)), tree.unit);
 }
@@ -24,16 +17,11 @@ index_t points(std::size_t n) {
     return static_cast<index_t>(n);
 }
 
-bool wide(const nb::dlpack::dtype& t) {
-    need(is<float>(t) || is<double>(t), "values must be float32 or float64");
-    return is<double>(t);
-}
-
 nb::tuple over_rows(Matrix x, bool manhattan, std::uint64_t seed) {
     const View v{false, wide(x.dtype()), x.data(), nullptr, nullptr, points(x.shape(0)), static_cast<index_t>(x.shape(1))};
     Grown tree;
     run([&] { active->tree->over_rows(v, manhattan, seed, tree); });
-    return handed(std::move(tree));
+    return parts(std::move(tree));
 }
 
 nb::tuple over_csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, In<std::int32_t> indices,
@@ -46,7 +34,7 @@ nb::tuple over_csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cp
     const View v{true, wide(data.dtype()), data.data(), indices.data(), indptr.data(), n, features};
     Grown tree;
     run([&] { active->tree->over_rows(v, manhattan, seed, tree); });
-    return handed(std::move(tree));
+    return parts(std::move(tree));
 }
 
 nb::tuple over_matrix(Matrix D, std::uint64_t seed) {
@@ -54,7 +42,7 @@ nb::tuple over_matrix(Matrix D, std::uint64_t seed) {
     const index_t n = points(D.shape(0));
     Grown tree;
     run([&] { active->tree->over_matrix(D.data(), wide(D.dtype()), n, seed, tree); });
-    return handed(std::move(tree));
+    return parts(std::move(tree));
 }
 
 // among(point, others): distances as an array of float64. Python's lock is kept.
@@ -71,7 +59,7 @@ nb::tuple over_called(nb::callable among, std::size_t n, std::uint64_t seed) {
     } catch (const Interrupted&) {
         throw nb::python_error();
     }
-    return handed(std::move(tree));
+    return parts(std::move(tree));
 }
 
 nb::tuple over_lists(In<index_t> start, In<std::int32_t> node, In<double> distance, std::uint64_t seed) {
@@ -82,7 +70,7 @@ nb::tuple over_lists(In<index_t> start, In<std::int32_t> node, In<double> distan
         need(start.data()[i] < start.data()[i + 1] && d[start.data()[i + 1] - 1] == 0, "a list must end at distance 0");
     for (index_t i = 0; i < entries; ++i) need(node.data()[i] >= 0 && node.data()[i] < n, "a point out of range");
     const ListsView lists{start.data(), node.data(), d, n};
-    return handed(run([&] { return TreeOfLists(lists, seed).grow(); }));
+    return parts(run([&] { return TreeOfLists(lists, seed).grow(); }));
 }
 
 TreeView view(const In<index_t>& parent, const In<index_t>& height, index_t low) {

@@ -17,26 +17,30 @@ inline lanes load_lanes(const T* p) {
     return lanes{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
 
-// Squared Euclidean distance from its differences: no cancellation, whatever the offset.
-template <class T>
-inline double dist2(const T* x, const double* c, index_t d) {
+// The sum of a term of every difference: no cancellation, whatever the offset.
+template <class T, class Term>
+inline double over_differences(const T* x, const double* c, index_t d, Term&& term) {
     double sum = 0;
     index_t i = 0;
     if (d >= 16) {
         lanes part[4] = {};
         for (; i + 16 <= d; i += 16)
-            for (int p = 0; p < 4; ++p) {
-                const lanes a = load_lanes(x + i + 4 * p) - load_lanes(c + i + 4 * p);
-                part[p] += a * a;
-            }
+            for (int p = 0; p < 4; ++p) part[p] += term(load_lanes(x + i + 4 * p) - load_lanes(c + i + 4 * p));
         const lanes all = (part[0] + part[1]) + (part[2] + part[3]);
         sum = (all[0] + all[1]) + (all[2] + all[3]);
     }
-    for (; i < d; ++i) {
-        const double a = static_cast<double>(x[i]) - c[i];
-        sum += a * a;
-    }
+    for (; i < d; ++i) sum += term(static_cast<double>(x[i]) - c[i]);
     return sum;
+}
+
+template <class T>
+inline double dist2(const T* x, const double* c, index_t d) {
+    return over_differences(x, c, d, [](auto a) { return a * a; });
+}
+
+template <class T>
+inline double dist1(const T* x, const double* c, index_t d) {
+    return over_differences(x, c, d, [](auto a) { return a < 0 ? -a : a; });
 }
 
 // Centres are float64, whatever the rows are. `norm2` is filled for sparse rows only, whose

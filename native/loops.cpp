@@ -1,6 +1,7 @@
 // All loops over rows, compiled once per instruction set, with multiply-add contraction off.
 #include "assign.hpp"
 #include "elkan.hpp"
+#include "hamerly.hpp"
 #include "hartigan.hpp"
 #include "kernels.hpp"
 #include "seed.hpp"

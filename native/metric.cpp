@@ -1,7 +1,7 @@
 // Metric kernels, once per instruction set, with multiply-add contraction off.
 #include "inspect.hpp"
 #include "metric.hpp"
-#include "swaps.hpp"
+#include "sweep.hpp"
 
 namespace kv::KV_ISA {
 namespace {

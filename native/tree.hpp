@@ -7,28 +7,10 @@
 
 #include <cmath>
 
+#include "random.hpp"
 #include "tree_kernels.hpp"
 
 namespace kv {
-
-inline std::uint64_t mixed(std::uint64_t z) {  // splitmix64's finish
-    z += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-}
-inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t with) { return mixed(mixed(seed) ^ mixed(~with)); }
-
-// A uniform order, a function of the seed alone. (The bias of the multiplication is below 2^-32.)
-template <class Item>
-void shuffle(Item* items, index_t count, std::uint64_t seed) {
-    for (index_t i = 0; i + 1 < count; ++i) {
-        const auto left = static_cast<std::uint64_t>(count - i);
-        seed += 0x9e3779b97f4a7c15ull;
-        const auto wide = static_cast<unsigned __int128>(mixed(seed)) * left;
-        std::swap(items[i], items[i + static_cast<index_t>(wide >> 64)]);
-    }
-}
 
 constexpr int FAR = 1100;   // the height over what no finite distance joins: 2^FAR is infinite
 constexpr int KEPT = 96;    // heights below the root whose radii are kept
@@ -64,7 +46,7 @@ private:
     double made(int h) const {
         // log-uniform, so that no unit of length is special. The last millionth is left out: two points of a cluster
         // are at most two radii apart, and that must stay below 2^(h+1) however distances were rounded.
-        const double u = static_cast<double>(mixed(seed_, afresh_ ? static_cast<std::uint64_t>(h + 4096) : 0) >> 11) * 0x1p-53;
+        const double u = unit(mixed(seed_, afresh_ ? static_cast<std::uint64_t>(h + 4096) : 0));
         const double r = std::ldexp(std::exp2(u * (1 - 0x1p-20)), h - 1);
         return std::min(r, std::numeric_limits<double>::max());
     }

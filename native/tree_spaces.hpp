@@ -62,24 +62,6 @@ struct Few : Norm<P> {
     }
 };
 
-template <class T>
-inline double dist1(const T* x, const double* c, index_t d) {
-    double sum = 0;
-    index_t i = 0;
-    if (d >= 16) {
-        lanes part[4] = {};
-        for (; i + 16 <= d; i += 16)
-            for (int p = 0; p < 4; ++p) {
-                const lanes a = load_lanes(x + i + 4 * p) - load_lanes(c + i + 4 * p);
-                part[p] += a < 0 ? -a : a;
-            }
-        const lanes all = (part[0] + part[1]) + (part[2] + part[3]);
-        sum = (all[0] + all[1]) + (all[2] + all[3]);
-    }
-    for (; i < d; ++i) sum += std::abs(static_cast<double>(x[i]) - c[i]);
-    return sum;
-}
-
 template <class T, int P>
 struct Many : Norm<P> {
     using Item = Name;

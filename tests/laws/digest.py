@@ -10,12 +10,15 @@ import json
 import numpy as np
 from scipy import sparse
 
-from kvariates import KMeans, kmeans_plusplus
+from kvariates import KMeans, KMedian, kmeans_plusplus
 from kvariates.geometry.euclidean import Space
 from kvariates.geometry.hst import grow
+from kvariates.refining import medoids
 
 # Several tiles and a ragged last one; narrow, middling and wide rows; few and many centres.
 SHAPES = [(13001, 2, 17), (9001, 19, 33), (4500, 131, 12), (4200, 600, 9)]
+# Enough that threads share the distances and look ahead for swaps; features that leave a rest.
+MEDIANS = [(2501, 2, 17), (2203, 19, 9), (1801, 131, 40), (1203, 600, 5)]
 
 
 def data(n, d, dtype, layout, offset=0.0):
@@ -46,8 +49,39 @@ def fits(X, k, weights):
         yield f"{algorithm} {metric}", digest(*kept, *rest) + f" {model.n_iter_}"
 
 
+def median(X, k, metric, certify=True, **options):
+    model = KMedian(k, metric=metric, certify=certify, random_state=0, **options).fit(X)
+    kept = model.medoid_indices_, model.labels_, np.float64(model.inertia_)
+    bound = model.certificate_.lower_bound if certify else 0.0
+    return digest(*kept, np.float64(bound)) + f" {model.n_swaps_}"
+
+
+def medians():
+    for (n, d, k), dtype in itertools.product(MEDIANS, (np.float32, np.float64)):
+        X = data(n, d, dtype, "dense")
+        X[:, : d // 3] = 0  # blank
+        for metric in ("euclidean", "manhattan", "cosine"):
+            yield (
+                f"median {n}x{d} {np.dtype(dtype)} {metric}",
+                median(X, k, metric, metric == "euclidean"),
+            )
+    D = np.random.default_rng(3).integers(50, 99, size=(700, 700)).astype(float)
+    D = np.maximum(D, D.T) * (1 - np.eye(700))
+    yield "median precomputed", median(D, 30, "precomputed", n_restarts=20)
+    row, column = np.arange(900), np.arange(900).reshape(30, 30).T.ravel()
+    length = np.random.default_rng(4).random(899) + 0.1
+    half = sparse.coo_array((length, (row[:-1], row[1:])), shape=(900, 900))
+    half = half + sparse.coo_array((length, (column[:-1], column[1:])), shape=(900, 900))
+    yield "median graph", median(half + half.T, 8, "graph", n_restarts=1)
+    matrix_bytes, medoids.MATRIX_BYTES = medoids.MATRIX_BYTES, 2**24
+    X = data(*MEDIANS[0][:2], np.float32, "dense")
+    sample, medoids.SAMPLE = medoids.SAMPLE, 1000
+    yield "median sampled", median(X, 17, "manhattan", certify=False)
+    medoids.MATRIX_BYTES, medoids.SAMPLE = matrix_bytes, sample
+
+
 def fingerprints():
-    found = {}
+    found = dict(medians())
     for (n, d, k), dtype, layout in itertools.product(
         SHAPES, (np.float32, np.float64), ("dense", "csr")
     ):
