@@ -1,10 +1,12 @@
 """Audits at depth: what ships is attacked with many runs, and planted mistakes say how well.
 
-`python -m experiments.audit` prints two tables, and fails if a claim breaks or a mistake escapes.
+`python -m experiments.audit` prints four tables, and fails if a claim breaks or a mistake escapes.
 
 | table | rows | columns |
 |---|---|---|
 | mechanisms | what ships, on worst-case neighbours | the claim, what was certified, the event |
+| methods | those of `METHODS`, on scenes | as above |
+| mistakes in methods | those of `tests/privacy/mistakes.py` | what was certified, and by what |
 | mistakes | those of `tests/privacy/mutants.py` | certified without and with it, runs needed |
 
 "Runs needed" are the fewest, doubling from 125, that catch the mistake for each of ten seeds.
@@ -28,6 +30,7 @@ from kvariates.privacy.audit import Audit, audit
 SEEDS = 10
 FEWEST = 125
 MOST = 2**20
+COLUMNS = ("claim", "certified", "by", "runs", "time")
 
 
 def planted(name: str) -> Any:
@@ -80,11 +83,39 @@ def mechanisms(factor: int) -> tuple[str, bool]:
         start = time.perf_counter()
         options = case.options | {"runs": factor * case.runs}
         found = audit(case.mechanism, case.neighbours, **options)
-        seconds = f"{time.perf_counter() - start:.0f} s"
         well &= found.passed
-        bound = f"{found.lower_bound:.4g}"
-        rows.append([name, str(found.claim), bound, str(found.event), str(found.runs), seconds])
-    return table(["mechanism", "claim", "certified", "by", "runs", "time"], rows), well
+        rows.append(_line(name, found, start))
+    return table(["mechanism", *COLUMNS], rows), well
+
+
+def methods(factor: int) -> tuple[str, bool]:
+    """The table of private methods, and whether all is well. A tenth of `factor` deep runs."""
+    rows, well = [], True
+    private = planted("methods")
+    for name, case in private.DEEP.items():
+        start = time.perf_counter()
+        runs = max(factor * private.DEEP_RUNS // 10, private.QUICK_RUNS)
+        found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
+        well &= found.passed
+        rows.append(_line(name, found, start))
+    return table(["method", *COLUMNS], rows), well
+
+
+def method_mistakes() -> tuple[str, bool]:
+    """The table of mistakes planted in methods, and whether all are caught."""
+    rows, well = [], True
+    for name, mistake in planted("mistakes").MISTAKES.items():
+        start, case = time.perf_counter(), mistake.case
+        with mistake.planted():
+            found = audit(case, case.neighbours, view=case.view, runs=mistake.runs, **case.claim)
+        well &= not found.passed
+        rows.append(_line(name, found, start))
+    return table(["mistake in a method", *COLUMNS], rows), well
+
+
+def _line(name: str, found: Audit, start: float) -> list[str]:
+    bound, seconds = f"{found.lower_bound:.4g}", f"{time.perf_counter() - start:.0f} s"
+    return [name, str(found.claim), bound, str(found.event), str(found.runs), seconds]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,11 +123,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.audit", description=__doc__)
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
-    shipped, one = mechanisms(factor)
-    print(shipped, end="\n\n", flush=True)
-    wrong, two = mistakes(factor)
-    print(wrong)
-    return 0 if one and two else 1
+    all_well = True
+    tables = (
+        lambda: mechanisms(factor),
+        lambda: methods(factor),
+        method_mistakes,
+        lambda: mistakes(factor),
+    )
+    for make in tables:
+        page, well = make()
+        print(page, end="\n\n", flush=True)
+        all_well &= well
+    return 0 if all_well else 1
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from privacy.methods import spread
 from scipy import stats
 
 from kvariates.geometry.euclidean import Space
@@ -202,23 +203,12 @@ def test_sigma_2_holds_for_any_two_data_sets(k):
     assert 0.99 * claimed < most <= claimed * (1 + 1e-12)
 
 
-def spread(rows, k):
-    """The smallest delta_w for which Definition 7 holds."""
-    rows = np.asarray(rows)
-    least = math.inf
-    for out in range(len(rows)):
-        for chosen in itertools.combinations(range(len(rows)), max(k - 1, 1)):
-            apart = (np.delete(rows, out)[:, None] - rows[list(chosen)]) ** 2
-            least = min(least, apart.min(axis=1).sum())
-    return 4.0 / least if least else math.inf
-
-
 @pytest.mark.parametrize(("m", "k"), [(4, 1), (4, 2), (5, 2), (6, 3)])
 def test_sigma_1_holds_where_its_condition_does(m, k):
     scale, looked_at = 0.4, 0
     for first, second in replaced(m):
         for rows, other in ((first, second), (first, first[:-1])):
-            if math.isfinite(delta := spread(rows, k)):
+            if math.isfinite(delta := spread(np.array(rows)[:, None], k, 4.0)):
                 looked_at += 1
                 shown = farthest(law(rows, k, scale, 0), law(other, k, scale, 0))
                 assert shown <= loss(2 / scale, Conditional(delta).shares(k))
@@ -239,7 +229,7 @@ def test_some_rows_cost_no_more_than_twice_what_centers_do(seed, k, d):
 def test_twice_is_needed():
     """Half the rows at either end, a centre in the middle: what the others weigh is known."""
     rows = np.repeat([-1.0, 1.0], 20)
-    share = Conditional(spread(rows, 2)).shares(2)[1].value
+    share = Conditional(spread(rows[:, None], 2, 4.0)).shares(2)[1].value
     odds = 4.0 / (len(rows) - 1)  # the domain's squared diameter over the other rows' distances
     assert odds <= float(share / (1 - share)) < 1.1 * odds
 
