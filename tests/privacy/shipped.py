@@ -19,6 +19,10 @@ from kvariates.privacy import noise
 from kvariates.privacy.neighbours import Neighbours, neighbours
 from kvariates.privacy.sampling import Calibrated, measurement
 
+# Runs are chosen beforehand, by what half of them certify with an error of 1e-6 of claims of
+# epsilon = 1 or rho = 0.5: 4000 show half the noise (1.5 +- 0.07; 0.8 for Gaussian noise). Where
+# every run is a call, 1000 show a third of it (1.6 +- 0.16) and 400 what has no noise (2.5).
+# Mistakes have as many as put theirs above the claim by five standard deviations.
 SIDES = ("add-remove", "replace-one")
 COSTS = ({"epsilon": 1.0}, {"rho": 0.5})
 PER_AXIS = 10  # more empty cells than are noised one by one
