@@ -183,8 +183,8 @@ class Conditional:
         if self.delta_w is None or not 0 < self.delta_w < math.inf:
             raise ValueError(
                 f"Conditional: delta_w must be a number > 0; got {self.delta_w!r}. It is a spread "
-                "of the data that you know without looking at them. If you do not, use "
-                "method='kvariates'."
+                "of the data that you know without looking at them: method=Conditional(delta_w=...)"
+                ". If you do not know it, use method='kvariates'."
             )
         return float(self.delta_w)
 
