@@ -1,10 +1,9 @@
 // The searches on a graph against tables of distances, on torn grids with lengths that tie.
-// Built by `make sanitize` with address and undefined-behaviour sanitizers.
 #include <cmath>
-#include <cstdio>
 #include <random>
 #include <string>
 
+#include "check.hpp"
 #include "graph.hpp"
 
 using namespace kv;
@@ -12,12 +11,6 @@ using namespace kv;
 namespace {
 
 constexpr double INF = std::numeric_limits<double>::infinity();
-int passed = 0, failed = 0;
-
-void check(bool ok, const std::string& what) {
-    ok ? ++passed : ++failed;
-    if (!ok) std::printf("FAILED %s\n", what.c_str());
-}
 
 struct Grid {
     std::vector<index_t> start{0};
@@ -127,6 +120,5 @@ int main() {
                 swaps(paths, table, k, rng, name);
                 lists(paths, table, rng, name);
             }
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return verdict();
 }

@@ -1,23 +1,15 @@
 // The kernels against brute force, every instruction set, dense and sparse, on awkward shapes.
-// Built by `make sanitize` with address and undefined-behaviour sanitizers.
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <random>
 #include <string>
 
+#include "check.hpp"
 #include "kernels.hpp"
 
 using namespace kv;
 
 namespace {
-
-int passed = 0, failed = 0;
-
-void check(bool ok, const std::string& what) {
-    ok ? ++passed : ++failed;
-    if (!ok) std::printf("FAILED %s\n", what.c_str());
-}
 
 // A matrix both ways: dense, and CSR of its nonzeros. Sized exactly, so that a stray read is seen.
 template <class T>
@@ -289,6 +281,5 @@ int main() {
             everything<double>(*k, n, d, centres, 0, 0.3);
             everything<float>(*k, n, d, centres, 1e4, 0);
         }
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return verdict();
 }

@@ -1,9 +1,8 @@
 // Trees against brute force, every instruction set and every kind of space; and what is asked of trees.
-// Built by `make sanitize` with address and undefined-behaviour sanitizers.
-#include <cstdio>
 #include <random>
 #include <string>
 
+#include "check.hpp"
 #include "kernels.hpp"
 #include "tree_lists.hpp"
 #include "tree_seed.hpp"
@@ -11,13 +10,6 @@
 using namespace kv;
 
 namespace {
-
-int passed = 0, failed = 0;
-
-void check(bool ok, const std::string& what) {
-    ok ? ++passed : ++failed;
-    if (!ok) std::printf("FAILED %s\n", what.c_str());
-}
 
 bool same(const Grown& a, const Grown& b) {
     return a.parent == b.parent && a.height == b.height && a.centre == b.centre && a.leaf == b.leaf && a.unit == b.unit;
@@ -144,6 +136,5 @@ int main() {
                 everything(*k, n, d, manhattan);
         many(*k);
     }
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return verdict();
 }
