@@ -282,4 +282,5 @@ NB_MODULE(_native, m) {
     dual(m);
     graph(m);
     tree(m);
+    fixed_point(m);
 }

@@ -78,5 +78,6 @@ void metric(nb::module_& m);  // bind_metric.cpp: distances and swaps in any met
 void dual(nb::module_& m);    // bind_dual.cpp: what candidates would earn at given prices
 void graph(nb::module_& m);   // bind_graph.cpp: shortest paths
 void tree(nb::module_& m);    // bind_tree.cpp: the 2-HST
+void fixed_point(nb::module_& m);  // bind_fixed.cpp: rows in a ball on a grid
 
 }  // namespace kv::bound

@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 #include "dual.hpp"
+#include "fixed.hpp"
 #include "metric_kernels.hpp"
 #include "scan.hpp"
 #include "shadow.hpp"
@@ -116,6 +117,7 @@ struct Kernels {
     const MetricKernels* metric;
     const DualKernels* dual;
     const TreeKernels* tree;
+    const FixedKernels* fixed;
 };
 
 // The best set this machine can run, or the one asked for by name; null if it can't run here.
@@ -146,6 +148,7 @@ void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* m
 extern const MetricKernels metric_kernels;
 extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;
+extern const FixedKernels fixed_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

@@ -89,6 +89,7 @@ const Kernels kernels = {
     &metric_kernels,
     &dual_kernels,
     &tree_kernels,
+    &fixed_kernels,
 };
 
 }  // namespace kv::KV_ISA

@@ -267,3 +267,30 @@ def list_gains(
 def list_cover(
     start: I64, point: Labels, distance: F64, some: I64 | None, price: F64, cover: F64
 ) -> None: ...
+
+# ---- rows in a ball on a grid (bind_fixed.cpp); norm: 0 (max), 1 or 2 ----
+
+def fixed(
+    rows: Float,
+    center: F64 | None,
+    half: F64 | None,
+    norm: int,
+    bound: float,
+    step: float,
+    out: F64,
+) -> None: ...
+def framed(
+    rows: F64,
+    labels: Labels,
+    centers: F64 | None,
+    radii: F64 | None,
+    norm: int,
+    bound: float,
+    step: float,
+    sums: F64,
+    counts: I64,
+    squares: F64 | None,
+) -> None:
+    """Sums of (x - center) / radius by label, exact; a negative label's rows are passed over."""
+
+def beyond(rows: F64, labels: Labels, centers: F64, radii: F64, out: NDArray[np.uint8]) -> None: ...
