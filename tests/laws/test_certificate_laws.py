@@ -8,66 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.certified import as_graph, blobs, certified, exact_cost, line_optimum, optimum
 from scipy.sparse import csr_array
-from scipy.stats import binom
 from threadpoolctl import threadpool_limits
 
 from kvariates import _native
 from kvariates.geometry.graph import Graph
 from kvariates.geometry.metric import Called, Matrix, Vectors
-from kvariates.refining import certificate, dual
-from kvariates.refining.certificate import Certificate, certify, smallest_mean
-
-
-def exact_cost(D, weight, medoids):
-    """The cost in rational numbers."""
-    costs = D[list(medoids)].min(axis=0)
-    return sum(Fraction(float(w)) * Fraction(float(c)) for w, c in zip(weight, costs, strict=True))
-
-
-def optimum(D, weight, k):
-    """The best medoids and their cost, by trying all."""
-    best = min(combinations(range(len(D)), k), key=lambda chosen: exact_cost(D, weight, chosen))
-    return np.array(best), exact_cost(D, weight, best)
-
-
-def line_optimum(x, k):
-    """The best k medoids on a line: each serves an interval (dynamic programming)."""
-    x = np.sort(x)
-    n = len(x)
-    one = np.full((n + 1, n + 1), inf)
-    for i in range(n):
-        for j in range(i + 1, n + 1):
-            one[i, j] = np.abs(x[i:j] - x[(i + j) // 2]).sum()
-    cost, cut = np.full((k + 1, n + 1), inf), np.zeros((k + 1, n + 1), dtype=int)
-    cost[0, 0] = 0
-    for m in range(1, k + 1):
-        for j in range(1, n + 1):
-            options = cost[m - 1, :j] + one[:j, j]
-            cut[m, j] = options.argmin()
-            cost[m, j] = options.min()
-    medoids, j = [], n
-    for m in range(k, 0, -1):
-        i = cut[m, j]
-        medoids.append((i + j) // 2)
-        j = i
-    return x, np.array(medoids[::-1]), cost[k, n]
-
-
-def certified(space, medoids, weight=None, seed=0, **more):
-    medoids = np.asarray(medoids, dtype=np.int64)
-    near = space.two_nearest(medoids)
-    return certify(space, medoids, near, weight, rng=np.random.default_rng(seed), **more)
-
-
-def blobs(n, k, seed=0, spread=20.0):
-    """Points around k centres, and a medoid near each of them."""
-    rng = np.random.default_rng(seed)
-    side = np.arange(k) * spread
-    centers = np.stack([side, (side * 7) % (3 * spread)], axis=1)
-    X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, 2))
-    medoids = [int(np.linalg.norm(X - center, axis=1).argmin()) for center in centers]
-    return X, np.array(medoids)
+from kvariates.refining import certificate, dual, sampled
+from kvariates.refining.certificate import Certificate
 
 
 @st.composite
@@ -89,13 +38,6 @@ def problems(draw):
         )
     )
     return X, weight, draw(st.integers(1, n)), rng
-
-
-def as_graph(D):
-    """The complete graph with these lengths; equal points are joined by an edge of length zero."""
-    n = len(D)
-    row, column = np.nonzero(~np.eye(n, dtype=bool))
-    return Graph.of(csr_array((D[row, column].astype(float), (row, column)), shape=(n, n)))
 
 
 @settings(max_examples=1200)
@@ -278,96 +220,6 @@ def test_threads_change_nothing():
     assert len(set(bits)) == 1
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.01])
-@pytest.mark.parametrize("size", [1, 10, 200])
-def test_the_smallest_mean_is_a_confidence_bound(size, alpha):
-    lows = np.array([smallest_mean(seen / size, size, alpha) for seen in range(size + 1)])
-    assert lows[0] == 0
-    assert (np.diff(lows) > 0).all()
-    assert (lows <= np.arange(size + 1) / size).all()
-    for mean in np.linspace(0.001, 0.999, 50):
-        wrong = binom.pmf(np.arange(size + 1), size, mean)[lows > mean].sum()
-        assert wrong <= alpha
-    assert smallest_mean(0.5, 10**8, alpha) > 0.499
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_samples_keep_their_confidence(weighted):
-    """False alarms: below 1e-6, for at most one certificate in ten may be wrong."""
-    rng = np.random.default_rng(7)
-    x, medoids, cost = line_optimum(rng.exponential(size=60), 3)
-    weight, times = None, np.ones(60, dtype=int)
-    if weighted:  # as weights on the distinct ones of repeated points
-        times = rng.integers(1, 6, 60)
-        repeated, chosen, cost = line_optimum(np.repeat(x, times), 3)
-        x, medoids = np.unique(x), np.searchsorted(np.unique(x), repeated[chosen])
-        weight = times.astype(float)
-    space = Vectors(x[:, None], "euclidean")
-    runs = 200
-    made = [certified(space, medoids, weight, s, sample=200, confidence=0.9) for s in range(runs)]
-    assert made[0].cost == pytest.approx(cost)
-    wrong = sum(one.lower_bound > cost * (1 + 1e-9) for one in made)
-    # The bound is cut at the solution's cost, which is the optimum here: count those as wrong too.
-    wrong += sum(one.gap == 0 for one in made)
-    assert wrong <= binom.isf(1e-6, runs, 0.1)
-    assert np.median([one.gap for one in made]) < 0.6
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_sample_of_one_candidate_keeps_its_confidence_closely(weighted):
-    """With nothing to choose a sample's bound is its cost: only its confidence keeps it down.
-
-    A certificate is wrong where its bound is above the only cost there is (and was cut there).
-    False alarms: below 1e-6.
-    """
-    rng = np.random.default_rng(0)
-    distance = (rng.random((1, 400)) < 0.3) * 1.0 + (rng.random((1, 400)) < 0.1)
-    weight = rng.exponential(size=400) if weighted else None
-    runs = 300
-    made = [
-        certified(Matrix(distance), [0], weight, s, sample=800, confidence=0.8) for s in range(runs)
-    ]
-    assert sum(one.gap == 0 for one in made) <= binom.isf(1e-6, runs, 0.2)
-    assert np.median([one.gap for one in made]) < 0.08
-
-
-def test_a_sample_says_something():
-    X, medoids = blobs(4000, 5)
-    for space in (Vectors(X, "euclidean"), Matrix(Vectors(X, "euclidean").matrix().D)):
-        made = certified(space, medoids, sample=3000)
-        assert made.sample == 3000
-        assert made.confidence == 0.99
-        assert 0 < made.gap < 0.1
-
-
-def test_a_sample_of_a_graph():
-    side = 30
-    rng = np.random.default_rng(0)
-    at = np.arange(side * side).reshape(side, side)
-    ends = np.concatenate(
-        [
-            np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()]),
-            np.stack([at[:-1].ravel(), at[1:].ravel()]),
-        ],
-        axis=1,
-    )
-    half = csr_array((rng.random(ends.shape[1]) + 0.5, tuple(ends)), shape=(side**2, side**2))
-    space = Graph.of(csr_array(half + half.T))
-    medoids = at[5::10, 5::10].ravel()
-    exact = certified(space, medoids)
-    made = certified(space, medoids, sample=2000)
-    assert exact.lower_bound > 0.5 * made.lower_bound
-    assert made.gap < exact.gap + 0.25
-    assert certified(space, medoids, sample=2000, confidence=0.5).gap < made.gap
-
-
-def test_a_sample_may_be_tiny():
-    X = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [5.0]])
-    for seed in range(20):
-        made = certified(Vectors(X, "euclidean"), [0, 5], None, seed, sample=1 + seed % 3)
-        assert 0 <= made.lower_bound <= made.cost == 1
-
-
 def test_large_problems_are_sampled(monkeypatch):
     X, medoids = blobs(500, 4)
     monkeypatch.setattr(certificate, "TABLE_BYTES", 0)
@@ -376,7 +228,7 @@ def test_large_problems_are_sampled(monkeypatch):
     assert certified(Vectors(X, "euclidean"), medoids).sample
     monkeypatch.setattr(certificate, "EXACT_WORK", 1000)
     made = certified(Vectors(X, "euclidean"), medoids)
-    assert made.sample == certificate.SAMPLES[1]
+    assert made.sample == sampled.SIZES[1]
     monkeypatch.setattr(certificate, "BALL_ENTRIES", 5000)
     assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
 

@@ -4,23 +4,7 @@
 L(v) for the best prices found, rounded down by more than rounding may have added; where all weights
 and distances are whole numbers OPT is one as well, and the bound is rounded up to the next.
 
-**From a sample**, where a pass over all distances takes too long. Fix a cap r(x) > 0 for every
-point x, here a multiple of max(its cost in the solution, the mean cost); let R = sum_x w(x) r(x),
-and draw s points independently with probabilities w(x) r(x) / R. For the best medoids C*
-
-    Z = the mean over the draws of min(d(x, C*), r(x)) / r(x)
-
-is a mean of s independent numbers in [0, 1], with mean m = sum_x w(x) min(d(x, C*), r(x)) / R, so
-R m <= OPT. C* is one choice of k medoids for the drawn points with weights 1 / (s r(x)) and costs
-capped at r(x): any lower bound z on the best such choice is at most Z. (Capped costs need only
-prices of at most r(x), for those are the same with and without a cap.) By Chernoff and Hoeffding
-
-    P(Z >= z) <= exp(-s KL(z || m))    for m < z,
-
-so m < m_0, the root below z of s KL(z || m_0) = ln(1 / alpha), happens with probability alpha at
-most, and R m_0 is a lower bound on OPT with confidence 1 - alpha. The draws have to be fresh: the
-solution and the caps may depend on everything but them. (Low caps make a sample say more about
-what is below them, and leave out what is above; other draws decide how low: `_best_factor`.)
+**From a sample**, where a pass over all distances takes too long: `refining.sampled`.
 """
 
 from __future__ import annotations
@@ -30,22 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from kvariates.geometry.euclidean import F64, Floats
 from kvariates.geometry.graph import Graph
-from kvariates.geometry.metric import FEW, Called, Ints, Matrix, MetricSpace, Near, Rows, Vectors
-from kvariates.refining.dual import ROUNDING, Goal, Lists, Reach, Streamed, Table, ascend, climb
+from kvariates.geometry.metric import Ints, MetricSpace, Near, Rows
+from kvariates.refining.dual import Goal, Lists, Reach, Table, ascend
+from kvariates.refining.problem import Problem, ball_size, balls, onto, trust, work
+from kvariates.refining.sampled import sampled
 
-FACTORS = 1.3, 1.8, 2.6, 4.0  # caps of a sample, in multiples of what points cost
-PILOT, CANDIDATES, PILOT_STEPS = 1000, 2048, 100  # draws, candidates and steps to choose one
 REACH = 1.1  # prices go up to so many times the distance to the second nearest medoid, in lists
 TABLE_BYTES = 2**30  # of distances, in a table
 LIST_ENTRIES = 3 * 10**7  # in lists
 BALL_ENTRIES = 16 * 10**6  # in lists that have to be turned over
-EXACT_WORK = 2.5e9  # distances (see `_work`) for which a pass over all pairs is not too long
-SAMPLE_WORK = 8e9  # the same for one pass over a sample
-SAMPLES = 50, 16_000  # the smallest and the largest
+EXACT_WORK = 2.5e9  # distances (see `problem.work`) for which a pass over all is not too long
 
 
 @dataclass(frozen=True)
@@ -125,9 +106,12 @@ def certify(
     cost = math.fsum(mass * paid)
     if not 0 < cost < math.inf:
         return Certificate(0.0, cost, 1.0, None, 0)
-    problem = _Problem(space, k, demand, mass, paid, second, cost, max_iter)
+    problem = Problem(space, k, demand, mass, paid, second, cost, max_iter)
     made = _exact(problem, rng) if sample is None else None
-    return made or _sampled(problem, confidence, sample, rng)
+    if made is not None:
+        return made
+    seen = sampled(problem, confidence, sample, rng)
+    return Certificate(seen.bound, cost, confidence, seen.size, seen.iterations)
 
 
 def _wide(values: Floats, rows: Ints) -> F64:
@@ -135,29 +119,7 @@ def _wide(values: Floats, rows: Ints) -> F64:
     return out
 
 
-@dataclass(frozen=True)
-class _Problem:
-    space: MetricSpace
-    k: int
-    demand: Ints  # points with a positive weight
-    mass: F64  # their weights
-    paid: F64  # and distances to the nearest
-    second: F64  # and second nearest medoid
-    cost: float
-    max_iter: int
-
-    def start(self) -> F64:
-        """Prices to climb from: what is paid, and a quarter of what losing the medoid would add."""
-        if self.k == 1:  # prices above all distances make the bound exact
-            return np.full(len(self.paid), 2 * self.paid.max())
-        return np.where(np.isfinite(self.second), 0.75 * self.paid + 0.25 * self.second, self.paid)
-
-    def caps(self, factor: float) -> F64:
-        """What a point may cost in a sample."""
-        return factor * np.maximum(self.paid, self.cost / math.fsum(self.mass))
-
-
-def _exact(problem: _Problem, rng: np.random.Generator) -> Certificate | None:
+def _exact(problem: Problem, rng: np.random.Generator) -> Certificate | None:
     """None: that would take too long, or too much memory."""
     reach = _whole_reach(problem, rng)
     if reach is None:
@@ -166,7 +128,7 @@ def _exact(problem: _Problem, rng: np.random.Generator) -> Certificate | None:
     goal = Goal(problem.k, problem.cost, whole)
     start = np.minimum(problem.start(), reach.cap)
     ascent = ascend(reach.distances, goal, start, reach.cap, problem.max_iter, rng)
-    bound = ascent.bound * _trust(problem.space)
+    bound = ascent.bound * trust(problem.space)
     if whole:
         bound = float(math.ceil(bound))
     return Certificate(min(bound, problem.cost), problem.cost, 1.0, None, ascent.iterations, whole)
@@ -179,18 +141,18 @@ class _Reached:
     whole: bool  # all distances are whole numbers, those left out too
 
 
-def _whole_reach(problem: _Problem, rng: np.random.Generator) -> _Reached | None:
+def _whole_reach(problem: Problem, rng: np.random.Generator) -> _Reached | None:
     space, mass = problem.space, problem.mass
     cap = problem.start() if problem.k == 1 else REACH * problem.second
     if isinstance(space, Graph):
-        if _ball_size(space, problem.demand, cap, rng) * len(mass) > BALL_ENTRIES:
+        if ball_size(space, problem.demand, cap, rng) * len(mass) > BALL_ENTRIES:
             return None
-        lists = _balls(space, problem.demand, cap, mass, 2 * BALL_ENTRIES)
+        lists = balls(space, problem.demand, cap, mass, 2 * BALL_ENTRIES)
         whole = bool(np.all(space.csr.data == np.rint(space.csr.data)))
         return None if lists is None else _Reached(lists, cap, whole)
-    measured = _onto(space, problem.demand)
+    measured = onto(space, problem.demand)
     pairs = measured.universe * len(mass)
-    if pairs * _work(measured) > EXACT_WORK:
+    if pairs * work(measured) > EXACT_WORK:
         return None
     if pairs * measured.dtype.itemsize > TABLE_BYTES:
         return _near_rows(measured, cap, mass)
@@ -215,155 +177,7 @@ def _near_rows(space: Rows, cap: F64, mass: F64) -> _Reached | None:
     return _Reached(Lists(start, np.concatenate(points), np.concatenate(found), mass), cap, whole)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    problem: _Problem
-    size: int
-    total: float  # R
-    drawn: Ints  # different points of the demand
-    cap: F64
-    weight: F64
-
-    @classmethod
-    def of(cls, problem: _Problem, factor: float, size: int, rng: np.random.Generator) -> _Sample:
-        caps = problem.caps(factor)
-        share = problem.mass * caps
-        total = math.fsum(share)
-        drawn, times = np.unique(rng.choice(len(share), size, p=share / total), return_counts=True)
-        return cls(problem, size, total, drawn, caps[drawn], times / (size * caps[drawn]))
-
-    @property
-    def goal(self) -> Goal:
-        return Goal(
-            self.problem.k, float(np.sum(self.weight * self.problem.paid[self.drawn])), tol=1e-3
-        )
-
-    @property
-    def start(self) -> F64:
-        return np.minimum(self.problem.start()[self.drawn], self.cap)
-
-    def reach(self) -> Reach:
-        space, points = self.problem.space, self.problem.demand[self.drawn]
-        if isinstance(space, Graph):
-            lists = _balls(space, points, self.cap, self.weight, 2**31 - 1)
-            if lists is None:
-                raise ValueError(
-                    "The graph is too large to certify; give certify a smaller sample."
-                )
-            return lists
-        streamed = Streamed(_onto(space, points), self.weight)
-        return streamed.only(np.arange(streamed.candidates))
-
-
-def _sampled(
-    problem: _Problem, confidence: float, size: int | None, rng: np.random.Generator
-) -> Certificate:
-    factor = _best_factor(problem, confidence, size, rng)
-    size = size or _size(problem, factor, rng)
-    sample = _Sample.of(problem, factor, size, rng)
-    reach, goal = sample.reach(), sample.goal
-    ascent = ascend(reach, goal, sample.start, sample.cap, problem.max_iter, rng)
-    bound = sample.total * smallest_mean(ascent.bound, size, 1 - confidence)
-    # What was rounded on the way (sums, probabilities) is far less than this.
-    bound = min(bound * _trust(problem.space) * (1 - 1e-9), problem.cost)
-    return Certificate(bound, problem.cost, confidence, size, ascent.iterations)
-
-
-def _best_factor(
-    problem: _Problem, confidence: float, size: int | None, rng: np.random.Generator
-) -> float:
-    """The factor that promises the highest bound, by draws of its own and a few candidates."""
-    promise = {}
-    for factor in FACTORS:
-        planned = size or _size(problem, factor, rng)
-        pilot = _Sample.of(problem, factor, max(1, min(PILOT, planned // 4)), rng)
-        reach, goal = pilot.reach(), pilot.goal
-        some = rng.choice(reach.candidates, min(CANDIDATES, reach.candidates), replace=False)
-        seen = climb(reach.only(some), goal, pilot.start, pilot.cap, PILOT_STEPS).bound
-        # In proportion to what the solution costs there: the pilot's own chance cancels.
-        share = max(0.0, seen) / goal.cost if goal.cost > 0 else 0.0
-        mean = min(1.0, share * problem.cost / pilot.total)
-        promise[factor] = pilot.total * smallest_mean(mean, planned, 1 - confidence)
-    return max(promise, key=lambda factor: promise[factor])
-
-
-def smallest_mean(seen: float, size: int, alpha: float) -> float:
-    """The least mean of numbers in [0, 1] for which a sample mean of `seen` is not too unlikely."""
-    low, high = 0.0, min(seen, 1.0)
-    for _ in range(100):
-        middle = (low + high) / 2
-        if size * _divergence(seen, middle) > math.log(1 / alpha):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _divergence(p: float, q: float) -> float:
-    """KL(p || q) of two coins, for q <= p; infinite if q is 0 and p is not."""
-    if not 0 < q < 1:
-        return math.inf if q < p else 0.0
-    ones = p * math.log(p / q) if p > 0 else 0.0
-    return ones + (0.0 if p >= 1 else (1 - p) * math.log((1 - p) / (1 - q)))
-
-
-def _size(problem: _Problem, factor: float, rng: np.random.Generator) -> int:
-    """How many points to draw: as many as can be looked at in about twenty seconds."""
-    space, (least, most) = problem.space, SAMPLES
-    if isinstance(space, Graph):
-        each = _ball_size(space, problem.demand, problem.caps(factor), rng)
-        return int(min(most, max(least, BALL_ENTRIES / each)))
-    measured = _onto(space, problem.demand)
-    return int(min(most, max(least, SAMPLE_WORK / (measured.universe * _work(measured)))))
-
-
-# Of spaces
-
-
-def _work(space: Rows) -> float:
-    """What a distance takes, compared to one in the plane."""
-    if isinstance(space, Vectors):
-        features = int(space.X.shape[1])
-        return 1 + features / 16 if features <= FEW else features / 4
-    return 1000.0 if isinstance(space, Called) else 1.0
-
-
-def _onto(space: MetricSpace, points: Ints) -> Vectors | Matrix | Called:
-    if not isinstance(space, Vectors | Matrix | Called):
-        raise TypeError(f"cannot certify in a {type(space).__name__}")
-    return space if len(points) == space.n else space.onto(points)
-
-
 def _all_whole(D: Any) -> bool:
     step = max(1, 2**20 // max(1, D.shape[1]))
     parts = (D[first : first + step] for first in range(0, len(D), step))
     return all(bool(np.all(part == np.rint(part))) for part in parts)
-
-
-def _ball_size(graph: Graph, points: Ints, radius: F64, rng: np.random.Generator) -> float:
-    """How many nodes there are within a point's radius, about."""
-    some = rng.choice(len(points), min(16, len(points)), replace=False)
-    return max(1.0, len(graph.ball(points[some], radius[some]).point) / len(some))
-
-
-def _balls(graph: Graph, points: Ints, radius: F64, weight: F64, most: int) -> Lists | None:
-    """By candidate, from searches around the points, a part of them at a time; None if too many."""
-    found, entries = [], 0
-    for first in range(0, len(points), 64):
-        part = slice(first, first + 64)
-        found.append(graph.ball(points[part], radius[part]))
-        entries += len(found[-1].point)
-        if entries > most:  # the guess it was begun with was wrong
-            return None
-    start = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(f.start) for f in found]))])
-    point = np.concatenate([f.point for f in found])
-    distance = np.concatenate([f.distance for f in found])
-    del found
-    start = start.astype(np.int32)  # or SciPy would make all indices twice as long
-    turned = csr_array((distance, point, start), shape=(len(points), graph.n)).tocsc()
-    return Lists(turned.indptr.astype(np.int64), turned.indices, turned.data, weight)
-
-
-def _trust(space: MetricSpace) -> float:
-    """On a graph, lengths were added up from the other end: n roundings either way."""
-    return 1 - 4 * space.n * ROUNDING if isinstance(space, Graph) else 1.0

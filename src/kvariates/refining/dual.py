@@ -61,6 +61,11 @@ class Reach(Protocol):
         """The same with some of the candidates, numbered anew."""
 
 
+def _named(kept: Ints | None, some: Ints) -> Ints:
+    """Numbers among those kept, as numbers among all."""
+    return some if kept is None else kept[some]
+
+
 @dataclass(frozen=True)
 class Table:
     """All distances at hand: one row a candidate."""
@@ -80,12 +85,12 @@ class Table:
 
     def cover(self, price: F64, chosen: Ints) -> F64:
         out = np.empty(len(price))
-        rows = chosen if self.some is None else self.some[chosen]
+        rows = _named(self.some, chosen)
         _native.table_cover(self.distance, rows, price, out)
         return out
 
     def only(self, some: Ints) -> Table:
-        return Table(self.distance, self.weight, some if self.some is None else self.some[some])
+        return Table(self.distance, self.weight, _named(self.some, some))
 
 
 @dataclass(frozen=True)
@@ -110,13 +115,12 @@ class Lists:
 
     def cover(self, price: F64, chosen: Ints) -> F64:
         out = np.empty(len(price))
-        rows = chosen if self.some is None else self.some[chosen]
+        rows = _named(self.some, chosen)
         _native.list_cover(self.start, self.point, self.distance, rows, price, out)
         return out
 
     def only(self, some: Ints) -> Lists:
-        some = some if self.some is None else self.some[some]
-        return Lists(self.start, self.point, self.distance, self.weight, some)
+        return Lists(self.start, self.point, self.distance, self.weight, _named(self.some, some))
 
 
 @dataclass(frozen=True)
@@ -139,21 +143,18 @@ class Streamed:
         )
         for first in range(0, self.candidates, step):
             part = slice(first, first + step)
-            table = self.space.distances(self._named(everyone[part]))
+            table = self.space.distances(_named(self.some, everyone[part]))
             _native.table_gains(table, None, price, self.weight, out[part])
         return out
 
     def cover(self, price: F64, chosen: Ints) -> F64:
-        table = Table(self.space.distances(self._named(chosen)), self.weight)
+        table = Table(self.space.distances(_named(self.some, chosen)), self.weight)
         return table.cover(price, np.arange(len(chosen)))
 
     def only(self, some: Ints) -> Reach:
         if len(some) * len(self.weight) * self.space.dtype.itemsize > KEPT_BYTES:
-            return Streamed(self.space, self.weight, self._named(some))
-        return Table(self.space.distances(self._named(some)), self.weight)
-
-    def _named(self, some: Ints) -> Ints:
-        return some if self.some is None else self.some[some]
+            return Streamed(self.space, self.weight, _named(self.some, some))
+        return Table(self.space.distances(_named(self.some, some)), self.weight)
 
 
 @dataclass(frozen=True)
