@@ -100,8 +100,23 @@ class Task:
 
     def costs(self, shares: Sequence[float]) -> list[Cost]:
         """The whole budget in parts: epsilons, or rhos where delta > 0. Never more than it."""
-        parts = split(self._whole, shares)
-        return [Cost(epsilon=part) if self.pure else Cost(rho=part) for part in parts]
+        whole = Cost(epsilon=self._whole) if self.pure else Cost(rho=self._whole)
+        return parts(whole, shares)
+
+
+def parts(cost: Cost, shares: Sequence[float]) -> list[Cost]:
+    """A cost in parts, never more than it together."""
+    if "rho" in cost:
+        return [Cost(rho=part) for part in split(cost["rho"], shares)]
+    return [Cost(epsilon=part) for part in split(cost["epsilon"], shares)]
+
+
+def deviation(cost: Cost, adjacency: Adjacency, *, l1: float = 1.0, l2: float = 1.0) -> float:
+    """About the standard deviation of one number's noise, for rows that move it so far."""
+    twice = 1.0 if adjacency == "add-remove" else 2.0
+    if "rho" in cost:
+        return twice * l2 / math.sqrt(2 * cost["rho"])
+    return twice * math.sqrt(2) * l1 / cost["epsilon"]
 
 
 @dataclass
