@@ -51,13 +51,23 @@ class Means:
 
 
 def step(
-    task: Task, centers: F64, radii: F64, price: Price, receipts: Receipts, label: str
+    task: Task,
+    centers: F64,
+    radii: F64,
+    price: Price,
+    receipts: Receipts,
+    label: str,
+    signal: F64 | None = None,
 ) -> Means:
-    """One step on residuals. Pre: radii > 0, one for every centre, public or paid for."""
+    """One step on residuals. Pre: radii > 0, one for every centre, public or paid for.
+
+    signal : orthonormal columns (d, q), public or paid for. Steps along them and steps across them
+        are shrunken apart: where centres differ in few directions, the noise of the others goes.
+    """
     made: list[Means] = []
 
     def move(here: F64, labels: Labels, *_: object) -> F64:
-        made.append(_from_residuals(task, here, labels, radii, price, receipts, label))
+        made.append(_from_residuals(task, here, labels, radii, price, receipts, label, signal))
         return made[-1].centers
 
     _walked(task, centers, move, 1)
@@ -185,6 +195,7 @@ def _from_residuals(
     price: Price,
     receipts: Receipts,
     label: str,
+    signal: F64 | None,
 ) -> Means:
     grid = noise.Grid(1.0, task.domain.d, "l2")
     counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
@@ -203,7 +214,14 @@ def _from_residuals(
     noisy = receipts.keep(release)
     clear, by = counted.clear, counted.values[counted.clear, None]
     way = np.zeros_like(here)
-    way[clear] = shrunken(noisy[clear] / by, grid.d * variance(release[1]) / by**2)
+    each = variance(release[1]) / by**2
+    way[clear] = noisy[clear] / by
+    if signal is None:
+        way[clear] = shrunken(way[clear], grid.d * each)
+    else:
+        along = way[clear] @ signal @ signal.T
+        q = signal.shape[1]
+        way[clear] = shrunken(along, q * each) + shrunken(way[clear] - along, (grid.d - q) * each)
     return Means(task.domain.inside(here + radii[:, None] * way), counted.values)
 
 

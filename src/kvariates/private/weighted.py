@@ -8,6 +8,7 @@ from kvariates.geometry.euclidean import Space
 from kvariates.private.lloyd import spread_out
 from kvariates.private.task import F64, Domain
 from kvariates.refining.lloyd import Refined, refine
+from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
 
 RUNS = 5
@@ -17,7 +18,7 @@ STEPS = 300
 def solve(
     domain: Domain, points: F64, weight: F64, k: int, rng: np.random.Generator, runs: int = RUNS
 ) -> F64:
-    """The best of some runs of k-means++ and Lloyd; public places where points are fewer than k.
+    """The best of some runs of LS++ and Lloyd; public places where points are fewer than k.
 
     Pre: weights > 0.
     """
@@ -33,5 +34,6 @@ def settled(
     space: Space, weight: F64 | None, k: int, rng: np.random.Generator, steps: int = STEPS
 ) -> Refined:
     """One run. Pre: at least k rows."""
-    start = kvariates(space, k, weight, PLAIN, greedy_trials(k), rng).centers
+    seeds = kvariates(space, k, weight, PLAIN, greedy_trials(k), rng).centers
+    start = local_search(space, seeds, weight, steps=search_steps(k), rng=rng).centers
     return refine(space, start, weight, algorithm="auto", max_iter=steps, tol=0.0)
