@@ -78,3 +78,15 @@ def canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def shape_of_centers(centers: NDArray[Any], n_clusters: int, n_features: int) -> None:
+    """Given centres must be as many as clusters, and as long as rows."""
+    for place, wanted, what in (
+        (0, n_clusters, f"number of clusters {n_clusters}"),
+        (1, n_features, f"number of features of the data {n_features}"),
+    ):
+        if centers.shape[place] != wanted:
+            raise ValueError(
+                f"The shape of the initial centers {centers.shape} does not match the {what}."
+            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,10 +25,11 @@ from kvariates import guarantees
 from kvariates.estimators import checks
 from kvariates.estimators.frames import How, check_choices, frame_for
 from kvariates.estimators.starts import STARTS
+from kvariates.estimators.watching import watch_of
 from kvariates.geometry.distortions import DISTORTIONS
 from kvariates.geometry.euclidean import Labels, Space, total_cost
 from kvariates.refining.assigners import ASSIGNERS
-from kvariates.refining.lloyd import Refined, Step
+from kvariates.refining.lloyd import Refined
 
 F64 = NDArray[np.float64]
 ALGORITHMS = {*ASSIGNERS, "hartigan", "minibatch"}
@@ -209,34 +209,12 @@ default="auto"
         return self._frame.nearest(space, self._centers())
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
-        """``fit(X).labels_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
+        """``fit(X).labels_``, X and its weights as in `fit`."""
         labels: Labels = self.fit(X, sample_weight=sample_weight).labels_
         return labels
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
-        """``fit(X).transform(X)``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-        """
+        """``fit(X).transform(X)``, X and its weights as in `fit`."""
         distances: NDArray[Any] = self.fit(X, sample_weight=sample_weight).transform(X)
         return distances
 
@@ -332,7 +310,7 @@ default="auto"
         centers = self._start(space, X, weight, rng)
         if self.verbose:
             print("Initialization complete")
-        watch = self._watch(task, space, weight)
+        watch = watch_of(self, task, space, weight)
         result = self._frame.refine(space, centers, weight, self._how, watch, rng)
         task.call_on_fit_task_end(estimator=self, X=X)
         return result
@@ -350,49 +328,8 @@ default="auto"
             given = self.init
         # In the rows' dtype first: a start is what could also have been handed out.
         centers = check_array(given, dtype=space.dtype, order="C").astype(np.float64)
-        self._check_centers(centers, X.shape[1])
+        checks.shape_of_centers(centers, k, X.shape[1])
         return self._frame.given(centers)
-
-    def _check_centers(self, centers: NDArray[Any], n_features: int) -> None:
-        if centers.shape[0] != self.n_clusters:
-            raise ValueError(
-                f"The shape of the initial centers {centers.shape} does not "
-                f"match the number of clusters {self.n_clusters}."
-            )
-        if centers.shape[1] != n_features:
-            raise ValueError(
-                f"The shape of the initial centers {centers.shape} does not "
-                f"match the number of features of the data {n_features}."
-            )
-
-    def _watch(self, task: Any, space: Space, weight: F64 | None) -> Callable[[Step], bool] | None:
-        """Verbose lines and callbacks, once an iteration; None when nobody looks."""
-        listening = bool(getattr(self, "_skl_callbacks", None))
-        if not (self.verbose or listening):
-            return None
-
-        def watch(step: Step) -> bool:
-            if self.verbose:
-                outside = self._frame.outside(step.centers)
-                cost = self._frame.costs(space, outside, step.labels)
-                self._tell(step, total_cost(cost, weight))
-            if not listening:
-                return False
-            inner = task.subcontext(task_name="iteration")
-            inner.call_on_fit_task_begin(estimator=self)
-            return bool(inner.call_on_fit_task_end(estimator=self))
-
-        return watch
-
-    def _tell(self, step: Step, inertia: float) -> None:
-        print(f"Iteration {step.iteration}, inertia {inertia}.")
-        if step.changed == 0:
-            print(f"Converged at iteration {step.iteration}: strict convergence.")
-        elif step.shift <= self._how.tol:
-            print(
-                f"Converged at iteration {step.iteration}: center shift {step.shift} "
-                f"within tolerance {self._how.tol}."
-            )
 
     # -- what is kept ------------------------------------------------------------------------------
 

@@ -83,19 +83,11 @@ def kmedian_plusplus(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
-        The points, as in `KMedian`.
-    n_clusters : int
-        How many points.
-    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
-default="euclidean"
-        As in `KMedian`.
+    X, n_clusters, metric, random_state : as in `hst_seeding`
     demand : array-like, default=None
         The points that count, as in `KMedian.fit`; only they are picked.
     n_local_trials : int, default=1
         Points drawn for each pick, of which the one that lowers the cost most is kept.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the randomness comes from.
 
     Returns
     -------
@@ -114,13 +106,7 @@ def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> 
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
-        The points, as in `KMedian`.
-    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
-default="euclidean"
-        As in `KMedian`.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the randomness comes from.
+    X, metric, random_state : as in `hst_seeding`
 
     Returns
     -------
