@@ -60,13 +60,6 @@ def test_with_radii_as_wide_as_the_domain_it_is_lloyds_step(rows):
     assert np.array_equal(means.counts, np.bincount(labels, minlength=5))
 
 
-def test_blocks_change_nothing(rows, monkeypatch):
-    task, radii = task_of(rows, 4), np.full(4, 0.4)
-    whole = lloyd.step(task, rows[:4], radii, FREE, Receipts(), "step").centers
-    monkeypatch.setattr(lloyd, "BLOCK", 100)
-    assert np.array_equal(whole, lloyd.step(task, rows[:4], radii, FREE, Receipts(), "s").centers)
-
-
 def test_without_noise_the_method_is_lloyd(rows, monkeypatch):
     start = rows[:5].copy()
     monkeypatch.setattr(lloyd, "spread_out", lambda *_: start)

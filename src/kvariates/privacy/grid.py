@@ -17,12 +17,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates import _native
 from kvariates.privacy.ledger import Adjacency
 
 F64 = NDArray[np.float64]
+Labels = NDArray[np.int32]
 Ball = Literal["l1", "l2", "linf"]
 
-BLOCK = 1 << 16  # values
+NORMS: dict[Ball, int] = {"linf": 0, "l1": 1, "l2": 2}  # as native/fixed.hpp has them
 FEWEST_BITS = 8
 
 
@@ -100,43 +102,72 @@ class Grid:
         return scaled.astype(np.int64)
 
 
-def fixed(rows: NDArray[np.floating], grid: Grid) -> F64:
+def fixed(
+    rows: NDArray[np.floating], grid: Grid, center: F64 | None = None, half: F64 | None = None
+) -> F64:
     """Rows pulled into the grid's ball and rounded towards zero, each by itself.
 
-    The result is in the rows' own unit, and exact: every coordinate is a multiple of `grid.step`.
+    Before that they are moved by -center and clipped to the box of these half sides, if any. The
+    result is in the rows' own unit, and exact: every coordinate is a multiple of `grid.step`.
     """
-    if len(rows) > grid.n_max:
-        raise ValueError(f"More rows than n_max = {grid.n_max}: their sums might not be exact.")
-    out = np.empty(rows.shape, dtype=np.float64)
-    size = max(1, BLOCK // grid.d)
-    for start in range(0, len(rows), size):
-        block = np.asarray(rows[start : start + size], dtype=np.float64)
-        steps = np.trunc(_pulled(block, grid) / grid.step)
-        while (outside := _outside(steps, grid)).any():
-            # The float division pulled by a hair too little: one step towards zero.
-            steps[outside] -= np.sign(steps[outside])
-        out[start : start + size] = steps * grid.step + 0.0  # no -0.0
+    _few_enough(rows, grid)
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float64, copy=False)
+    out = np.empty(rows.shape)
+    rows = np.ascontiguousarray(rows)
+    _native.fixed(rows, center, half, NORMS[grid.norm], grid.bound, grid.step, out)
     return out
 
 
-def _pulled(x: F64, grid: Grid) -> F64:
-    """Rows outside the ball scaled to its surface (linf: clipped), up to rounding."""
-    if grid.norm == "linf":
-        return np.clip(x, -grid.bound, grid.bound)
-    # Divided by the largest coordinate first: squares of large numbers overflow.
-    largest = np.maximum(np.abs(x).max(axis=1, keepdims=True), grid.bound)
-    y = x / largest
-    norm = np.abs(y).sum(axis=1) if grid.norm == "l1" else np.sqrt(np.einsum("ij,ij->i", y, y))
-    far = norm * largest[:, 0] > grid.bound
-    pulled = x.copy()
-    pulled[far] = y[far] * (grid.bound / norm[far])[:, None]
-    return pulled
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """How rows are seen from their centres: (x - center) / radius. Public, or paid for."""
+
+    centers: F64
+    radii: F64  # > 0
 
 
-def _outside(steps: F64, grid: Grid) -> NDArray[np.bool_]:
-    """Exact: integers below 2^53 are added, and what is above that is outside anyway."""
-    sizes = np.abs(steps)
-    if grid.norm == "l2":
-        return np.asarray(np.einsum("ij,ij->i", steps, steps) > grid.square)
-    norms = sizes.sum(axis=1) if grid.norm == "l1" else sizes.max(axis=1)
-    return np.asarray(norms > grid.radius)
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Exact, hence secret. For every label its rows' sums, their number, their squares' sums."""
+
+    totals: F64
+    counts: NDArray[np.int64]
+    squares: F64  # no rows unless asked for
+
+
+def summed(
+    rows: F64,
+    labels: Labels,
+    k: int,
+    grid: Grid,
+    frames: Frames | None = None,
+    *,
+    squares: bool = False,
+) -> Sums:
+    """Sums by label of rows, seen in their frames, put on the grid as `fixed` does.
+
+    A row with a negative label is in none. Squares (of a unit ball in l2) are rounded down, each
+    row's by itself, and are on `Grid(1.0, d, "l1")`: they add up to 1 at most.
+    """
+    _few_enough(rows, grid)
+    centers, radii = (frames.centers, frames.radii) if frames else (None, None)
+    totals, counts = np.empty((k, grid.d)), np.empty(k, dtype=np.int64)
+    second = np.empty((k if squares else 0, grid.d))
+    _native.framed(
+        rows, labels, centers, radii, NORMS[grid.norm], grid.bound, grid.step,
+        totals, counts, second if squares else None,
+    )  # fmt: skip
+    return Sums(totals, counts, second)
+
+
+def beyond(rows: F64, labels: Labels, frames: Frames) -> NDArray[np.bool_]:
+    """Rows farther from their centre than its radius; False where the label is negative."""
+    out = np.empty(len(rows), dtype=np.uint8)
+    _native.beyond(rows, labels, frames.centers, frames.radii, out)
+    return out.view(np.bool_)
+
+
+def _few_enough(rows: NDArray[np.floating], grid: Grid) -> None:
+    if len(rows) > grid.n_max:
+        raise ValueError(f"More rows than n_max = {grid.n_max}: their sums might not be exact.")

@@ -14,22 +14,20 @@ The steps are counted beforehand: nothing but noisy counts and sums decides wher
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates import _native
 from kvariates.geometry.euclidean import Labels, Space
 from kvariates.privacy import noise
+from kvariates.privacy.grid import Frames, summed
 from kvariates.privacy.ledger import Charge
 from kvariates.private.task import F64, Cost, Domain, Receipts, Released, Task
 from kvariates.refining.lloyd import Move, Walk
 
 I64 = NDArray[np.int64]
 
-BLOCK = 1 << 20  # values at a time
 CLEAR = 4.0  # a centre moves if its noisy count is above so many scales of the count's noise
 MAGNITUDE = 0.45  # of a centre, in the domain's radii (Su et al. 2016: 2 x 0.225)
 
@@ -165,11 +163,11 @@ def _from_rows(
     task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts, label: str
 ) -> Means:
     grid = narrowest_grid(task)
-    counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
-    totals = _sums(task.rows, labels, task.k, grid, lambda rows, _: rows)
+    exact = summed(task.rows, labels, task.k, grid)
+    counted = _counts(task, exact.counts, price, receipts, f"{label}: rows of each centre")
     noisy = receipts.keep(
         noise.sums(
-            totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of rows",
+            exact.totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of rows",
             **price.sums,
         )
     )  # fmt: skip
@@ -198,17 +196,10 @@ def _from_residuals(
     signal: F64 | None,
 ) -> Means:
     grid = noise.Grid(1.0, task.domain.d, "l2")
-    counted = _counts(task, labels, price, receipts, f"{label}: rows of each centre")
-
-    def in_radii(rows: F64, own: Labels) -> F64:
-        away = np.take(here, own, axis=0)
-        np.subtract(rows, away, out=away)
-        away /= np.take(radii, own)[:, None]
-        return away
-
-    totals = _sums(task.rows, labels, task.k, grid, in_radii)
+    exact = summed(task.rows, labels, task.k, grid, Frames(here, radii))
+    counted = _counts(task, exact.counts, price, receipts, f"{label}: rows of each centre")
     release = noise.sums(
-        totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of residuals",
+        exact.totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of residuals",
         **price.sums,
     )  # fmt: skip
     noisy = receipts.keep(release)
@@ -247,27 +238,7 @@ class _Counted:
     clear: NDArray[np.bool_]  # counts that are more than noise
 
 
-def _counts(task: Task, labels: Labels, price: Price, receipts: Receipts, label: str) -> _Counted:
-    exact = np.bincount(labels, minlength=task.k)
+def _counts(task: Task, exact: I64, price: Price, receipts: Receipts, label: str) -> _Counted:
     release = noise.counts(exact, adjacency=task.adjacency, label=label, **price.counts)
     noisy = receipts.keep(release)
     return _Counted(noisy, noisy > max(1.0, CLEAR * release[1].scale))
-
-
-def _sums(
-    rows: F64,
-    labels: Labels,
-    k: int,
-    grid: noise.Grid,
-    vectors: Callable[[F64, Labels], F64],
-) -> F64:
-    """Sums by label of what `vectors` makes of each row by itself; on the grid, hence exact."""
-    totals = np.zeros((k, grid.d))
-    size = max(1, BLOCK // grid.d)
-    for start in range(0, len(rows), size):
-        own = labels[start : start + size]
-        block = Space.of(noise.fixed(vectors(rows[start : start + size], own), grid))
-        sums, weights, counts = np.zeros((2, k, grid.d)), np.zeros((2, k)), np.zeros(k, np.int64)
-        _native.update(block.rows, None, own, None, sums, weights, counts)
-        totals += sums[0] + sums[1]
-    return totals

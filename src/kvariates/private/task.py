@@ -69,10 +69,7 @@ class Domain:
 
     def rows(self, X: NDArray[np.floating]) -> F64:
         """Rows of X centred, clipped and rounded towards the centre, each by itself."""
-        centred = np.subtract(X, self.center, dtype=np.float64)
-        if not self.ball:
-            np.clip(centred, -self.half, self.half, out=centred)
-        return noise.fixed(centred, self.grid)
+        return noise.fixed(X, self.grid, self.center, None if self.ball else self.half)
 
     def inside(self, centers: F64) -> F64:
         """Centred points pulled into the domain."""

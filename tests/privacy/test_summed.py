@@ -1,0 +1,250 @@
+"""Native fixed point against the same thing said in numpy: bit for bit; and its laws."""
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from threadpoolctl import threadpool_limits
+
+from kvariates import _native
+from kvariates.privacy.grid import NORMS, Frames, Grid, beyond, fixed, summed
+from kvariates.private.task import Domain
+
+TESTS = Path(__file__).parents[1]
+MOST = np.finfo(np.float64).max
+
+
+# --- said in numpy ---------------------------------------------------------------------------
+
+
+def added(terms):
+    """Sums of rows in the one order: eight lanes, folded by halves."""
+    n, d = terms.shape
+    lanes = np.zeros((n, 8))
+    for j in range(d):
+        lanes[:, j % 8] += terms[:, j]
+    for half in (4, 2, 1):
+        lanes[:, :half] += lanes[:, half : 2 * half]
+    return lanes[:, 0]
+
+
+def measured(x, grid):
+    """Rows over their largest coordinate (at least the bound), the norm of that, who is outside."""
+    largest = np.maximum(np.abs(x).max(axis=1, keepdims=True), grid.bound)
+    y = x / largest
+    norm = added(np.abs(y)) if grid.norm == "l1" else np.sqrt(added(y * y))
+    return y, norm, norm * largest[:, 0] > grid.bound
+
+
+def outside(steps, grid):
+    """In Python's integers."""
+    norms = {"l1": lambda r: sum(map(abs, r)), "l2": lambda r: sum(s * s for s in r)}
+    limit = grid.square if grid.norm == "l2" else grid.radius
+    size = norms.get(grid.norm, lambda r: max(map(abs, r)))
+    return np.array([size([int(s) for s in row]) > limit for row in steps], dtype=bool)
+
+
+def reference(rows, grid, center=0.0, half=np.inf):
+    x = np.clip(np.asarray(rows, dtype=np.float64) - center, -half, half)
+    if grid.norm == "linf":
+        x = np.clip(x, -grid.bound, grid.bound)
+    elif len(x):
+        y, norm, far = measured(x, grid)
+        x[far] = y[far] * (grid.bound / norm[far])[:, None]
+    steps = np.trunc(x / grid.step)
+    while (out := outside(steps, grid)).any():
+        steps[out] -= np.sign(steps[out])
+    return steps * grid.step + 0.0
+
+
+def seen(rows, labels, frames):
+    with np.errstate(over="ignore"):
+        z = (rows - frames.centers[labels]) / frames.radii[labels][:, None]
+    return np.clip(z, -1e300, 1e300)
+
+
+def same(a, b):
+    assert a.shape == b.shape
+    assert a.tobytes() == b.tobytes()
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def awkward(rng, n, d, bound):
+    """Rows inside, far outside, on the border and a hair off it, at zero, with tiny parts."""
+    x = rng.normal(size=(n, d)) * bound / np.sqrt(d)
+    size = np.linalg.norm(x, axis=1, keepdims=True)
+    kind = rng.integers(0, 7, (n, 1))
+    on = x / size * bound
+    x = np.where(kind == 1, on, x)
+    x = np.where(kind == 2, on * (1 + rng.integers(-4, 5, (n, 1)) * 2.0**-52), x)
+    x = np.where(kind == 3, x * 10.0 ** rng.uniform(0, 90, (n, 1)), x)
+    x = np.where(kind == 4, 0.0, x)
+    x = np.where((kind == 5) & (rng.random((n, d)) < 0.5), -5e-324, x)
+    axis = bound * np.eye(d)[rng.integers(0, d, n)] * rng.choice([-1, 1], (n, 1))
+    return np.where(kind == 6, axis, x)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 8, 11, 40])
+@pytest.mark.parametrize("bits", [8, 22, 43])
+def test_fixed_has_the_bits_of_its_numpy(norm, d, bits):
+    rng = np.random.default_rng([d, bits, NORMS[norm]])
+    for bound in (1.0, 0.7, 1e-150, 3e150):
+        grid = Grid(bound, d, norm, 2 ** (53 - bits))
+        rows = awkward(rng, 300, d, bound)
+        same(fixed(rows, grid), reference(rows, grid))
+        center, half = rng.normal(size=d) * bound / 9, np.abs(rng.normal(size=d)) * bound
+        same(fixed(rows, grid, center, half), reference(rows, grid, center, half))
+
+
+@pytest.mark.parametrize("ball", [True, False])
+def test_any_rows_will_do(ball):
+    """float32, and arrays that are not contiguous: no other bits than float64's own."""
+    rng = np.random.default_rng(0)
+    low, high = np.array([-1.0, 0.0, 3.0]), np.array([1.0, 0.5, 9.0])
+    domain = Domain.around(low, 0.9) if ball else Domain.box(low, high)
+    single = (rng.normal(size=(500, 3)) * 4).astype(np.float32)
+    double = single.astype(np.float64)
+    want = reference(double, domain.grid, domain.center, np.inf if ball else domain.half)
+    ways = (single, double, np.asfortranarray(single), np.repeat(double, 2, 0)[::2])
+    for way in (*ways, single.astype(np.float16).astype(np.float64)[:0]):
+        same(domain.rows(way), want[: len(way)])
+
+
+@given(
+    arrays.arrays(np.float64, (3, 2), elements=st.floats(-1e308, 1e308)),
+    st.sampled_from(sorted(NORMS)),
+    st.sampled_from([0, 20, 31, 45]),
+)
+def test_in_the_ball_by_integers(rows, norm, few):
+    """On the finest grid too, where squared steps have more digits than a float."""
+    grid = Grid(1.7, 2, norm, 2**few)
+    if few == 0:
+        rows = rows[:1]
+    steps = [[Fraction(x) / Fraction(grid.step) for x in r] for r in fixed(rows, grid).tolist()]
+    assert all(s.denominator == 1 for r in steps for s in r)
+    assert not outside(steps, grid).any()
+
+
+# --- sums --------------------------------------------------------------------------------------
+
+
+def case(rng, n, d, k):
+    """Rows around centres of very different radii; some belong to nobody."""
+    frames = Frames(rng.normal(size=(k, d)), 10.0 ** rng.uniform(-12, 2, k))
+    labels = rng.integers(-1, k, n).astype(np.int32)
+    rows = np.ascontiguousarray(
+        frames.centers[labels] + awkward(rng, n, d, 1.0) * frames.radii[labels][:, None]
+    )
+    return np.clip(rows, -1e200, 1e200), labels, frames
+
+
+def by_label(values, labels, k):
+    out = np.zeros((k, values.shape[1]))
+    np.add.at(out, labels[labels >= 0], values[labels >= 0])  # exact, as all are on a grid
+    return out
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(3000, 2, 8), (500, 1, 700), (900, 21, 5), (0, 3, 4)])
+def test_sums_have_the_bits_of_their_numpy(n, d, k):
+    rows, labels, frames = case(np.random.default_rng([n, d, k]), n, d, k)
+    grid = Grid(1.0, d, "l2")
+    got = summed(rows, labels, k, grid, frames, squares=True)
+    z = reference(seen(rows, labels, frames), grid)
+    same(got.totals, by_label(z, labels, k))
+    same(got.counts, np.bincount(labels[labels >= 0], minlength=k).astype(np.int64))
+    same(got.squares, by_label(np.floor(z * z / grid.step) * grid.step, labels, k))
+    same(summed(rows, labels, k, grid, frames).totals, got.totals)
+    for norm in NORMS:
+        wide = Grid(3.0, d, norm)
+        same(summed(rows, labels, k, wide).totals, by_label(reference(rows, wide), labels, k))
+
+
+def test_beyond_is_what_would_be_pulled():
+    rows, labels, frames = case(np.random.default_rng(3), 4000, 3, 9)
+    *_, far = measured(seen(rows, labels, frames), Grid(1.0, 3))
+    assert 0.1 < far.mean() < 0.9
+    same(beyond(rows, labels, frames), far & (labels >= 0))
+    assert beyond(rows[:0], labels[:0], frames).shape == (0,)
+
+
+def test_a_radius_too_small_for_floats():
+    """(x - c) / r overflows: the row is pulled in all the same, along the axes that did."""
+    frames = Frames(np.zeros((1, 2)), np.array([1e-300]))
+    rows, label = np.array([[1e10, -3e-9], [0.0, 1e300]]), np.zeros(1, dtype=np.int32)
+    for row, want in zip(rows, ([1.0, 0.0], [0.0, 1.0]), strict=True):
+        got = summed(row[None], label, 1, Grid(1.0, 2), frames).totals[0]
+        np.testing.assert_allclose(got, want, atol=4 * Grid(1.0, 2).step)
+        assert beyond(row[None], label, frames).all()
+
+
+@given(st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_a_rows_squares_are_in_the_unit_ball_of_l1(d, seed):
+    rows, labels, frames = case(np.random.default_rng(seed), 1, d, 1)
+    grid = Grid(1.0, d, "l1")
+    squares = summed(rows, labels, 1, Grid(1.0, d, "l2"), frames, squares=True).squares
+    steps = grid.steps(squares)
+    assert steps.min() >= 0
+    assert sum(steps[0].tolist()) <= grid.radius
+
+
+def test_labels_and_radii_that_would_do_harm():
+    rows, frames = np.zeros((2, 2)), Frames(np.zeros((3, 2)), np.ones(3))
+    good, bad = np.array([0, -7], dtype=np.int32), np.array([0, 3], dtype=np.int32)
+    assert summed(rows, good, 3, Grid(1.0, 2), frames).counts.tolist() == [1, 0, 0]
+    with pytest.raises(ValueError, match="label"):
+        summed(rows, bad, 3, Grid(1.0, 2), frames)
+    with pytest.raises(ValueError, match="label"):
+        beyond(rows, bad, frames)
+    for radius in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="radii"):
+            beyond(rows, good, Frames(frames.centers, np.array([1, radius, 1])))
+    with pytest.raises(ValueError, match="squares"):
+        summed(rows, good, 3, Grid(2.0, 2), frames, squares=True)
+    with pytest.raises(ValueError, match="n_max"):
+        summed(rows, good, 3, Grid(1.0, 2, n_max=1))
+
+
+# --- threads and instruction sets -------------------------------------------------------------
+
+
+def fingerprint():
+    """Of rows enough for several threads; with few labels, and with too many for their sheets."""
+    out = sha256()
+    for d, k in ((2, 7), (13, 40000)):
+        rows, labels, frames = case(np.random.default_rng(d), 200_000, d, k)
+        grid = Grid(1.0, d)
+        sums = summed(rows, labels, k, grid, frames, squares=True)
+        for part in (sums.totals, sums.counts, sums.squares, beyond(rows, labels, frames)):
+            out.update(part.tobytes())
+        out.update(fixed(rows, grid).tobytes())
+    return out.hexdigest()
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    prints = set()
+    for threads in (1, 2, 5):
+        with threadpool_limits(threads, user_api="openmp"):
+            prints.add(fingerprint())
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("level", _native.instruction_sets())
+def test_the_same_bits_with_any_instruction_set(level):
+    path = os.pathsep.join([str(TESTS / "privacy"), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "KVARIATES_ISA": level}
+    code = "import test_summed; print(test_summed.fingerprint())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.strip() == fingerprint()
