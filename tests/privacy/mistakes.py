@@ -100,10 +100,10 @@ class InertiaPublished:
 
 
 class ComparesInertia(Case):
-    def view(self, released):
+    def view(self, seen):
         """How far the inertia is from that of the first data set with the same centres."""
         rows = self.scene.domain.rows(self.neighbours.first)
-        return released.inertia - _inertia(rows, released.centers)
+        return seen.released.inertia - _inertia(rows, seen.released.centers)
 
 
 def _inertia(rows, centers):

@@ -5,6 +5,7 @@ How many runs, and why: `methods.py` and `mistakes.py`.
 """
 
 import math
+from collections import Counter
 
 import pytest
 from privacy.methods import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
@@ -16,7 +17,9 @@ from kvariates.privacy.ledger import BudgetError, Ledger
 from kvariates.private import aggregate
 from kvariates.private.aggregate import SampleAggregate
 from kvariates.private.kvariates import Floored, WithLaplace
+from kvariates.private.methods import METHODS
 from kvariates.private.size import Size, public_size
+from kvariates.private.task import Receipts
 
 
 def attack(case, runs):
@@ -40,6 +43,44 @@ def test_what_is_asserted_is_true():
 def test_noise_cannot_be_seeded(name):
     case = QUICK[name]
     assert not repeatable(case, case.neighbours.first, view=case.view, runs=8)
+
+
+ONE_CHARGE = ("floored k-variates++", "k-variates++ with Laplace noise", "k-variates++")
+
+
+def uncharged(seen):
+    """Noise that was drawn and has no line in the ledger, by (law, cost)."""
+    lines = Counter((charge.mechanism, charge.cost) for charge in seen.released.charges)
+    centers = any(charge.mechanism in ONE_CHARGE for charge in seen.released.charges)
+    drawn = Counter(seen.drawn)
+    if centers:  # one line for all centres, each drawn by itself at another cost
+        drawn = Counter({draw: n for draw, n in drawn.items() if draw in lines})
+    return drawn - lines
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_no_noise_is_drawn_without_a_charge(name):
+    case = QUICK[name]
+    assert not uncharged(case(case.neighbours.first))
+
+
+LEFT_OUT = {"lloyd": "step 2", "tree": "tree, level 1"}
+
+
+@pytest.mark.parametrize(("name", "left_out"), [i for i in LEFT_OUT.items() if i[0] in METHODS])
+def test_a_release_that_is_not_charged_is_caught(monkeypatch, name, left_out):
+    """One step of Lloyd, or one level of a tree, is left out of the ledger."""
+    case = Case(METHODS[name], "add-remove", LOSSES["pure"], SCENES["crowd"])
+    keep = Receipts.keep
+
+    def forgetful(receipts, release):
+        value = keep(receipts, release)
+        if release[1].label.startswith(left_out):
+            receipts.charges.pop()
+        return value
+
+    monkeypatch.setattr(Receipts, "keep", forgetful)
+    assert uncharged(case(case.neighbours.first))
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -75,8 +116,8 @@ def test_a_swapped_pair_of_budgets_is_refused_by_the_ledger(monkeypatch):
 
     scene = Scene("lone", 9, 5, 8)
     case = Case(SampleAggregate(), "add-remove", LOSSES["pure"], scene)
-    charges = case(case.neighbours.first).charges
+    charges = case(case.neighbours.first).released.charges
     assert math.isclose(Ledger("add-remove", charges, case.loss).total().epsilon, 1.0)
     monkeypatch.setattr(aggregate, "public_size", swapped)
     with pytest.raises(BudgetError, match="more than the claim"):
-        Ledger("add-remove", case(case.neighbours.first).charges, case.loss)
+        Ledger("add-remove", case(case.neighbours.first).released.charges, case.loss)
