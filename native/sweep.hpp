@@ -119,8 +119,8 @@ private:
         Swept out;
         while (quiet < count && out.swaps < most) {
             if (at == last) {
-                const index_t blocks = tables.size() > 1 ? std::clamp<index_t>(quiet / block / 4, 1, AHEAD) : 1;
-                first = at, last = std::min(count, at + blocks * block);
+                const index_t ahead = std::clamp<index_t>(quiet / block / 4, 1, AHEAD) * block;
+                first = at, last = std::min(count, at + (shared(ahead) ? ahead : block));
                 look_at(order + first, last - first, tables, found);
             }
             const index_t size = std::min(block, last - at);
@@ -146,8 +146,11 @@ private:
         explicit Table(index_t k) : extra(k, 0.0), met(k, 0) { slots.reserve(k); }
     };
 
+    // So many looks are worth a second thread.
+    bool shared(index_t looks) const { return threads_for(LOOK * looks * n_) > 1; }
+
     void look_at(const index_t* candidates, index_t count, std::vector<Table>& tables, std::vector<Best>& found) const {
-        if (threads_for(LOOK * count * n_) > 1) {
+        if (shared(count)) {
             parallel(count, tables, [&](index_t b, Table& table) { found[b] = look(candidates[b], table); });
             return;
         }
