@@ -1,0 +1,70 @@
+"""Moments of groups of rows, with noise: counts, sums and sums of squares, in units of a frame.
+
+A row x of a group with frame (c, r) is z = (x - c) / r pulled into the unit ball, and enters
+
+    its group's count      1
+    its sum                z      l2 <= 1, l1 <= sqrt(p)
+    its squares            z^2    coordinate by coordinate; l1 <= 1, for |z| <= 1
+
+Groups are disjoint and frames public or paid for, so that each of the three is one release whatever
+the number of groups. In zCDP the three have equal parts of the cost, in pure privacy parts that
+make their scales equal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates.geometry.euclidean import Labels
+from kvariates.privacy import noise
+from kvariates.privacy.grid import Frames, summed
+from kvariates.private.lloyd import variance
+from kvariates.private.task import F64, Cost, Receipts, Task, parts
+from kvariates.summaries.partition import Moments
+
+
+def count_share(cost: Cost, p: int) -> float:
+    """Of a count in a measure of p coordinates."""
+    return 1 / 3 if "rho" in cost else 1 / (2 + math.sqrt(p))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Moments of the task's rows, or of a picture of them in which each row is by itself.
+
+    `costs[level]` is what one measure may cost.
+    """
+
+    task: Task
+    rows: F64
+    costs: list[Cost]
+    receipts: Receipts
+    what: str
+
+    def __call__(self, labels: Labels, frames: Frames, level: int) -> Moments:
+        p = self.rows.shape[1]
+        ball, squares_ball = noise.Grid(1.0, p, "l2"), noise.Grid(1.0, p, "l1")
+        cost, last = self.costs[level], level == len(self.costs) - 1
+        share = count_share(cost, p)
+        counting, adding, squaring = parts(cost, [share, 1 - 2 * share, share])
+        where = f"{self.what}, " + ("leaves" if last else f"level {level + 1}")
+        exact = summed(self.rows, labels, len(frames.radii), ball, frames, squares=True)
+        adjacency = self.task.adjacency
+        counts = noise.counts(exact.counts, adjacency=adjacency, label=f"{where}: rows", **counting)
+        sums = noise.sums(
+            exact.totals, grid=ball, adjacency=adjacency, label=f"{where}: sums", **adding
+        )
+        squares = noise.sums(
+            exact.squares, grid=squares_ball, adjacency=adjacency, label=f"{where}: squares",
+            **squaring,
+        )  # fmt: skip
+        noisy = [self.receipts.keep(release) for release in (counts, sums, squares)]
+        errors = [math.sqrt(variance(release[1])) for release in (counts, sums, squares)]
+        by = np.maximum(noisy[0], 1.0)[:, None]
+        return Moments(
+            noisy[0].astype(np.float64), noisy[1] / by, noisy[2] / by,
+            (errors[0], errors[1], errors[2]),
+        )  # fmt: skip

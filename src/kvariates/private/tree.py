@@ -1,0 +1,131 @@
+"""The tree: a private summary of the rows, k-means on it, and noisy Lloyd steps from there.
+
+| what | share of the budget | where |
+|---|---|---|
+| how many rows, where, how wide | 2 % | `axes.place` |
+| principal axes, if there are more than three features | 10 % | `axes.axes` |
+| levels of an adaptive partition along them | 30 % | `summaries.partition` |
+| its leaves: counts, means, spreads | 25 % | `summaries.partition` |
+| Lloyd steps, in units of each cluster's radius | 33 % | `lloyd.step` |
+
+Shares of what is left out go to the others. k-means on the leaves, weighted by their counts, costs
+nothing. Noise is in proportion to the radius of what it hides: of a node, of a cluster. So are the
+errors, whatever the domain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates.geometry.euclidean import Space
+from kvariates.private import axes as along
+from kvariates.private import weighted
+from kvariates.private.lloyd import Price, step
+from kvariates.private.moments import Measured, count_share
+from kvariates.private.task import F64, Cost, Receipts, Released, Task, deviation, parts
+from kvariates.summaries.partition import FEW_AXES, Summary, depth, root, shares, summary
+
+PLACE, AXES, LEVELS, LEAVES, STEPS = 0.02, 0.10, 0.30, 0.25, 0.33
+COUNTS = 0.1  # of a Lloyd step, in zCDP
+NARROW, NARROW_FEW = 1.5, 3.0  # a step's radius is at least so many deviations of a cluster,
+ERROR = 0.05  # and more while the noise moves a centre by no more than so many
+
+
+@dataclass(frozen=True)
+class Tree:
+    """`steps`: noisy Lloyd steps after the summary."""
+
+    steps: int = 6
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ValueError(f"Tree: steps must not be negative; got {self.steps!r}.")
+
+    def __call__(self, task: Task) -> Released:
+        rng, receipts = np.random.default_rng(), Receipts()
+        first, rest = task.costs([PLACE, 1 - PLACE])
+        where = along.place(task, first, receipts)
+        turning, others = parts(rest, [AXES, 1 - PLACE - AXES])
+        if along.worthwhile(task, where, turning):
+            turned = along.axes(task, where, turning, receipts)
+        else:
+            turned, others = along.features(task, where, rng), rest
+        walking = STEPS if self.steps else 0.0
+        levels, leaves, walk = parts(others, [LEVELS, LEAVES, walking])
+        found = _summary(task, where, turned, levels, leaves, receipts)
+        points = task.domain.inside(turned.lifted(found.points, where.mean))
+        centers = weighted.solve(task.domain, points, found.weights, task.k, rng)
+        clusters = _clusters(points, found, centers, where, turned)
+        if self.steps:
+            centers = _walked(task, centers, clusters, turned, walk, self.steps, receipts)
+        return Released(centers, tuple(receipts.charges))
+
+
+@dataclass(frozen=True, eq=False)
+class _Clusters:
+    counts: F64
+    radii: F64  # root mean squared distances
+
+
+def _summary(
+    task: Task,
+    where: along.Place,
+    turned: along.Axes,
+    levels: Cost,
+    leaves: Cost,
+    receipts: Receipts,
+) -> Summary:
+    rows = turned.picture(task.rows)
+    p = rows.shape[1]
+    counting = count_share(levels, p)
+
+    def error(share: float) -> float:
+        return deviation(parts(levels, [share * counting, 1.0 - share * counting])[0], "add-remove")
+
+    many = depth(where.n, task.k, error)
+    costs = [*parts(levels, shares(many).tolist()), leaves]
+    high = task.domain.half if turned.basis is None else np.full(p, 1.01 * task.domain.radius)
+    mean = turned.picture(where.mean[None])[0]
+    start = root(mean, turned.variances, -high, high)
+    return summary(rows, start, many, Measured(task, rows, costs, receipts, "tree"))
+
+
+def _clusters(
+    points: F64, found: Summary, centers: F64, where: along.Place, turned: along.Axes
+) -> _Clusters:
+    """What the summary says of each centre's rows."""
+    k = len(centers)
+    if not len(points):
+        return _Clusters(np.zeros(k), np.full(k, math.sqrt(where.spread)))
+    space = Space.of(np.ascontiguousarray(points))
+    labels = space.nearest(centers)
+    squared = found.weights * (space.own_cost(centers, labels) + found.spreads + turned.rest)
+    counts = np.bincount(labels, found.weights, minlength=k).astype(np.float64)
+    sums = np.bincount(labels, squared, minlength=k)
+    mean = np.where(counts > 0, sums / np.maximum(counts, 1e-300), where.spread)
+    return _Clusters(counts, np.sqrt(np.maximum(mean, 1e-3 * where.spread)))
+
+
+def _walked(
+    task: Task,
+    centers: F64,
+    clusters: _Clusters,
+    turned: along.Axes,
+    cost: Cost,
+    steps: int,
+    receipts: Receipts,
+) -> F64:
+    d, counts = task.domain.d, clusters.counts
+    counting = COUNTS if "rho" in cost else 1 / (1 + 3 * math.sqrt(d))
+    narrow = NARROW_FEW if d <= FEW_AXES else NARROW
+    for number, part in enumerate(parts(cost, [1.0] * steps), start=1):
+        price = Price(*parts(part, [counting, 1 - counting]))
+        noise = math.sqrt(d) * deviation(price.sums, task.adjacency, l1=math.sqrt(d))
+        wide = np.maximum(narrow, ERROR * np.maximum(counts, 1.0) / noise)
+        radii = np.minimum(wide * clusters.radii, 2 * task.domain.radius)
+        means = step(task, centers, radii, price, receipts, f"step {number}", signal=turned.signal)
+        centers, counts = means.centers, means.counts.astype(np.float64)
+    return centers

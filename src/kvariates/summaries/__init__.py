@@ -1,0 +1,1 @@
+"""Synopses: few weighted points that stand for many rows."""

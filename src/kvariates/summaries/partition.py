@@ -1,0 +1,235 @@
+"""A partition of rows that adapts to where they are: a tree whose nodes know their rows' moments.
+
+    level by level, every open node
+        is seen in a frame: its guessed centre, and a radius around it
+        is measured: how many rows, their mean, their variances, all in units of the frame
+        is cut at the mean, across the axis of the largest variance, if it has enough rows;
+        rows beyond its radius go to a third child (in the first levels, of many axes)
+
+How a node is measured is an argument (`Measure`): with noise that was paid for, or exactly. Nothing
+else is known of the rows, so that the leaves are as private as the measure. Errors of a measure are
+in proportion to the frame's radius, which is why frames follow the rows and not the cells.
+
+The leaves, each a mean with a count and a spread, are the summary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.privacy.grid import Frames, beyond
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Labels = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+FEW_AXES = 3  # up to so many axes, cells themselves are small: frames reach to their corners
+FAR_LEVELS = 3
+WIDE = 3.0  # a frame's radius in its rows' guessed deviations
+CLEAR = 10.0  # a node is cut if it has so many times the error of a count
+LEAST = 3.0  # a leaf is kept if it has so many times the error of a count
+GROWTH = 1.2  # of a level's share of the budget, from one to the next
+MOST_LEAVES = 256  # for each centre
+BLOCK = 1 << 20
+HALF_MEAN, HALF_VARIANCE = 0.8, 0.4  # of half a Gaussian: its mean's offset, and its variance
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Of every node: rows, means, mean squares, in units of its frame, with standard errors.
+
+    The errors are those of totals: of a count, of a coordinate's sum, of a square's sum.
+    """
+
+    counts: F64
+    means: F64
+    squares: F64
+    errors: tuple[float, float, float]
+
+
+# What the rows with these labels (negative: none) are like in these frames, asked at this level.
+Measure = Callable[[Labels, Frames, int], Moments]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """All nodes so far; one that was cut lives on as its own left child."""
+
+    centers: F64  # guessed or measured
+    variances: F64
+    low: F64  # corners of the cell
+    high: F64
+    open: Mask
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    @property
+    def corners(self) -> F64:
+        """Distances from the centres to the farthest corners of their cells."""
+        apart = np.maximum(self.high - self.centers, self.centers - self.low)
+        return np.asarray(np.linalg.norm(apart, axis=1))
+
+    @property
+    def frames(self) -> Frames:
+        radii = self.corners
+        if self.centers.shape[1] > FEW_AXES:
+            radii = np.minimum(radii, WIDE * np.sqrt(self.variances.sum(axis=1)))
+        return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
+
+    def take(self, which: I64) -> Nodes:
+        return Nodes(*(getattr(self, name)[which] for name in FIELDS))
+
+    def joined(self, *more: Nodes) -> Nodes:
+        parts = (self, *more)
+        return Nodes(*(np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS))
+
+
+FIELDS = ("centers", "variances", "low", "high", "open")
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    points: F64
+    weights: F64
+    spreads: F64  # mean squared distances of the points' rows to them
+
+
+def root(center: F64, variances: F64, low: F64, high: F64) -> Nodes:
+    """One node for all rows, which are between `low` and `high`."""
+    inside = np.clip(center, low, high)
+    return Nodes(inside[None], variances[None], low[None], high[None], np.ones(1, dtype=bool))
+
+
+def summary(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
+    """Cut `levels` times, then measure the leaves. Pre: `start` is one node."""
+    nodes, labels = start, np.zeros(len(rows), dtype=np.int32)
+    for level in range(levels):
+        nodes = _cut(rows, labels, nodes, level, measure)
+    frames = nodes.frames
+    found = measure(labels, frames, levels)
+    nodes = _learnt(nodes, found, frames)
+    kept = found.counts > LEAST * found.errors[0]
+    points = np.clip(nodes.centers, nodes.low, nodes.high)
+    return Summary(points[kept], found.counts[kept], nodes.variances[kept].sum(axis=1))
+
+
+def shares(levels: int) -> F64:
+    """Of the levels in a budget: deep nodes have few rows and want small errors."""
+    weights = np.power(GROWTH, np.arange(levels, dtype=np.float64))
+    return np.asarray(weights / weights.sum())
+
+
+def depth(rows: float, k: int, error: Callable[[float], float]) -> int:
+    """Levels until nodes eight times as heavy as the mean are too small to be cut, or enough.
+
+    `error` is that of a count at a level with a given share of the levels' budget. Enough are some
+    hundred leaves for each of k centres.
+    """
+    levels = 1
+    while levels < math.log2(MOST_LEAVES * k):
+        if rows * 8 / 2 ** (levels + 1) < CLEAR * error(float(shares(levels + 1)[-1])):
+            break
+        levels += 1
+    return levels
+
+
+def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) -> Nodes:
+    """The nodes of the next level; `labels` are changed in place."""
+    few = nodes.centers.shape[1] <= FEW_AXES
+    opened = np.flatnonzero(nodes.open)
+    before = nodes.take(opened)
+    frames = before.frames
+    seen = _numbers(opened, len(nodes))[labels]
+    far = np.empty(0, dtype=np.int64)
+    if not few and level < FAR_LEVELS:
+        far = np.flatnonzero(beyond(rows, seen, frames))
+        own = seen[far]
+        seen[far] = -1
+    found = measure(seen, frames, level)
+    clear = found.counts > CLEAR * found.errors[0]
+    clear |= level == 0
+
+    parents = _learnt(before, found, frames).take(np.flatnonzero(clear))
+    new = _numbers(np.flatnonzero(clear), len(opened))
+    axis = np.argmax(parents.variances, axis=1)
+    left, right = _halves(parents, axis)
+    _move_right(rows, labels, new[seen], axis, left.high, len(nodes))
+    children = [right]
+    if not few and level < FAR_LEVELS:
+        children.append(_around(before.take(np.flatnonzero(clear)), frames.radii[clear]))
+        gone = new[own] >= 0
+        labels[far[gone]] = len(nodes) + len(right) + new[own[gone]]
+    kept = nodes.open.copy()
+    kept[opened] = clear
+    nodes = Nodes(nodes.centers.copy(), nodes.variances.copy(), nodes.low, nodes.high.copy(), kept)
+    cut = opened[clear]
+    nodes.centers[cut], nodes.variances[cut] = left.centers, left.variances
+    nodes.high[cut] = left.high
+    return nodes.joined(*children)
+
+
+def _numbers(which: I64, size: int) -> Labels:
+    """0, 1, ... for these, -1 for the others, and for -1."""
+    numbers = np.full(size + 1, -1, dtype=np.int32)
+    numbers[which] = np.arange(len(which))
+    return numbers
+
+
+def _learnt(nodes: Nodes, found: Moments, frames: Frames) -> Nodes:
+    """Centres and variances as measured, as far as the measure is better than the guess."""
+    p, by = nodes.centers.shape[1], np.maximum(found.counts, 1.0)[:, None]
+    _, sum_error, square_error = found.errors
+    squares = np.einsum("ij,ij->i", found.means, found.means)[:, None]
+    shrink = np.maximum(0.0, 1 - p * (sum_error / by) ** 2 / np.maximum(squares, 1e-300))
+    means = found.means * shrink
+    radii = frames.radii[:, None]
+    guess = nodes.variances / radii**2
+    own = np.maximum(found.squares - means**2, 0.02 * guess)
+    doubt, error = (guess / 2) ** 2, (square_error / by) ** 2
+    variances = (own * doubt + guess * error) / (doubt + error)
+    return Nodes(
+        nodes.centers + means * radii, variances * radii**2, nodes.low, nodes.high, nodes.open
+    )
+
+
+def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
+    """What is below the centre on this axis, and what is above, with guessed moments."""
+    at = (np.arange(len(nodes)), axis)
+    cut = nodes.centers[at]
+    off = np.zeros_like(nodes.centers)
+    off[at] = HALF_MEAN * np.sqrt(nodes.variances[at])
+    variances = nodes.variances.copy()
+    variances[at] *= HALF_VARIANCE
+    low, high = nodes.low.copy(), nodes.high.copy()
+    low[at] = high[at] = cut
+    yes = np.ones(len(nodes), dtype=bool)
+    left = Nodes(nodes.centers - off, variances, nodes.low, high, yes)
+    right = Nodes(nodes.centers + off, variances, low, nodes.high, yes)
+    return left, right
+
+
+def _around(nodes: Nodes, radii: F64) -> Nodes:
+    """What is in these cells but beyond their frames; closed where nothing can be."""
+    p, corners = nodes.centers.shape[1], nodes.corners
+    variances = np.repeat((corners[:, None] / WIDE) ** 2 / p, p, axis=1)
+    return Nodes(nodes.centers, variances, nodes.low, nodes.high, corners > 1.01 * radii)
+
+
+def _move_right(
+    rows: F64, labels: Labels, parent: Labels, axis: I64, high: F64, first: int
+) -> None:
+    """Rows above their parent's cut get its right child, of which the numbers begin at `first`."""
+    cut = high[np.arange(len(axis)), axis]
+    for start in range(0, len(rows), BLOCK):
+        block = slice(start, start + BLOCK)
+        inside = np.flatnonzero(parent[block] >= 0)
+        own = parent[block][inside]
+        above = rows[block][inside, axis[own]] > cut[own]
+        labels[block][inside[above]] = first + own[above]
