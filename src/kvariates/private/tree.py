@@ -4,9 +4,9 @@
 |---|---|---|
 | how many rows, where, how wide | 2 % | `axes.place` |
 | principal axes, if there are more than three features | 10 % | `axes.axes` |
-| levels of an adaptive partition along them | 30 % | `summaries.partition` |
-| its leaves: counts, means, spreads | 25 % | `summaries.partition` |
-| Lloyd steps, in units of each cluster's radius | 33 % | `lloyd.step` |
+| levels of an adaptive partition along them | 30 % (few axes: 35 %) | `summaries.partition` |
+| its leaves: counts, means, spreads | 25 % (30 %) | `summaries.partition` |
+| Lloyd steps, in units of each cluster's radius | 33 % (23 %) | `lloyd.step` |
 
 Shares of what is left out go to the others. k-means on the leaves, weighted by their counts, costs
 nothing. Noise is in proportion to the radius of what it hides: of a node, of a cluster. So are the
@@ -28,7 +28,8 @@ from kvariates.private.moments import Measured, count_share
 from kvariates.private.task import F64, Cost, Receipts, Released, Task, deviation, parts
 from kvariates.summaries.partition import FEW_AXES, Summary, depth, root, shares, summary
 
-PLACE, AXES, LEVELS, LEAVES, STEPS = 0.02, 0.10, 0.30, 0.25, 0.33
+PLACE, AXES = 0.02, 0.10
+SHARES, SHARES_FEW = (0.30, 0.25, 0.33), (0.35, 0.30, 0.23)  # levels, leaves, steps
 COUNTS = 0.1  # of a Lloyd step, in zCDP
 NARROW, NARROW_FEW = 1.5, 3.0  # a step's radius is at least so many deviations of a cluster,
 ERROR = 0.05  # and more while the noise moves a centre by no more than so many
@@ -53,8 +54,8 @@ class Tree:
             turned = along.axes(task, where, turning, receipts)
         else:
             turned, others = along.features(task, where, rng), rest
-        walking = STEPS if self.steps else 0.0
-        levels, leaves, walk = parts(others, [LEVELS, LEAVES, walking])
+        of_levels, of_leaves, of_steps = SHARES_FEW if task.domain.d <= FEW_AXES else SHARES
+        levels, leaves, walk = parts(others, [of_levels, of_leaves, of_steps * bool(self.steps)])
         found = _summary(task, where, turned, levels, leaves, receipts)
         points = task.domain.inside(turned.lifted(found.points, where.mean))
         centers = weighted.solve(task.domain, points, found.weights, task.k, rng)
@@ -85,7 +86,7 @@ def _summary(
     def error(share: float) -> float:
         return deviation(parts(levels, [share * counting, 1.0 - share * counting])[0], "add-remove")
 
-    many = depth(where.n, task.k, error)
+    many = depth(where.n, p, task.k, error)
     costs = [*parts(levels, shares(many).tolist()), leaves]
     high = task.domain.half if turned.basis is None else np.full(p, 1.01 * task.domain.radius)
     mean = turned.picture(where.mean[None])[0]

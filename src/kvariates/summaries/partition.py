@@ -29,15 +29,32 @@ I64 = NDArray[np.int64]
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-FEW_AXES = 3  # up to so many axes, cells themselves are small: frames reach to their corners
-FAR_LEVELS = 3
-WIDE = 3.0  # a frame's radius in its rows' guessed deviations
-CLEAR = 10.0  # a node is cut if it has so many times the error of a count
-LEAST = 3.0  # a leaf is kept if it has so many times the error of a count
+FEW_AXES = 3
 GROWTH = 1.2  # of a level's share of the budget, from one to the next
-MOST_LEAVES = 256  # for each centre
 BLOCK = 1 << 20
 HALF_MEAN, HALF_VARIANCE = 0.8, 0.4  # of half a Gaussian: its mean's offset, and its variance
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When to cut, and what to keep; in units of the error of a count."""
+
+    clear: float  # rows of a node that is cut, at least
+    least: float  # rows of a leaf that is kept, at least
+    leaves: int  # enough for each centre
+    wide: float  # a frame's radius in its rows' guessed deviations
+    far_levels: int  # in which rows beyond the frame go to a third child
+
+
+# With few axes cells are small in all directions: frames reach to their corners, and small nodes
+# still tell something. With many, a cell says little about where its rows are.
+FEW = Rules(clear=4.0, least=3.5, leaves=1024, wide=math.inf, far_levels=0)
+MANY = Rules(clear=10.0, least=3.0, leaves=256, wide=3.0, far_levels=3)
+
+
+def rules(axes: int) -> Rules:
+    """Those for so many axes."""
+    return FEW if axes <= FEW_AXES else MANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +95,8 @@ class Nodes:
 
     @property
     def frames(self) -> Frames:
-        radii = self.corners
-        if self.centers.shape[1] > FEW_AXES:
-            radii = np.minimum(radii, WIDE * np.sqrt(self.variances.sum(axis=1)))
+        wide = rules(self.centers.shape[1]).wide
+        radii = np.minimum(self.corners, wide * np.sqrt(self.variances.sum(axis=1)))
         return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
@@ -115,7 +131,7 @@ def summary(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
     frames = nodes.frames
     found = measure(labels, frames, levels)
     nodes = _learnt(nodes, found, frames)
-    kept = found.counts > LEAST * found.errors[0]
+    kept = found.counts > rules(rows.shape[1]).least * found.errors[0]
     points = np.clip(nodes.centers, nodes.low, nodes.high)
     return Summary(points[kept], found.counts[kept], nodes.variances[kept].sum(axis=1))
 
@@ -126,15 +142,15 @@ def shares(levels: int) -> F64:
     return np.asarray(weights / weights.sum())
 
 
-def depth(rows: float, k: int, error: Callable[[float], float]) -> int:
+def depth(rows: float, axes: int, k: int, error: Callable[[float], float]) -> int:
     """Levels until nodes eight times as heavy as the mean are too small to be cut, or enough.
 
     `error` is that of a count at a level with a given share of the levels' budget. Enough are some
     hundred leaves for each of k centres.
     """
-    levels = 1
-    while levels < math.log2(MOST_LEAVES * k):
-        if rows * 8 / 2 ** (levels + 1) < CLEAR * error(float(shares(levels + 1)[-1])):
+    levels, rule = 1, rules(axes)
+    while levels < math.log2(rule.leaves * k):
+        if rows * 8 / 2 ** (levels + 1) < rule.clear * error(float(shares(levels + 1)[-1])):
             break
         levels += 1
     return levels
@@ -142,18 +158,18 @@ def depth(rows: float, k: int, error: Callable[[float], float]) -> int:
 
 def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) -> Nodes:
     """The nodes of the next level; `labels` are changed in place."""
-    few = nodes.centers.shape[1] <= FEW_AXES
+    rule = rules(rows.shape[1])
     opened = np.flatnonzero(nodes.open)
     before = nodes.take(opened)
     frames = before.frames
     seen = _numbers(opened, len(nodes))[labels]
     far = np.empty(0, dtype=np.int64)
-    if not few and level < FAR_LEVELS:
+    if level < rule.far_levels:
         far = np.flatnonzero(beyond(rows, seen, frames))
         own = seen[far]
         seen[far] = -1
     found = measure(seen, frames, level)
-    clear = found.counts > CLEAR * found.errors[0]
+    clear = found.counts > rule.clear * found.errors[0]
     clear |= level == 0
 
     parents = _learnt(before, found, frames).take(np.flatnonzero(clear))
@@ -162,7 +178,7 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     left, right = _halves(parents, axis)
     _move_right(rows, labels, new[seen], axis, left.high, len(nodes))
     children = [right]
-    if not few and level < FAR_LEVELS:
+    if level < rule.far_levels:
         children.append(_around(before.take(np.flatnonzero(clear)), frames.radii[clear]))
         gone = new[own] >= 0
         labels[far[gone]] = len(nodes) + len(right) + new[own[gone]]
@@ -218,7 +234,7 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
 def _around(nodes: Nodes, radii: F64) -> Nodes:
     """What is in these cells but beyond their frames; closed where nothing can be."""
     p, corners = nodes.centers.shape[1], nodes.corners
-    variances = np.repeat((corners[:, None] / WIDE) ** 2 / p, p, axis=1)
+    variances = np.repeat((corners[:, None] / MANY.wide) ** 2 / p, p, axis=1)
     return Nodes(nodes.centers, variances, nodes.low, nodes.high, corners > 1.01 * radii)
 
 
