@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian quality audit docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian bench-private quality audit docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -17,6 +17,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     against scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  k-median beside FasterPAM, and at scale"
+	@echo "make bench-private  what privacy costs, method by method, and at scale"
 	@echo "make quality   seedings and refinements compared on the usual sets"
 	@echo "make audit     attack everything private at depth (minutes)"
 	@echo "make docs      the documentation, into docs/_build"
@@ -47,6 +48,9 @@ bench: $(VENV)/.bench
 
 bench-kmedian: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kmedian
+
+bench-private: build
+	$(BIN)/python -m benchmarks.private
 
 quality: build
 	$(BIN)/python -m experiments.quality
