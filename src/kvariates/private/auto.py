@@ -7,18 +7,19 @@
 | pure epsilon | more | epsilon n < 100 k d | `lloyd` |
 | pure epsilon | more | more | `tree` |
 
-With pure epsilon sums of d features have noise sqrt(d) times as wide, and the tree's many sums drown
-first; Lloyd's few hold out a little longer. `docs/private.md` has the figures.
+With pure epsilon the noise of sums of d features is sqrt(d) times as wide: the tree's many sums
+drown first, Lloyd's few hold out a little longer. `docs/private.md` has the figures.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kvariates.privacy.ledger import Loss
 from kvariates.private.grid import Grid
 from kvariates.private.lloyd import Lloyd
 from kvariates.private.size import public_size
-from kvariates.private.task import Loss, Receipts, Released, Task
+from kvariates.private.task import Receipts, Released, Task
 from kvariates.private.tree import Tree
 
 COUNTING = 0.01  # share of the budget for the number of rows, where the rule needs it

@@ -1,0 +1,121 @@
+"""The tree's parts: every row is by itself, exactly; and with little noise it is a good k-means."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from kvariates import KMeans
+from kvariates.geometry.euclidean import Space
+from kvariates.privacy.ledger import Ledger, Loss
+from kvariates.private import axes
+from kvariates.private.auto import Auto
+from kvariates.private.task import Cost, Domain, Receipts, Task
+from kvariates.private.tree import Tree
+
+
+def task_of(X, k=4, epsilon=1.0, delta=1e-6, adjacency="add-remove"):
+    domain = Domain.around(np.zeros(X.shape[1]), 1.0)
+    return Task(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
+
+
+def blobs(n, d, k, seed=0, sd=0.05):
+    rng = np.random.default_rng(seed)
+    middles = rng.normal(size=(k, d))
+    middles *= 0.7 / np.linalg.norm(middles, axis=1, keepdims=True)
+    return middles[rng.integers(k, size=n)] + sd * rng.normal(size=(n, d)) / np.sqrt(d)
+
+
+def cost(X, centers):
+    space = Space.of(X)
+    centers = np.ascontiguousarray(centers)
+    return space.own_cost(centers, space.nearest(centers)).sum()
+
+
+@pytest.mark.parametrize("d", [5, 64, 784, 2000])
+def test_a_rows_picture_is_its_own(d):
+    """Bit for bit, whatever the other rows are and wherever it stands among them."""
+    task = task_of(blobs(70, d, 3))
+    turned = axes.features(task, axes.Place(70, np.zeros(d), 0.1), np.random.default_rng(0))
+    basis = np.linalg.qr(np.random.default_rng(1).normal(size=(d, 4)))[0]
+    for chosen in (turned, axes.Axes(axes._coarse(basis), np.ones(4), 0.0, None)):
+        whole = chosen.picture(task.rows)
+        for i in (0, 33, 69):
+            assert np.array_equal(whole[i], chosen.picture(task.rows[i : i + 1])[0])
+            assert np.array_equal(whole[i:], chosen.picture(task.rows[i:]))
+
+
+def test_pictures_are_exact():
+    task = task_of(blobs(3, 40, 3))
+    basis = axes._coarse(np.linalg.qr(np.random.default_rng(1).normal(size=(40, 2)))[0])
+    got = axes.Axes(basis, np.ones(2), 0.0, None).picture(task.rows)
+    for i, j in np.ndindex(3, 2):
+        exact = sum(
+            Fraction(x) * Fraction(b) for x, b in zip(task.rows[i], basis[:, j], strict=True)
+        )
+        assert Fraction(got[i, j]) == exact
+
+
+@pytest.mark.parametrize("d", [4, 17])
+def test_one_row_moves_second_moments_by_its_own_product(d):
+    task = task_of(blobs(500, d, 3, sd=0.8))
+    where = axes.Place(500, np.full(d, 0.01), 0.2)
+    size = axes.REACH * np.sqrt(where.spread)
+    whole = axes._second_moments(task, where, size)
+    upper = np.triu_indices(d)
+    for i in (0, 250, 499):
+        fewer = Task(np.delete(task.rows, i, 0), task.domain, 4, task.adjacency, task.loss)
+        alone = Task(task.rows[i : i + 1], task.domain, 4, task.adjacency, task.loss)
+        moved = whole - axes._second_moments(fewer, where, size)
+        assert np.array_equal(moved, axes._second_moments(alone, where, size))
+        assert sum(Fraction(v) ** 2 for v in moved[upper]) <= 1
+    far = Task(0.3 * np.eye(1, d), task.domain, 4, task.adjacency, task.loss)
+    near = axes._second_moments(far, axes.Place(1, np.zeros(d), 1e-6), 1e-3)[upper]
+    assert 0.99 < sum(Fraction(v) ** 2 for v in near) <= 1  # pulled in, to the ball's surface
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("d", "delta"), [(2, 0.0), (2, 1e-6), (6, 0.0), (6, 1e-6), (30, 1e-6)])
+def test_with_little_noise_it_finds_what_is_there(d, delta, adjacency):
+    X = blobs(4000, d, 6, seed=d)
+    best = KMeans(6, init="ls++", n_init=3, random_state=0).fit(X).inertia_
+    made = Tree()(task_of(X, 6, 60.0, delta, adjacency))
+    assert cost(X, made.centers) < 1.05 * best
+
+
+def test_principal_axes_are_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 12)) * np.array([0.2, 0.1, *[0.01] * 10])
+    task = task_of(X)
+    where = axes.place(task, Cost(rho=0.05), Receipts())
+    assert where.n == pytest.approx(20_000, rel=0.01)
+    assert where.spread == pytest.approx(0.051, rel=0.05)
+    assert axes.worthwhile(task, where, Cost(rho=0.05))
+    turned = axes.axes(task, where, Cost(rho=0.05), Receipts())
+    assert abs(turned.basis[0, 0]) > 0.99
+    assert abs(turned.basis[1, 1]) > 0.99
+
+
+def test_second_moments_are_not_bought_where_they_would_drown():
+    task = task_of(blobs(50, 20, 3))
+    assert not axes.worthwhile(task, axes.Place(50, np.zeros(20), 0.1), Cost(rho=1e-4))
+    assert axes.worthwhile(task, axes.Place(10**7, np.zeros(20), 0.1), Cost(rho=1e-4))
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_levels_are_charged_whether_they_find_anything_or_not(d):
+    """Ten rows: no node is cut twice, and all the budget is on the ledger all the same."""
+    made = Tree()(task_of(blobs(10, d, 2), 3))
+    ledger = Ledger("add-remove", made.charges, Loss(1.0, 1e-6))
+    assert ledger.total().epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_auto_takes_what_its_table_says():
+    def labels(n, d, epsilon, delta):
+        made = Auto()(task_of(blobs(n, d, 3), 3, epsilon, delta))
+        return [charge.label for charge in made.charges]
+
+    assert any("tree" in label for label in labels(3000, 2, 1.0, 1e-6))
+    assert not any("tree" in label for label in labels(3000, 2, 1.0, 0.0))  # grid
+    assert not any("tree" in label for label in labels(300, 6, 1.0, 0.0))  # lloyd
+    assert any("tree" in label for label in labels(8000, 6, 1.0, 0.0))
