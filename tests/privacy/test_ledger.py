@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
@@ -333,6 +334,22 @@ def test_a_copy_of_a_budget_is_the_budget_and_a_pickled_one_is_spent():
     with pytest.raises(BudgetError, match="pickled"):
         other.spend(0.1)
     budget.spend(0.75)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_cannot_spend_the_budget_a_second_time():
+    budget = Budget(1.0)
+    child = os.fork()
+    if child == 0:  # no assertion may leave the child: it would go on with the other tests
+        try:
+            budget.spend(1.0)
+        except BudgetError:
+            os._exit(0 if budget.left == (0.0, 0.0) else 2)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    budget.spend(1.0)
 
 
 @pytest.mark.parametrize(

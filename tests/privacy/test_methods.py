@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from kvariates import PrivateKMeans
+from kvariates.estimators.domains import LARGEST, SMALLEST
 from kvariates.privacy.ledger import Budget, BudgetError, Charge, Ledger, Loss
 from kvariates.private.aggregate import Gupt, SampleAggregate
 from kvariates.private.grid import Grid
@@ -225,6 +226,13 @@ def test_a_bad_row_gives_one_error_whatever_the_others_are(value):
     assert "\n" not in said.pop()
 
 
+class Quoting:
+    """A value whose error tells it."""
+
+    def __float__(self):
+        raise ValueError("this is no number: secret")
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -232,14 +240,21 @@ def test_a_bad_row_gives_one_error_whatever_the_others_are(value):
         (np.array([["1", "secret"], ["2", "3"]], dtype=object), "could not convert"),
         (np.array([42.5, 17.25]), "Expected 2D array"),
         (np.array([[42.5 + 1j]]), "Complex data"),
+        (np.array([[1.0, Quoting()]], dtype=object), "table of numbers"),
+        ([[1.0, 2.0]] * 16 + [[3.0]], "table of numbers"),
+        ([[10**400, 1]], "table of numbers"),
+        (np.empty((17, 0)), "0 feature"),
     ],
-    ids=["words", "objects", "one dimension", "complex"],
-)
-def test_errors_do_not_quote_rows(rows, message):
+    ids=[
+        "words", "objects", "one dimension", "complex", "quoting", "ragged", "large", "no columns",
+    ],
+)  # fmt: skip
+def test_errors_quote_no_rows_and_do_not_count_them(rows, message):
     with pytest.raises((ValueError, TypeError), match=message) as refused:
         model_of().fit(rows)
-    for part in ("secret", "42.5", "17.25", "\n"):
+    for part in ("secret", "42.5", "17", "\n"):
         assert part not in str(refused.value)
+    assert refused.value.__context__ is None  # where the validator's own words would be
 
 
 def test_rows_come_as_arrays_lists_and_frames():
@@ -259,6 +274,19 @@ def test_sparse_rows_are_refused():
 
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         model_of().fit(sparse.csr_array(X))
+
+
+@every_method
+@pytest.mark.parametrize("size", [SMALLEST, LARGEST])
+def test_in_the_smallest_and_the_largest_domain_no_row_makes_a_fit_fail(name, size):
+    """A hair's breadth among rows that are all the same, and rows in the corners."""
+    middle = np.zeros((40, 2))
+    hair, corners = middle.copy(), np.full((40, 2), size)
+    hair[0, 0], corners[::2] = size * 1e-6, -size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (middle, hair, corners, np.vstack([middle, corners[:1]])):
+            model_of(name, bounds=None, radius=size).fit(rows)
 
 
 # ---- parameters ----

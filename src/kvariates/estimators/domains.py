@@ -10,8 +10,9 @@ import numpy as np
 
 from kvariates.private.task import F64, Domain
 
-# Squares of what is inside must neither overflow nor vanish.
-SMALLEST, LARGEST = 1e-140, 1e140
+# Squares of what is inside, and variances, must neither overflow nor vanish: k-means on a block of
+# rows complains of both, and whether a fit fails would then be the rows' doing.
+SMALLEST, LARGEST = 1e-100, 1e100
 BLOCK = 1 << 20  # values
 
 MISSING = (

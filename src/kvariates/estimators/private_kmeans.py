@@ -8,6 +8,7 @@ after a fit was paid for, or is public.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -142,12 +143,15 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _rows(self, X: Any) -> Any:
         """X, or an error that says nothing about any row but that there is a bad one."""
         least = 0 if self.adjacency == "add-remove" else 1
+        refused = None
         try:
             X = validate_data(
                 self, X, dtype=DTYPES, ensure_all_finite=False, ensure_min_samples=least
             )
-        except (TypeError, ValueError) as error:
-            raise type(error)(_without_values(str(error))) from None
+        except (OverflowError, TypeError, ValueError) as error:
+            refused = _without_values(error, count_is_secret=least == 0)
+        if refused is not None:
+            raise refused  # not where it was caught: the validator's own words would hang on it
         if not domains.all_finite(X):
             raise ValueError("X contains NaN or infinity: leave such rows out, or fill them in.")
         return X
@@ -238,10 +242,23 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return tags
 
 
-def _without_values(message: str) -> str:
-    """The first line of a validator's message, without the values that it quotes."""
-    line = message.split("\n", maxsplit=1)[0]
-    return line.split(":", maxsplit=1)[0] + "." if line.startswith("could not convert") else line
+# What validators say of the table as a whole. Anything else they say may quote what is in it.
+OF_THE_TABLE = (
+    "Complex data", "Expected 2D array", "Found array with", "Sparse data",
+    "could not convert string to float", "float() argument must be",
+)  # fmt: skip
+
+
+def _without_values(error: Exception, *, count_is_secret: bool) -> Exception:
+    """What a validator said, without the values that it quotes, and without the number of rows."""
+    line = str(error).split("\n", maxsplit=1)[0]
+    if not line.startswith(OF_THE_TABLE):
+        line = "X must be a table of numbers, every row as long as the others."
+    elif line.startswith("could not convert"):
+        line = line.split(":", maxsplit=1)[0] + "."
+    if count_is_secret:
+        line = re.sub(r"shape=\(\d+", "shape=(..", line)
+    return TypeError(line) if isinstance(error, TypeError) else ValueError(line)
 
 
 def _conditional(words: str) -> str:

@@ -187,8 +187,8 @@ class Budget:
     """(epsilon, delta) shared by several fits; what they spend adds up (basic composition).
 
     A fit asks first: `spend` raises BudgetError before any data is read. Safe to share between
-    threads. A copy is the budget itself; a pickled one comes back with nothing left, for two
-    processes that spent the same budget would spend it twice.
+    threads. A copy is the budget itself; a pickled one comes back with nothing left, and so does
+    one in a forked process: two processes that spent the same budget would spend it twice.
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
@@ -196,7 +196,7 @@ class Budget:
         self.epsilon, self.delta = float(epsilon), float(delta)
         self._spent = (Fraction(), Fraction())
         self._lines: list[tuple[str, Loss]] = []
-        self._open = True
+        self._owner: int | None = os.getpid()
         self._lock = threading.Lock()
 
     def spend(self, epsilon: float, delta: float = 0.0, label: str = "") -> None:
@@ -206,8 +206,8 @@ class Budget:
             after = self._spent[0] + Fraction(epsilon), self._spent[1] + Fraction(delta)
             if not self._open:
                 raise BudgetError(
-                    "This budget was pickled. Only the original can be spent: a copy in another "
-                    "process would spend it a second time."
+                    "This budget was pickled, or its process forked. Only the original can be "
+                    "spent: a copy in another process would spend it a second time."
                 )
             if after[0] > Fraction(self.epsilon) or after[1] > Fraction(self.delta):
                 asked, left = Loss(epsilon, delta).words(), self._left().words()
@@ -232,6 +232,11 @@ class Budget:
         """What was spent on what, in order."""
         with self._lock:
             return tuple(self._lines)
+
+    @property
+    def _open(self) -> bool:
+        """Whether this is the original, in the process that made it."""
+        return self._owner == os.getpid()
 
     def _left(self) -> Loss:
         if not self._open:
@@ -270,7 +275,7 @@ def _closed(
     epsilon: float, delta: float, spent: tuple[Fraction, Fraction], lines: Iterable[Any]
 ) -> Budget:
     budget = Budget(epsilon, delta)
-    budget._spent, budget._lines, budget._open = spent, list(lines), False
+    budget._spent, budget._lines, budget._owner = spent, list(lines), None
     return budget
 
 

@@ -76,7 +76,7 @@ class Domain:
         if not self.ball:
             return np.clip(centers, -self.half, self.half)
         norms = np.linalg.norm(centers, axis=1, keepdims=True)
-        return np.asarray(centers * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300)))
+        return np.asarray(centers * (self.radius / np.maximum(norms, self.radius)))
 
 
 @dataclass(frozen=True, eq=False)
