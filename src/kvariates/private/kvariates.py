@@ -155,7 +155,8 @@ class Conditional:
     delta_w : float
         Asserted, not checked: whichever row is left out and whichever k - 1 rows (at least one) are
         made centres, the squared distances of the others to them add up to the domain's squared
-        diameter / delta_w at least (Definition 7). Must not be estimated from the data.
+        diameter / delta_w at least (Definition 7). Rows are meant as they are in the domain,
+        clipped and on its grid. Must not be estimated from the data.
 
     For data that are not so spread there is no promise at all: `condition` says so.
     """
