@@ -1,6 +1,13 @@
 """How Sphinx builds these pages: `make docs`."""
 
+import shutil
 from importlib.metadata import version as installed
+from pathlib import Path
+
+# Proofs stand beside the code they are about; their pages are a copy.
+HERE = Path(__file__).resolve().parent
+shutil.rmtree(HERE / "proofs", ignore_errors=True)
+shutil.copytree(HERE.parent / "src" / "kvariates" / "privacy" / "proofs", HERE / "proofs")
 
 project = "kvariates"
 author = "the kvariates developers"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import kvariates
+from kvariates.private.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,7 +23,10 @@ def test_one_version():
     assert f"\n## {version} " in text("CHANGELOG.md")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/kmedian.md"])
+PAGES = ["README.md", "docs/quickstart.md", "docs/kmedian.md", "docs/private.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_examples_run(page, tmp_path, monkeypatch):
     """The blocks of a page share their names, as they would in a session."""
     monkeypatch.chdir(tmp_path)
@@ -31,6 +35,16 @@ def test_the_examples_run(page, tmp_path, monkeypatch):
     assert blocks
     for block in blocks:
         exec(block, names)
+
+
+def test_the_page_on_privacy_has_every_method_and_no_dead_proof():
+    page, folder = text("docs/private.md"), ROOT / "src" / "kvariates" / "privacy" / "proofs"
+    named = re.findall(r'^\| `"([a-z-]+)"` \|.*\]\(proofs/', page, flags=re.MULTILINE)
+    assert {*named, "auto"} == set(METHODS)
+    linked = re.findall(r"\]\(proofs/(\w+\.md)\)", page)
+    for proof in folder.glob("*.md"):
+        linked += re.findall(r"\]\((\w+\.md)\)", proof.read_text(encoding="utf-8"))
+    assert {name for name in linked if not (folder / name).exists()} == set()
 
 
 @pytest.mark.parametrize("package", ["kmedoids", "igraph", "phe", "genieclust"])
