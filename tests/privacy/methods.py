@@ -56,6 +56,7 @@ SCENES = {
     "ball": Scene("between", 7, 2, 3, ball=True),
     "first": Scene("first", 12, 3, 2),
     "crowd": Scene("lone", 300, 1, 2),  # enough rows for counts to stand out of their noise
+    "many": Scene("lone", 300, 6, 2),  # so many features that second moments are asked for
 }
 
 
@@ -139,17 +140,17 @@ def spread(rows, k, squared_diameter):
     return squared_diameter / least if least else math.inf
 
 
-def cases(scenes, budget, sides=SIDES):
+def cases(scenes, budget, sides=SIDES, methods=METHODS):
     """Every method on these scenes, by name."""
     loss = LOSSES[budget]
     out = {
         f"{name}, {side}, {budget}, {scene}": Case(method, side, loss, SCENES[scene])
-        for name, method in METHODS.items()
+        for name, method in methods.items()
         for side in sides
         for scene in scenes
         if name not in ASSERTED
     }
-    for name, (method, scene) in ASSERTED.items():
+    for name, (method, scene) in ASSERTED.items() if methods is METHODS else ():
         out |= {f"{name}, {side}, {budget}": Case(method, side, loss, scene) for side in sides}
     return out
 
@@ -159,5 +160,14 @@ def cases(scenes, budget, sides=SIDES):
 # an event that always happens on one data set and never on the other, and 1.2 if it happens every
 # second time. Deep ones look for half the noise, too: 4000 runs show 1.5 +- 0.07 there.
 QUICK_RUNS, DEEP_RUNS = 320, 4000
-QUICK = cases(["alone"], "pure") | cases(["crowd"], "with delta", ["add-remove"])
-DEEP = cases(["alone", "lone", "ball", "crowd"], "pure") | cases(["first", "crowd"], "with delta")
+TREE = {"tree": METHODS["tree"]}
+QUICK = (
+    cases(["alone"], "pure")
+    | cases(["crowd"], "with delta", ["add-remove"])
+    | cases(["many"], "with delta", ["add-remove"], TREE)
+)
+DEEP = (
+    cases(["alone", "lone", "ball", "crowd"], "pure")
+    | cases(["first", "crowd"], "with delta")
+    | cases(["many"], "with delta", methods=TREE)
+)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kvariates.privacy.ledger import Ledger, Loss
-from kvariates.private import lloyd
+from kvariates.private import lloyd, packing, shrinking
 from kvariates.private.task import Cost, Domain, Receipts, Task
 
 SIDES = ("add-remove", "replace-one")
@@ -104,7 +104,7 @@ def test_no_rows_no_steps(loss):
 def test_the_start_is_inside_and_spread_out(ball):
     half = np.array([1.0, 2.0, 5.0])
     domain = Domain.around(np.zeros(3), 2.0) if ball else Domain.box(-half, half)
-    start = lloyd.spread_out(domain, 6, np.random.default_rng(0))
+    start = packing.spread_out(domain, 6, np.random.default_rng(0))
     np.testing.assert_allclose(domain.inside(start), start)
     apart = np.linalg.norm(start[:, None] - start, axis=2) + 9 * np.eye(6)
     assert apart.min() > 0.5
@@ -113,7 +113,7 @@ def test_the_start_is_inside_and_spread_out(ball):
 def test_noise_that_drowns_a_step_shrinks_it_away():
     way = np.array([[3.0, 4.0], [0.3, 0.4]])
     np.testing.assert_allclose(
-        lloyd.shrunken(way, np.array([[1.0], [1.0]])), [[3 * 0.96, 4 * 0.96], [0, 0]]
+        shrinking.shrunken(way, np.array([[1.0], [1.0]])), [[3 * 0.96, 4 * 0.96], [0, 0]]
     )
 
 

@@ -119,8 +119,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Dense rows of numbers, one for each person (or whatever is to be protected). There may
-            be none under add-remove.
+            Dense rows of numbers, one for each person (or whatever is to be protected), 2^31 at
+            most. There may be none under add-remove.
         y : ignored
 
         Returns
@@ -131,6 +131,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         asked.check_columns(X)
         loss = Loss(float(self.epsilon), float(self.delta))
         method = METHODS[self.method] if isinstance(self.method, str) else self.method
+        if isinstance(method, type):
+            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
         getattr(method, "check", lambda: None)()  # choices that a method cannot do without
         if self.budget is not None:
             self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")

@@ -47,8 +47,13 @@ class Calibrated:
         # Every number has its own noise, so pieces have the law of the whole; OpenDP lets go of
         # the interpreter while it draws.
         pieces = [values[i : i + PIECE] for i in range(0, len(values), PIECE)]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(_cores()) as pool:
             return [value for piece in pool.map(self.measurement, pieces) for value in piece]
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=4096)

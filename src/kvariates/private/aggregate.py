@@ -20,7 +20,6 @@ import numpy as np
 from kvariates.geometry.euclidean import Space
 from kvariates.privacy import noise
 from kvariates.privacy.ledger import Charge
-from kvariates.private.lloyd import narrowest_grid
 from kvariates.private.size import public_size
 from kvariates.private.task import F64, Cost, Receipts, Released, Task
 from kvariates.private.weighted import settled
@@ -108,7 +107,7 @@ def _blocks(n: int, power: float) -> int:
 
 def _answers_grid(task: Task) -> noise.Grid:
     """Where an answer may be, as one vector of k d numbers."""
-    each, k = narrowest_grid(task), task.k
+    each, k = task.narrowest_grid, task.k
     wider = k if each.norm == "l1" else math.sqrt(k)
     return noise.Grid(each.bound * wider * (1 + 1e-12), k * task.domain.d, each.norm)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from kvariates.privacy import noise
 from kvariates.privacy.grid import Frames, summed
-from kvariates.private.lloyd import shrunken, variance
+from kvariates.private.shrinking import shrunken, variance
 from kvariates.private.task import F64, Cost, Receipts, Task, deviation, parts
 
 FEW = 3  # features that are axes themselves
@@ -64,15 +64,19 @@ def place(task: Task, cost: Cost, receipts: Receipts) -> Place:
     ball, line = noise.Grid(1.0, domain.d, "l2"), noise.Grid(1.0, 1, "l1")
     exact = summed(task.rows, labels, 1, ball, whole, squares=True)
     root = 1.0 if "rho" in cost else math.sqrt(domain.d)
-    counting, adding, squaring = parts(cost, [1.0, root, 1.0])
-    adjacency = task.adjacency
-    counts = noise.counts(exact.counts, adjacency=adjacency, label="number of rows", **counting)
+    adjacency, secret = task.adjacency, task.adjacency == "add-remove"
+    adding, squaring, counting = parts(cost, [root, 1.0, float(secret)])
+    n = float(len(task.rows))
+    if secret:
+        n = receipts.keep(
+            noise.scalar(len(task.rows), adjacency=adjacency, label="number of rows", **counting)
+        )
+    n = max(1.0, n)
     sums = noise.sums(exact.totals, grid=ball, adjacency=adjacency, label="their sum", **adding)
     total = exact.squares.sum(axis=1, keepdims=True)  # a row's squares add up to 1 at most
     squares = noise.sums(
         total, grid=line, adjacency=adjacency, label="sum of their squares", **squaring
     )
-    n = max(1.0, float(receipts.keep(counts)[0]))
     noise_squared = np.array([[domain.d * variance(sums[1]) / n**2]])
     mean = shrunken(receipts.keep(sums) / n, noise_squared)[0]
     left = float(receipts.keep(squares)[0, 0]) / n - float(mean @ mean)

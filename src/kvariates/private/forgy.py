@@ -12,7 +12,6 @@ import numpy as np
 
 from kvariates.geometry.euclidean import Space
 from kvariates.privacy import noise
-from kvariates.private.lloyd import narrowest_grid
 from kvariates.private.task import Receipts, Released, Task
 from kvariates.seeding.forgy import forgy
 
@@ -22,7 +21,7 @@ class Forgy:
     """Rows at the domain's centre stand in where there are fewer than k."""
 
     def __call__(self, task: Task) -> Released:
-        receipts, grid = Receipts(), narrowest_grid(task)
+        receipts, grid = Receipts(), task.narrowest_grid
         missing = np.zeros((max(0, task.k - len(task.rows)), task.domain.d))
         rows = np.concatenate([task.rows, missing]) if len(missing) else task.rows
         picked = forgy(Space.of(rows), task.k, None, np.random.default_rng()).centers

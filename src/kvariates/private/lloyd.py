@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from kvariates.geometry.euclidean import Labels, Space
 from kvariates.privacy import noise
 from kvariates.privacy.grid import Frames, summed
-from kvariates.privacy.ledger import Charge
-from kvariates.private.task import F64, Cost, Domain, Receipts, Released, Task
+from kvariates.private.packing import spread_out
+from kvariates.private.shrinking import shrunken, variance
+from kvariates.private.task import F64, Cost, Receipts, Released, Task
 from kvariates.refining.lloyd import Move, Walk
 
 I64 = NDArray[np.int64]
@@ -109,48 +110,6 @@ def shares(task: Task) -> tuple[float, float]:
     return (MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d), 1.0
 
 
-def spread_out(domain: Domain, k: int, rng: np.random.Generator) -> F64:
-    """Points of the domain far from each other and from its border, whatever the data.
-
-    Su et al.'s packing of k balls of equal radii, the largest for which a few draws succeed.
-    """
-    low, high = 0.0, float(domain.half.min())
-    best = _inner(domain, 0.0, k, rng)
-    for _ in range(12):
-        radius = (low + high) / 2
-        packed = _packed(domain, radius, k, rng)
-        if packed is None:
-            high = radius
-        else:
-            low, best = radius, packed
-    return best
-
-
-def _packed(
-    domain: Domain, radius: float, k: int, rng: np.random.Generator, tries: int = 50
-) -> F64 | None:
-    centers = np.empty((0, domain.d))
-    for _ in range(k):
-        drawn = _inner(domain, radius, tries, rng)
-        apart = np.linalg.norm(drawn[:, None] - centers, axis=2).min(axis=1, initial=np.inf)
-        if apart.max() < 2 * radius:
-            return None
-        centers = np.vstack([centers, drawn[apart.argmax()]])
-    return centers
-
-
-def _inner(domain: Domain, margin: float, k: int, rng: np.random.Generator) -> F64:
-    """Uniform points at least `margin` away from the border."""
-    if not domain.ball:
-        return rng.uniform(-1.0, 1.0, (k, domain.d)) * (domain.half - margin)
-    way = rng.normal(size=(k, domain.d))
-    way /= np.linalg.norm(way, axis=1, keepdims=True)
-    return way * (domain.radius - margin) * rng.random((k, 1)) ** (1 / domain.d)
-
-
-# --- one step --------------------------------------------------------------------------------
-
-
 def _walked(task: Task, centers: F64, move: Move, steps: int) -> F64:
     """Exactly so many steps. Labels and whether they changed stay here."""
     walk = Walk(Space.of(task.rows), centers, "lloyd")
@@ -162,7 +121,7 @@ def _walked(task: Task, centers: F64, move: Move, steps: int) -> F64:
 def _from_rows(
     task: Task, here: F64, labels: Labels, price: Price, receipts: Receipts, label: str
 ) -> Means:
-    grid = narrowest_grid(task)
+    grid = task.narrowest_grid
     exact = summed(task.rows, labels, task.k, grid)
     counted = _counts(task, exact.counts, price, receipts, f"{label}: rows of each centre")
     noisy = receipts.keep(
@@ -174,15 +133,6 @@ def _from_rows(
     at = here.copy()
     at[counted.clear] = noisy[counted.clear] / counted.values[counted.clear, None]
     return Means(task.domain.inside(at), counted.values)
-
-
-def narrowest_grid(task: Task) -> noise.Grid:
-    """In which a row's largest norm is least: l1 for Laplace noise, l2 for Gaussian noise."""
-    domain = task.domain
-    if not task.pure or domain.ball:
-        return domain.grid
-    # A box is narrower in l1 than the ball around it, unless it is a cube.
-    return noise.Grid(domain.l1 * (1 + 1e-12), domain.d, "l1")
 
 
 def _from_residuals(
@@ -214,22 +164,6 @@ def _from_residuals(
         q = signal.shape[1]
         way[clear] = shrunken(along, q * each) + shrunken(way[clear] - along, (grid.d - q) * each)
     return Means(task.domain.inside(here + radii[:, None] * way), counted.values)
-
-
-def shrunken(way: F64, noise_squared: F64) -> F64:
-    """Steps times 1 - E|noise|^2 / |step|^2 where that is positive, else no step.
-
-    The least squared error has the factor |truth|^2 / (|truth|^2 + E|noise|^2), of which the
-    denominator is about |step|^2.
-    """
-    squares = np.einsum("ij,ij->i", way, way)[:, None]
-    factors: F64 = np.maximum(0.0, 1.0 - noise_squared / np.maximum(squares, 1e-300))
-    return way * factors
-
-
-def variance(charge: Charge) -> float:
-    """Of the noise of one released number."""
-    return (2.0 if charge.mechanism == "laplace" else 1.0) * charge.scale**2
 
 
 @dataclass(frozen=True, eq=False)

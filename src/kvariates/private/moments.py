@@ -21,7 +21,7 @@ import numpy as np
 from kvariates.geometry.euclidean import Labels
 from kvariates.privacy import noise
 from kvariates.privacy.grid import Frames, summed
-from kvariates.private.lloyd import variance
+from kvariates.private.shrinking import variance
 from kvariates.private.task import F64, Cost, Receipts, Task, parts
 from kvariates.summaries.partition import Moments
 

@@ -81,7 +81,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    rows: F64
+    rows: F64 = field(repr=False)  # a traceback with locals shows none
     domain: Domain
     k: int
     adjacency: Adjacency
@@ -94,6 +94,14 @@ class Task:
     @cached_property
     def _whole(self) -> float:
         return self.loss.epsilon if self.pure else rho_for(*self.loss)
+
+    @property
+    def narrowest_grid(self) -> noise.Grid:
+        """In which a row's largest norm is least: l1 for Laplace noise, l2 for Gaussian noise."""
+        if not self.pure or self.domain.ball:
+            return self.domain.grid
+        # A box is narrower in l1 than the ball around it, unless it is a cube.
+        return noise.Grid(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
 
     def costs(self, shares: Sequence[float]) -> list[Cost]:
         """The whole budget in parts: epsilons, or rhos where delta > 0. Never more than it."""

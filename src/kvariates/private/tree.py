@@ -84,7 +84,8 @@ def _summary(
     counting = count_share(levels, p)
 
     def error(share: float) -> float:
-        return deviation(parts(levels, [share * counting, 1.0 - share * counting])[0], "add-remove")
+        part = parts(levels, [share * counting, 1.0 - share * counting])[0]
+        return deviation(part, task.adjacency)
 
     many = depth(where.n, p, task.k, error)
     costs = [*parts(levels, shares(many).tolist()), leaves]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kvariates.geometry.euclidean import Space
-from kvariates.private.lloyd import spread_out
+from kvariates.private.packing import spread_out
 from kvariates.private.task import F64, Domain
 from kvariates.refining.lloyd import Refined, refine
 from kvariates.seeding.local_search import local_search, search_steps

@@ -42,13 +42,13 @@ class Rules:
     clear: float  # rows of a node that is cut, at least
     least: float  # rows of a leaf that is kept, at least
     leaves: int  # enough for each centre
-    wide: float  # a frame's radius in its rows' guessed deviations
+    wide: float | None  # a frame's radius in its rows' guessed deviations; None: to its corners
     far_levels: int  # in which rows beyond the frame go to a third child
 
 
 # With few axes cells are small in all directions: frames reach to their corners, and small nodes
 # still tell something. With many, a cell says little about where its rows are.
-FEW = Rules(clear=4.0, least=3.5, leaves=1024, wide=math.inf, far_levels=0)
+FEW = Rules(clear=4.0, least=3.5, leaves=1024, wide=None, far_levels=0)
 MANY = Rules(clear=10.0, least=3.0, leaves=256, wide=3.0, far_levels=3)
 
 
@@ -95,8 +95,9 @@ class Nodes:
 
     @property
     def frames(self) -> Frames:
-        wide = rules(self.centers.shape[1]).wide
-        radii = np.minimum(self.corners, wide * np.sqrt(self.variances.sum(axis=1)))
+        radii, wide = self.corners, rules(self.centers.shape[1]).wide
+        if wide is not None:
+            radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
         return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
@@ -178,8 +179,9 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     left, right = _halves(parents, axis)
     _move_right(rows, labels, new[seen], axis, left.high, len(nodes))
     children = [right]
-    if level < rule.far_levels:
-        children.append(_around(before.take(np.flatnonzero(clear)), frames.radii[clear]))
+    if rule.wide is not None and level < rule.far_levels:
+        around = before.take(np.flatnonzero(clear))
+        children.append(_around(around, frames.radii[clear], rule.wide))
         gone = new[own] >= 0
         labels[far[gone]] = len(nodes) + len(right) + new[own[gone]]
     kept = nodes.open.copy()
@@ -231,10 +233,10 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
     return left, right
 
 
-def _around(nodes: Nodes, radii: F64) -> Nodes:
+def _around(nodes: Nodes, radii: F64, wide: float) -> Nodes:
     """What is in these cells but beyond their frames; closed where nothing can be."""
     p, corners = nodes.centers.shape[1], nodes.corners
-    variances = np.repeat((corners[:, None] / MANY.wide) ** 2 / p, p, axis=1)
+    variances = np.repeat(corners[:, None] ** 2 / (wide**2 * p), p, axis=1)
     return Nodes(nodes.centers, variances, nodes.low, nodes.high, corners > 1.01 * radii)
 
 
