@@ -32,7 +32,7 @@ demo: build
 	$(BIN)/kvariates demo -o demo-out
 
 test: $(VENV)/.dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
