@@ -59,7 +59,6 @@ class Large:
     in_noise: float
     peak_gb: float
     allowed: float  # seconds
-    most_gb: float
 
     @property
     def noise(self) -> float:
@@ -68,7 +67,7 @@ class Large:
     @property
     def met(self) -> bool:
         fast = self.seconds < self.allowed and self.noise <= MOST_NOISE
-        return fast and self.peak_gb <= self.most_gb
+        return fast and self.peak_gb <= MOST_GB
 
 
 @dataclass

@@ -75,7 +75,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     condition_ : str or None
         What the claim rests on besides the mechanism; None: nothing.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Where X has names that are strings.
     """
 
