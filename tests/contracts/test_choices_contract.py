@@ -116,7 +116,7 @@ def test_functions_agree_with_the_estimator():
         ({"probe": lambda rows, t: rows[:-1]}, "shape"),
         ({"distortion": "kl", "probe": lambda rows, t: rows}, "distortion"),
     ],
-    ids=str,
+    ids=["density", "probe", "rows of a probe", "distortion"],
 )
 def test_kvariates_says_what_is_wrong(options, words):
     with pytest.raises(ValueError, match=words):
