@@ -5,10 +5,12 @@ A row x of a group with frame (c, r) is z = (x - c) / r pulled into the unit bal
     its group's count      1
     its sum                z      l2 <= 1, l1 <= sqrt(p)
     its squares            z^2    coordinate by coordinate; l1 <= 1, for |z| <= 1
+                                  (of leaves only their sum, |z|^2 <= 1)
 
 Groups are disjoint and frames public or paid for, so that each of the three is one release whatever
 the number of groups. In zCDP the three have equal parts of the cost, in pure privacy parts that
-make their scales equal.
+make their scales equal. Leaves with few axes have their squares for less: there it is counts and
+means that find small groups far away.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from kvariates.privacy import noise
 from kvariates.privacy.grid import Frames, summed
 from kvariates.private.shrinking import variance
 from kvariates.private.task import F64, Cost, Receipts, Task, parts
-from kvariates.summaries.partition import Moments
+from kvariates.summaries.partition import FEW_AXES, Moments
+
+FEW_LEAVES = (0.45, 0.45, 0.1)  # counts, sums, squares
 
 
 def count_share(cost: Cost, p: int) -> float:
@@ -46,19 +50,22 @@ class Measured:
 
     def __call__(self, labels: Labels, frames: Frames, level: int) -> Moments:
         p = self.rows.shape[1]
-        ball, squares_ball = noise.Grid(1.0, p, "l2"), noise.Grid(1.0, p, "l1")
         cost, last = self.costs[level], level == len(self.costs) - 1
+        ball, squares_ball = noise.Grid(1.0, p, "l2"), noise.Grid(1.0, 1 if last else p, "l1")
         share = count_share(cost, p)
-        counting, adding, squaring = parts(cost, [share, 1 - 2 * share, share])
+        few = last and p <= FEW_AXES and "rho" in cost
+        shares = FEW_LEAVES if few else (share, 1 - 2 * share, share)
+        counting, adding, squaring = parts(cost, shares)
         where = f"{self.what}, " + ("leaves" if last else f"level {level + 1}")
         exact = summed(self.rows, labels, len(frames.radii), ball, frames, squares=True)
+        totals = exact.squares.sum(axis=1, keepdims=True) if last else exact.squares
         adjacency = self.task.adjacency
         counts = noise.counts(exact.counts, adjacency=adjacency, label=f"{where}: rows", **counting)
         sums = noise.sums(
             exact.totals, grid=ball, adjacency=adjacency, label=f"{where}: sums", **adding
         )
         squares = noise.sums(
-            exact.squares, grid=squares_ball, adjacency=adjacency, label=f"{where}: squares",
+            totals, grid=squares_ball, adjacency=adjacency, label=f"{where}: squares",
             **squaring,
         )  # fmt: skip
         noisy = [self.receipts.keep(release) for release in (counts, sums, squares)]

@@ -30,6 +30,7 @@ from kvariates.summaries.partition import FEW_AXES, Summary, depth, root, shares
 
 PLACE, AXES = 0.02, 0.10
 SHARES, SHARES_FEW = (0.30, 0.25, 0.33), (0.35, 0.30, 0.23)  # levels, leaves, steps
+STEPS, STEPS_FEW = 6, 10
 COUNTS = 0.1  # of a Lloyd step, in zCDP
 NARROW, NARROW_FEW = 1.5, 3.0  # a step's radius is at least so many deviations of a cluster,
 ERROR = 0.05  # and more while the noise moves a centre by no more than so many
@@ -37,12 +38,12 @@ ERROR = 0.05  # and more while the noise moves a centre by no more than so many
 
 @dataclass(frozen=True)
 class Tree:
-    """`steps`: noisy Lloyd steps after the summary."""
+    """`steps`: noisy Lloyd steps after the summary; None: 10 with few features, 6 with more."""
 
-    steps: int = 6
+    steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
+        if self.steps is not None and self.steps < 0:
             raise ValueError(f"Tree: steps must not be negative; got {self.steps!r}.")
 
     def __call__(self, task: Task) -> Released:
@@ -54,14 +55,16 @@ class Tree:
             turned = along.axes(task, where, turning, receipts)
         else:
             turned, others = along.features(task, where, rng), rest
-        of_levels, of_leaves, of_steps = SHARES_FEW if task.domain.d <= FEW_AXES else SHARES
-        levels, leaves, walk = parts(others, [of_levels, of_leaves, of_steps * bool(self.steps)])
+        few = task.domain.d <= FEW_AXES
+        steps = (STEPS_FEW if few else STEPS) if self.steps is None else self.steps
+        of_levels, of_leaves, of_steps = SHARES_FEW if few else SHARES
+        levels, leaves, walk = parts(others, [of_levels, of_leaves, of_steps * bool(steps)])
         found = _summary(task, where, turned, levels, leaves, receipts)
         points = task.domain.inside(turned.lifted(found.points, where.mean))
         centers = weighted.solve(task.domain, points, found.weights, task.k, rng)
         clusters = _clusters(points, found, centers, where, turned)
-        if self.steps:
-            centers = _walked(task, centers, clusters, turned, walk, self.steps, receipts)
+        if steps:
+            centers = _walked(task, centers, clusters, turned, walk, steps, receipts)
         return Released(centers, tuple(receipts.charges))
 
 

@@ -48,8 +48,8 @@ class Rules:
 
 # With few axes cells are small in all directions: frames reach to their corners, and small nodes
 # still tell something. With many, a cell says little about where its rows are.
-FEW = Rules(clear=4.0, least=3.5, leaves=1024, wide=None, far_levels=0)
-MANY = Rules(clear=10.0, least=3.0, leaves=256, wide=3.0, far_levels=3)
+FEW = Rules(clear=4.0, least=2.75, leaves=1024, wide=None, far_levels=0)
+MANY = Rules(clear=10.0, least=3.0, leaves=64, wide=3.0, far_levels=3)
 
 
 def rules(axes: int) -> Rules:
@@ -61,7 +61,8 @@ def rules(axes: int) -> Rules:
 class Moments:
     """Of every node: rows, means, mean squares, in units of its frame, with standard errors.
 
-    The errors are those of totals: of a count, of a coordinate's sum, of a square's sum.
+    The errors are those of totals: of a count, of a coordinate's sum, of a square's sum. Of leaves
+    only the sum of all squares is asked for: one column.
     """
 
     counts: F64
@@ -131,10 +132,15 @@ def summary(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
         nodes = _cut(rows, labels, nodes, level, measure)
     frames = nodes.frames
     found = measure(labels, frames, levels)
-    nodes = _learnt(nodes, found, frames)
     kept = found.counts > rules(rows.shape[1]).least * found.errors[0]
-    points = np.clip(nodes.centers, nodes.low, nodes.high)
-    return Summary(points[kept], found.counts[kept], nodes.variances[kept].sum(axis=1))
+    means = _shrunken(found)
+    points = np.clip(nodes.centers + means * frames.radii[:, None], nodes.low, nodes.high)
+    spread = _blended(
+        found.squares.sum(axis=1) - np.square(means).sum(axis=1),
+        nodes.variances.sum(axis=1) / frames.radii**2,
+        found.errors[2] / np.maximum(found.counts, 1.0),
+    )
+    return Summary(points[kept], found.counts[kept], (spread * frames.radii**2)[kept])
 
 
 def shares(levels: int) -> F64:
@@ -202,19 +208,26 @@ def _numbers(which: I64, size: int) -> Labels:
 
 def _learnt(nodes: Nodes, found: Moments, frames: Frames) -> Nodes:
     """Centres and variances as measured, as far as the measure is better than the guess."""
-    p, by = nodes.centers.shape[1], np.maximum(found.counts, 1.0)[:, None]
-    _, sum_error, square_error = found.errors
-    squares = np.einsum("ij,ij->i", found.means, found.means)[:, None]
-    shrink = np.maximum(0.0, 1 - p * (sum_error / by) ** 2 / np.maximum(squares, 1e-300))
-    means = found.means * shrink
-    radii = frames.radii[:, None]
-    guess = nodes.variances / radii**2
-    own = np.maximum(found.squares - means**2, 0.02 * guess)
-    doubt, error = (guess / 2) ** 2, (square_error / by) ** 2
-    variances = (own * doubt + guess * error) / (doubt + error)
+    means, radii = _shrunken(found), frames.radii[:, None]
+    error = found.errors[2] / np.maximum(found.counts, 1.0)[:, None]
+    variances = _blended(found.squares - means**2, nodes.variances / radii**2, error)
     return Nodes(
         nodes.centers + means * radii, variances * radii**2, nodes.low, nodes.high, nodes.open
     )
+
+
+def _shrunken(found: Moments) -> F64:
+    """Means, less what their errors are likely to have added to their length."""
+    by = np.maximum(found.counts, 1.0)[:, None]
+    squares = np.einsum("ij,ij->i", found.means, found.means)[:, None]
+    added = found.means.shape[1] * (found.errors[1] / by) ** 2
+    return np.asarray(found.means * np.maximum(0.0, 1 - added / np.maximum(squares, 1e-300)))
+
+
+def _blended(own: F64, guess: F64, error: F64) -> F64:
+    """A measured variance and a guess that may be off by half of it, by their precisions."""
+    own, doubt = np.maximum(own, 0.02 * guess), (guess / 2) ** 2
+    return np.asarray((own * doubt + guess * error**2) / (doubt + error**2))
 
 
 def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
