@@ -3,7 +3,7 @@
 | budget | features | rows | method |
 |---|---|---|---|
 | delta > 0 | any | any | `tree` |
-| pure epsilon | one or two | any | `grid` |
+| pure epsilon | up to three | any | `grid` |
 | pure epsilon | more | epsilon n < 100 k d | `lloyd` |
 | pure epsilon | more | more | `tree` |
 
@@ -34,7 +34,7 @@ class Auto:
         d = task.domain.d
         if not task.pure:
             return Tree()(task)
-        if d <= 2:
+        if d <= 3:
             return Grid()(task)
         receipts = Receipts()
         size = public_size(task, COUNTING, receipts)
