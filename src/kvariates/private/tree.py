@@ -32,7 +32,7 @@ PLACE, AXES = 0.02, 0.10
 SHARES, SHARES_FEW = (0.30, 0.25, 0.33), (0.35, 0.30, 0.23)  # levels, leaves, steps
 STEPS, STEPS_FEW = 6, 10
 COUNTS = 0.1  # of a Lloyd step, in zCDP
-NARROW, NARROW_FEW = 1.5, 3.0  # a step's radius is at least so many deviations of a cluster,
+NARROW, NARROW_FEW = 1.5, 4.0  # a step's radius is at least so many deviations of a cluster,
 ERROR = 0.05  # and more while the noise moves a centre by no more than so many
 
 

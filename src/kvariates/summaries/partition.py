@@ -42,13 +42,13 @@ class Rules:
     clear: float  # rows of a node that is cut, at least
     least: float  # rows of a leaf that is kept, at least
     leaves: int  # enough for each centre
-    wide: float | None  # a frame's radius in its rows' guessed deviations; None: to its corners
+    wide: float  # a frame's radius in its rows' guessed deviations
     far_levels: int  # in which rows beyond the frame go to a third child
 
 
-# With few axes cells are small in all directions: frames reach to their corners, and small nodes
-# still tell something. With many, a cell says little about where its rows are.
-FEW = Rules(clear=4.0, least=2.75, leaves=1024, wide=None, far_levels=0)
+# With few axes cells are small in all directions: frames may be wide, and small nodes still tell
+# something. With many, a cell says little about where its rows are.
+FEW = Rules(clear=6.0, least=2.75, leaves=1024, wide=6.0, far_levels=0)
 MANY = Rules(clear=10.0, least=3.0, leaves=64, wide=3.0, far_levels=3)
 
 
@@ -97,8 +97,7 @@ class Nodes:
     @property
     def frames(self) -> Frames:
         radii, wide = self.corners, rules(self.centers.shape[1]).wide
-        if wide is not None:
-            radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
+        radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
         return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
@@ -185,7 +184,7 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     left, right = _halves(parents, axis)
     _move_right(rows, labels, new[seen], axis, left.high, len(nodes))
     children = [right]
-    if rule.wide is not None and level < rule.far_levels:
+    if level < rule.far_levels:
         around = before.take(np.flatnonzero(clear))
         children.append(_around(around, frames.radii[clear], rule.wide))
         gone = new[own] >= 0
