@@ -49,7 +49,7 @@ class Rules:
 # With few axes cells are small in all directions: frames may be wide, and small nodes still tell
 # something. With many, a cell says little about where its rows are.
 FEW = Rules(clear=6.0, least=2.75, leaves=1024, wide=6.0, far_levels=0)
-MANY = Rules(clear=10.0, least=3.0, leaves=64, wide=3.0, far_levels=3)
+MANY = Rules(clear=10.0, least=3.0, leaves=128, wide=3.0, far_levels=3)
 
 
 def rules(axes: int) -> Rules:
