@@ -41,7 +41,7 @@ def drawn(seed, n, p, groups=4):
 
 def start(rows):
     p = rows.shape[1]
-    return root(rows.mean(axis=0), rows.var(axis=0), np.full(p, -2.0), np.full(p, 2.0))
+    return root(rows.mean(axis=0), rows.var(axis=0), np.full(p, -2.0), np.full(p, 2.0), 99.0)
 
 
 @given(seed=st.integers(0, 10**6), p=st.sampled_from([1, 2, 3, 5]), levels=st.integers(0, 7))
@@ -90,7 +90,7 @@ def test_a_small_group_far_away_gets_a_leaf_of_its_own_among_many_axes():
 def test_no_rows_and_no_levels_and_empty_nodes_do():
     for p in (2, 5):
         none = np.empty((0, p))
-        one = root(np.zeros(p), np.ones(p), -np.ones(p), np.ones(p))
+        one = root(np.zeros(p), np.ones(p), -np.ones(p), np.ones(p), 9.0)
         found = summary(none, one, 3, exactly(none))
         assert len(found.points) == 0
 

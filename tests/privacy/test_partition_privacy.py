@@ -30,7 +30,7 @@ def nodes_of(rows, seed):
             np.full(n, 1e6), means, means**2 + rng.random((n, d)), (1.0, 1.0, 1.0)
         )
 
-    start = partition.root(np.zeros(d), np.ones(d), -np.ones(d), np.ones(d))
+    start = partition.root(np.zeros(d), np.ones(d), -np.ones(d), np.ones(d), 9.0)
     partition.summary(rows, start, LEVELS, scripted)
     return np.stack(asked, axis=1)
 

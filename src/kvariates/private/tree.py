@@ -94,7 +94,7 @@ def _summary(
     costs = [*parts(levels, shares(many).tolist()), leaves]
     high = task.domain.half if turned.basis is None else np.full(p, 1.01 * task.domain.radius)
     mean = turned.picture(where.mean[None])[0]
-    start = root(mean, turned.variances, -high, high)
+    start = root(mean, turned.variances, -high, high, 1.01 * task.domain.radius)
     return summary(rows, start, many, Measured(task, rows, costs, receipts, "tree"))
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,28 +84,31 @@ class Nodes:
     low: F64  # corners of the cell
     high: F64
     open: Mask
+    ball: float  # all rows are within this of the origin
 
     def __len__(self) -> int:
         return len(self.centers)
 
     @property
-    def corners(self) -> F64:
-        """Distances from the centres to the farthest corners of their cells."""
+    def reach(self) -> F64:
+        """How far from the centres their rows may be: to a corner, or across the ball."""
         apart = np.maximum(self.high - self.centers, self.centers - self.low)
-        return np.asarray(np.linalg.norm(apart, axis=1))
+        across = np.linalg.norm(self.centers, axis=1) + self.ball
+        return np.asarray(np.minimum(np.linalg.norm(apart, axis=1), across))
 
     @property
     def frames(self) -> Frames:
-        radii, wide = self.corners, rules(self.centers.shape[1]).wide
+        radii, wide = self.reach, rules(self.centers.shape[1]).wide
         radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
         return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
-        return Nodes(*(getattr(self, name)[which] for name in FIELDS))
+        return replace(self, **{name: getattr(self, name)[which] for name in FIELDS})
 
     def joined(self, *more: Nodes) -> Nodes:
         parts = (self, *more)
-        return Nodes(*(np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS))
+        fields = {name: np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS}
+        return replace(self, **fields)
 
 
 FIELDS = ("centers", "variances", "low", "high", "open")
@@ -118,10 +121,10 @@ class Summary:
     spreads: F64  # mean squared distances of the points' rows to them
 
 
-def root(center: F64, variances: F64, low: F64, high: F64) -> Nodes:
-    """One node for all rows, which are between `low` and `high`."""
-    inside = np.clip(center, low, high)
-    return Nodes(inside[None], variances[None], low[None], high[None], np.ones(1, dtype=bool))
+def root(center: F64, variances: F64, low: F64, high: F64, ball: float) -> Nodes:
+    """One node for all rows, which are between `low` and `high`, and in a ball of that radius."""
+    at, yes = np.clip(center, low, high)[None], np.ones(1, dtype=bool)
+    return Nodes(at, variances[None], low[None], high[None], yes, ball)
 
 
 def summary(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
@@ -191,11 +194,11 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
         labels[far[gone]] = len(nodes) + len(right) + new[own[gone]]
     kept = nodes.open.copy()
     kept[opened] = clear
-    nodes = Nodes(nodes.centers.copy(), nodes.variances.copy(), nodes.low, nodes.high.copy(), kept)
     cut = opened[clear]
-    nodes.centers[cut], nodes.variances[cut] = left.centers, left.variances
-    nodes.high[cut] = left.high
-    return nodes.joined(*children)
+    centers, variances, high = nodes.centers.copy(), nodes.variances.copy(), nodes.high.copy()
+    centers[cut], variances[cut], high[cut] = left.centers, left.variances, left.high
+    kept_on = replace(nodes, centers=centers, variances=variances, high=high, open=kept)
+    return kept_on.joined(*children)
 
 
 def _numbers(which: I64, size: int) -> Labels:
@@ -210,9 +213,7 @@ def _learnt(nodes: Nodes, found: Moments, frames: Frames) -> Nodes:
     means, radii = _shrunken(found), frames.radii[:, None]
     error = found.errors[2] / np.maximum(found.counts, 1.0)[:, None]
     variances = _blended(found.squares - means**2, nodes.variances / radii**2, error)
-    return Nodes(
-        nodes.centers + means * radii, variances * radii**2, nodes.low, nodes.high, nodes.open
-    )
+    return replace(nodes, centers=nodes.centers + means * radii, variances=variances * radii**2)
 
 
 def _shrunken(found: Moments) -> F64:
@@ -240,16 +241,16 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
     low, high = nodes.low.copy(), nodes.high.copy()
     low[at] = high[at] = cut
     yes = np.ones(len(nodes), dtype=bool)
-    left = Nodes(nodes.centers - off, variances, nodes.low, high, yes)
-    right = Nodes(nodes.centers + off, variances, low, nodes.high, yes)
+    left = Nodes(nodes.centers - off, variances, nodes.low, high, yes, nodes.ball)
+    right = Nodes(nodes.centers + off, variances, low, nodes.high, yes, nodes.ball)
     return left, right
 
 
 def _around(nodes: Nodes, radii: F64, wide: float) -> Nodes:
     """What is in these cells but beyond their frames; closed where nothing can be."""
-    p, corners = nodes.centers.shape[1], nodes.corners
-    variances = np.repeat(corners[:, None] ** 2 / (wide**2 * p), p, axis=1)
-    return Nodes(nodes.centers, variances, nodes.low, nodes.high, corners > 1.01 * radii)
+    p, reach = nodes.centers.shape[1], nodes.reach
+    variances = np.repeat(reach[:, None] ** 2 / (wide**2 * p), p, axis=1)
+    return replace(nodes, variances=variances, open=reach > 1.01 * radii)
 
 
 def _move_right(
