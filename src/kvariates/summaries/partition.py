@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,11 +104,14 @@ class Nodes:
         return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
-        return replace(self, **{name: getattr(self, name)[which] for name in FIELDS})
+        fields: dict[str, Any] = {name: getattr(self, name)[which] for name in FIELDS}
+        return replace(self, **fields)
 
     def joined(self, *more: Nodes) -> Nodes:
         parts = (self, *more)
-        fields = {name: np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS}
+        fields: dict[str, Any] = {
+            name: np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS
+        }
         return replace(self, **fields)
 
 
