@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import importlib.metadata
 import sys
 import time
 from pathlib import Path
@@ -41,16 +40,6 @@ def options() -> argparse.Namespace:
     if unknown:
         parser.error(f"no section named {', '.join(sorted(unknown))}; use {', '.join(GROUPS)}")
     return chosen
-
-
-def versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def say(words: str) -> None:
@@ -94,7 +83,7 @@ def main() -> None:
                 left_out.append(f"{name} on {work.name}: {error}")
     date = dt.datetime.now().strftime("%Y-%m-%d-%H%M")
     complete = not (chosen.quick or chosen.only or chosen.cells or left_out)
-    run = Run(date, versions(), peak, cells, used, left_out, complete)
+    run = Run(date, machine.versions(PACKAGES), peak, cells, used, left_out, complete)
     print(text(run))
     print(f"\n{time.monotonic() - begin:.0f} s; kept in {save(run, chosen.save).name}")
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import importlib.metadata
 import json
 import subprocess
 import sys
@@ -222,16 +221,6 @@ def options() -> tuple[list[str], Chosen]:
     return sections, Chosen(sets, methods, deltas, max(1, said.runs), said.limit, said.save)
 
 
-def versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
 def text(run: Run) -> str:
     """All tables of a run."""
     title = f"True cost over the cost without privacy, mean of runs: {run.runs}, add-remove."
@@ -257,7 +246,7 @@ def main() -> None:
         return
     sections, chosen = options()
     begin, date = time.monotonic(), dt.datetime.now().strftime("%Y-%m-%d-%H%M")
-    run = Run(date, chosen.runs, versions(), asdict(machine.measure(quick=True)))
+    run = Run(date, chosen.runs, machine.versions(PACKAGES), asdict(machine.measure(quick=True)))
     PrivateKMeans(2, epsilon=1.0, radius=1.0).fit(np.zeros((9, 2)))  # loads what is loaded once
     for name in sections:
         try:

@@ -2,7 +2,8 @@
 
     place      how many rows, their sum, the sum of their squares
     axes       second moments of rows near the mean
-    measure    counts, sums and squares of groups in their frames
+    level      counts, sums and squares of groups in their frames
+    leaves     the same, with squares added up
 
 The row in question has the largest norm that its frame admits, and is alone there. Claims are in
 zCDP. A claim that holds fails with probability 1e-6 at most; rows that are not pulled into the unit
@@ -32,16 +33,17 @@ def task_of(rows, side):
     return Task(domain.rows(rows), domain, 2, side, Loss(1.0, 0.01))
 
 
-def measured(task, receipts):
+def measured(task, receipts, level):
     labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
     frames = Frames(np.zeros((2, D)), np.ones(2))
-    moments.Measured(task, task.rows, [COST], receipts, "part")(labels, frames, 0)
+    moments.Measured(task, task.rows, [COST, COST], receipts, "part")(labels, frames, level)
 
 
 PARTS = {
     "place": lambda task, receipts: axes.place(task, COST, receipts),
     "axes": lambda task, receipts: axes.axes(task, WHERE, COST, receipts),
-    "measure": measured,
+    "level": lambda task, receipts: measured(task, receipts, 0),
+    "leaves": lambda task, receipts: measured(task, receipts, 1),
 }
 
 
