@@ -263,7 +263,7 @@ def _charge(
 
 
 def _noisy(noise: Calibrated, values: I64) -> I64:
-    flat = noise(values.ravel().tolist()) if values.size else []
+    flat = noise(values.ravel()) if values.size else []
     return np.array(flat, dtype=np.int64).reshape(values.shape)
 
 

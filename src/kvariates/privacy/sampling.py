@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
 
 LARGEST = 2**62
-PIECE = 2**12  # numbers, about a twentieth of a second of noise
+FEW, PIECE = 2**9, 2**12  # numbers: not worth a thread; a twentieth of a second of noise
 CHOICES = ("permute-and-flip", "exponential")
 
 _repeatable: ContextVar[np.random.Generator | None] = ContextVar("_repeatable", default=None)
@@ -38,16 +38,18 @@ class Calibrated:
     cost: float
     measurement: Any
 
-    def __call__(self, values: Sequence[int]) -> Any:
+    def __call__(self, values: Sequence[int] | I64) -> Any:
         rng = _repeatable.get()
         if rng is not None:
             return _REHEARSED[self.law](rng, values, self)
-        if self.law in CHOICES or len(values) < 2 * PIECE:
+        if self.law in CHOICES or len(values) < FEW:
             return self.measurement(values)
         # Every number has its own noise, so pieces have the law of the whole; OpenDP lets go of
         # the interpreter while it draws.
-        pieces = [values[i : i + PIECE] for i in range(0, len(values), PIECE)]
-        with ThreadPoolExecutor(_cores()) as pool:
+        cores = _cores()
+        size = min(PIECE, -(-len(values) // cores))
+        pieces = [values[i : i + size] for i in range(0, len(values), size)]
+        with ThreadPoolExecutor(cores) as pool:
             return [value for piece in pool.map(self.measurement, pieces) for value in piece]
 
 

@@ -1,14 +1,15 @@
 """Which method: a rule by public numbers, and by a number of rows that is public or paid for.
 
-| budget | features | rows | method |
+| budget | features | epsilon n / (k d) | method |
 |---|---|---|---|
 | delta > 0 | any | any | `tree` |
-| pure epsilon | up to three | any | `grid` |
-| pure epsilon | more | epsilon n < 100 k d | `lloyd` |
-| pure epsilon | more | more | `tree` |
+| pure epsilon | up to three | below 3000 | `grid` |
+| pure epsilon | more | below 20 | `lloyd` |
+| pure epsilon | any | above | `tree` |
 
-With pure epsilon the noise of sums of d features is sqrt(d) times as wide: the tree's many sums
-drown first, Lloyd's few hold out a little longer. `docs/private.md` has the figures.
+With pure epsilon the noise of sums of d features is sqrt(d) times as wide, and every level and step
+has its share: with few rows the tree drowns first. A grid of cells has one release, of counts;
+Lloyd's few sums hold out a little longer. `docs/private.md` has the figures.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from kvariates.private.task import Receipts, Released, Task
 from kvariates.private.tree import Tree
 
 COUNTING = 0.01  # share of the budget for the number of rows, where the rule needs it
-ENOUGH = 100.0  # epsilon n / (k d)
+FEW = 3  # features that a grid can have
+ENOUGH_FEW, ENOUGH = 3000.0, 20.0  # epsilon n / (k d)
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,12 @@ class Auto:
     """The method that did best, by a rule that looks at no data it did not pay for."""
 
     def __call__(self, task: Task) -> Released:
-        d = task.domain.d
         if not task.pure:
             return Tree()(task)
-        if d <= 3:
-            return Grid()(task)
-        receipts = Receipts()
+        d, receipts = task.domain.d, Receipts()
         size = public_size(task, COUNTING, receipts)
         rest = replace(task, loss=Loss(size.rest[0]["epsilon"], 0.0))
-        few = task.loss.epsilon * size.n < ENOUGH * task.k * d
-        made = (Lloyd() if few else Tree())(rest)
+        enough, otherwise = (ENOUGH_FEW, Grid()) if d <= FEW else (ENOUGH, Lloyd())
+        many = task.loss.epsilon * size.n >= enough * task.k * d
+        made = (Tree() if many else otherwise)(rest)
         return Released(made.centers, (*receipts.charges, *made.charges))

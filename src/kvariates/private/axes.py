@@ -1,8 +1,9 @@
 """Where the rows lie, roughly, and along which axes: mean, spread, principal axes, all with noise.
 
-With few features the axes are the features. Otherwise they are the first eigenvectors of the noisy
-second moments, as many as stand out of the noise. Where those would drown in it, or there are too
-many features to write them down, they are random directions, which no data decided.
+With few features the axes are the features. Otherwise they are the first eigenvectors of the
+second moments, as many as stand out of the noise: of all moments, or, where those would be too many
+numbers, by a noisy power method (Hardt and Price 2014). Where they would drown in noise, or there
+are too many features even so, they are random directions, which no data decided.
 
 Rows are pictured by `Axes.picture`: rows on a grid times axes on a coarse one. All products and
 their sums are exact in float64, so a row's picture depends on that row alone, not on how a matrix
@@ -18,11 +19,14 @@ import numpy as np
 
 from kvariates.privacy import noise
 from kvariates.privacy.grid import Frames, summed
+from kvariates.privacy.ledger import Charge
 from kvariates.private.shrinking import shrunken, variance
 from kvariates.private.task import F64, Cost, Receipts, Task, deviation, parts
 
 FEW = 3  # features that are axes themselves
-MANY = 1024  # features with half a million second moments
+WIDE = 128  # features with more second moments than a power method asks for
+MANY = 4096  # features of which no moments are asked for
+COLUMNS, ROUNDS = 24, 2  # of the power method
 MOST_AXES = 10
 BITS = 12  # of a coordinate of an axis
 REACH = 1.5  # second moments are those of rows within so many deviations
@@ -56,6 +60,15 @@ class Axes:
         return np.asarray(mean + (points - mean @ self.basis) @ self.basis.T)
 
 
+@dataclass(frozen=True, eq=False)
+class _Spectrum:
+    """Of noisy second moments."""
+
+    values: F64  # from the largest on
+    vectors: F64  # one a column
+    blur: float  # values that noise alone would have
+
+
 def place(task: Task, cost: Cost, receipts: Receipts) -> Place:
     """Pre: the domain is public. The mean is shrunken towards its middle."""
     domain = task.domain
@@ -86,24 +99,15 @@ def place(task: Task, cost: Cost, receipts: Receipts) -> Place:
 
 def axes(task: Task, where: Place, cost: Cost, receipts: Receipts) -> Axes:
     """Pre: `worthwhile`."""
-    d, size = task.domain.d, REACH * math.sqrt(where.spread)
-    upper = np.triu_indices(d)
-    grid = noise.Grid(1.0, len(upper[0]), "l2")
-    release = noise.sums(
-        _second_moments(task, where, size)[upper], grid=grid, adjacency=task.adjacency,
-        label="second moments", **cost,
-    )  # fmt: skip
-    matrix = np.zeros((d, d))
-    matrix[upper] = receipts.keep(release) / where.n * size**2
-    matrix = matrix + np.triu(matrix, 1).T
-    values, vectors = (part[..., ::-1] for part in np.linalg.eigh(matrix))
-    # The eigenvalues of such noise are up to sqrt(2 d) times its deviation.
-    blur = math.sqrt(2 * d * variance(release[1])) / where.n * size**2
+    d = task.domain.d
+    found = (_all_moments if d <= WIDE else _iterated)(task, where, cost, receipts)
+    values, blur = found.values, found.blur
     p = int(np.clip((values > blur).sum(), min(2, d), min(MOST_AXES, d)))
     kept = np.maximum(values[:p], blur / 4)
     q = max(p, int((values > blur / 2).sum()))
-    signal = np.ascontiguousarray(vectors[:, :q]) if q < d else None
-    return Axes(_coarse(vectors[:, :p]), kept, max(0.0, where.spread - float(kept.sum())), signal)
+    signal = np.ascontiguousarray(found.vectors[:, :q]) if q < d else None
+    rest = max(0.0, where.spread - float(kept.sum()))
+    return Axes(_coarse(found.vectors[:, :p]), kept, rest, signal)
 
 
 def worthwhile(task: Task, where: Place, cost: Cost) -> bool:
@@ -111,9 +115,51 @@ def worthwhile(task: Task, where: Place, cost: Cost) -> bool:
     d = task.domain.d
     if not FEW < d <= MANY:
         return False
-    wide = d * (d + 1) // 2  # numbers of l2 norm 1 at most
-    each = deviation(cost, task.adjacency, l1=math.sqrt(wide))
+    rounds, numbers = (1, d * (d + 1) // 2) if d <= WIDE else (ROUNDS, d * COLUMNS)
+    # Numbers of l2 norm 1 at most.
+    each = deviation(parts(cost, [1.0] * rounds)[0], task.adjacency, l1=math.sqrt(numbers))
     return math.sqrt(2 * d) * each / where.n * REACH**2 < 0.5
+
+
+def _all_moments(task: Task, where: Place, cost: Cost, receipts: Receipts) -> _Spectrum:
+    d, size = task.domain.d, _size(where)
+    upper = np.triu_indices(d)
+    release = noise.sums(
+        _products(task, where, size)[upper], grid=noise.Grid(1.0, len(upper[0]), "l2"),
+        adjacency=task.adjacency, label="second moments", **cost,
+    )  # fmt: skip
+    matrix = np.zeros((d, d))
+    matrix[upper] = receipts.keep(release) * size**2 / where.n
+    matrix = matrix + np.triu(matrix, 1).T
+    values, vectors = (part[..., ::-1] for part in np.linalg.eigh(matrix))
+    return _Spectrum(values, vectors, _blur(d, release[1]) * size**2 / where.n)
+
+
+def _iterated(task: Task, where: Place, cost: Cost, receipts: Receipts) -> _Spectrum:
+    """The moments times a basis, again and again: COLUMNS d numbers a round."""
+    d, size = task.domain.d, _size(where)
+    grid = noise.Grid(1.0, d * COLUMNS, "l2")
+    vectors = np.linalg.qr(np.random.default_rng().normal(size=(d, COLUMNS)))[0]
+    for number, part in enumerate(parts(cost, [1.0] * ROUNDS), start=1):
+        release = noise.sums(
+            _products(task, where, size, _coarse(vectors)).ravel(), grid=grid,
+            adjacency=task.adjacency, label=f"second moments, round {number}", **part,
+        )  # fmt: skip
+        turned = receipts.keep(release).reshape(d, COLUMNS)
+        vectors, values, _ = np.linalg.svd(turned, full_matrices=False)
+    # Noise in d directions has made every one of them longer.
+    values = np.sqrt(np.maximum(0.0, values**2 - d * variance(release[1])))
+    unit = size**2 / where.n
+    return _Spectrum(values * unit, vectors, _blur(d, release[1]) * unit)
+
+
+def _size(where: Place) -> float:
+    return REACH * math.sqrt(where.spread)
+
+
+def _blur(d: int, charge: Charge) -> float:
+    """The eigenvalues of such noise are up to sqrt(2 d) times its deviation."""
+    return math.sqrt(2 * d * variance(charge))
 
 
 def features(task: Task, where: Place, rng: np.random.Generator) -> Axes:
@@ -126,15 +172,18 @@ def features(task: Task, where: Place, rng: np.random.Generator) -> Axes:
     return Axes(_coarse(basis), np.full(MOST_AXES, share), where.spread - MOST_AXES * share, None)
 
 
-def _second_moments(task: Task, where: Place, size: float) -> F64:
-    """Sums of z z', z = (x - mean) / size in the unit ball, on a grid whose products are exact."""
-    d = task.domain.d
-    grid = noise.Grid(1.0, d, "l2", n_max=2**42)
-    total = np.zeros((d, d))
-    step = max(1, BLOCK // d)
+def _products(task: Task, where: Place, size: float, basis: F64 | None = None) -> F64:
+    """Sums of z y', z = (x - mean) / size and y its picture on a basis, or z itself.
+
+    z and y are pulled into unit balls, row by row, and on a grid whose products are exact.
+    """
+    ball = noise.Grid(1.0, task.domain.d, "l2", n_max=2**42)
+    small = ball if basis is None else noise.Grid(1.0, basis.shape[1], "l2", n_max=2**42)
+    total = np.zeros((ball.d, small.d))
+    step = max(1, BLOCK // ball.d)
     for start in range(0, len(task.rows), step):
-        z = noise.fixed((task.rows[start : start + step] - where.mean) / size, grid)
-        total += z.T @ z
+        z = noise.fixed((task.rows[start : start + step] - where.mean) / size, ball)
+        total += z.T @ (z if basis is None else noise.fixed(z @ basis, small))
     return total
 
 

@@ -1,12 +1,12 @@
 """The tree: a private summary of the rows, k-means on it, and noisy Lloyd steps from there.
 
-| what | share of the budget | where |
+| what | share of the budget, by features: up to 3, up to 128, more | where |
 |---|---|---|
-| how many rows, where, how wide | 2 % | `axes.place` |
-| principal axes, if there are more than three features | 10 % | `axes.axes` |
-| levels of an adaptive partition along them | 30 % (few axes: 35 %) | `summaries.partition` |
-| its leaves: counts, means, spreads | 25 % (30 %) | `summaries.partition` |
-| Lloyd steps, in units of each cluster's radius | 33 % (23 %) | `lloyd.step` |
+| how many rows, where, how wide | 2 %, 2 %, 2 % | `axes.place` |
+| principal axes | -, 10 %, 25 % | `axes.axes` |
+| levels of an adaptive partition along them | 25 %, 30 %, 12 % | `summaries.partition` |
+| its leaves: counts, means, spreads | 30 %, 25 %, 13 % | `summaries.partition` |
+| Lloyd steps, in units of each cluster's radius | 33 %, 33 %, 48 % | `lloyd.step` |
 
 Shares of what is left out go to the others. k-means on the leaves, weighted by their counts, costs
 nothing. Noise is in proportion to the radius of what it hides: of a node, of a cluster. So are the
@@ -28,9 +28,24 @@ from kvariates.private.moments import Measured, count_share
 from kvariates.private.task import F64, Cost, Receipts, Released, Task, deviation, parts
 from kvariates.summaries.partition import FEW_AXES, Summary, depth, root, shares, summary
 
-PLACE, AXES = 0.02, 0.10
-SHARES, SHARES_FEW = (0.30, 0.25, 0.33), (0.35, 0.30, 0.23)  # levels, leaves, steps
-STEPS, STEPS_FEW = 6, 10
+PLACE = 0.02
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of the budget; and into how many Lloyd steps the last of them goes, in zCDP and pure."""
+
+    axes: float
+    levels: float
+    leaves: float
+    walk: float
+    steps: int
+    steps_pure: int  # noise grows with their number, not with its root
+
+
+FEW = Shares(axes=0.00, levels=0.25, leaves=0.30, walk=0.33, steps=30, steps_pure=8)
+SOME = Shares(axes=0.10, levels=0.30, leaves=0.25, walk=0.33, steps=8, steps_pure=3)
+WIDE = Shares(axes=0.25, levels=0.12, leaves=0.13, walk=0.48, steps=9, steps_pure=3)
 COUNTS = 0.1  # of a Lloyd step, in zCDP
 NARROW, NARROW_FEW = 1.5, 4.0  # a step's radius is at least so many deviations of a cluster,
 ERROR = 0.05  # and more while the noise moves a centre by no more than so many
@@ -38,7 +53,10 @@ ERROR = 0.05  # and more while the noise moves a centre by no more than so many
 
 @dataclass(frozen=True)
 class Tree:
-    """`steps`: noisy Lloyd steps after the summary; None: 10 with few features, 6 with more."""
+    """`steps`: noisy Lloyd steps after the summary; None: 30 with few features, 8 or 9 with more.
+
+    With pure epsilon 8 and 3.
+    """
 
     steps: int | None = None
 
@@ -50,15 +68,15 @@ class Tree:
         rng, receipts = np.random.default_rng(), Receipts()
         first, rest = task.costs([PLACE, 1 - PLACE])
         where = along.place(task, first, receipts)
-        turning, others = parts(rest, [AXES, 1 - PLACE - AXES])
-        if along.worthwhile(task, where, turning):
+        of = _shares(task.domain.d)
+        turning, others = parts(rest, [of.axes, 1 - PLACE - of.axes])
+        if of.axes and along.worthwhile(task, where, turning):
             turned = along.axes(task, where, turning, receipts)
         else:
             turned, others = along.features(task, where, rng), rest
-        few = task.domain.d <= FEW_AXES
-        steps = (STEPS_FEW if few else STEPS) if self.steps is None else self.steps
-        of_levels, of_leaves, of_steps = SHARES_FEW if few else SHARES
-        levels, leaves, walk = parts(others, [of_levels, of_leaves, of_steps * bool(steps)])
+        usual = of.steps_pure if task.pure else of.steps
+        steps = usual if self.steps is None else self.steps
+        levels, leaves, walk = parts(others, [of.levels, of.leaves, of.walk * bool(steps)])
         found = _summary(task, where, turned, levels, leaves, receipts)
         points = task.domain.inside(turned.lifted(found.points, where.mean))
         centers = weighted.solve(task.domain, points, found.weights, task.k, rng)
@@ -66,6 +84,10 @@ class Tree:
         if steps:
             centers = _walked(task, centers, clusters, turned, walk, steps, receipts)
         return Released(centers, tuple(receipts.charges))
+
+
+def _shares(d: int) -> Shares:
+    return FEW if d <= FEW_AXES else SOME if d <= along.WIDE else WIDE
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,9 @@
     level by level, every open node
         is seen in a frame: its guessed centre, and a radius around it
         is measured: how many rows, their mean, their variances, all in units of the frame
-        is cut at the mean, across the axis of the largest variance, if it has enough rows;
-        rows beyond its radius go to a third child (in the first levels, of many axes)
+        is cut at the mean, across the axis of the largest variance, if it has enough rows; and
+        its halves again, where their means are guessed to be: four children for one measure
+        rows beyond its radius go to a fifth child (in the first levels, of many axes)
 
 How a node is measured is an argument (`Measure`): with noise that was paid for, or exactly. Nothing
 else is known of the rows, so that the leaves are as private as the measure. Errors of a measure are
@@ -44,13 +45,14 @@ class Rules:
     least: float  # rows of a leaf that is kept, at least
     leaves: int  # enough for each centre
     wide: float  # a frame's radius in its rows' guessed deviations
-    far_levels: int  # in which rows beyond the frame go to a third child
+    cuts: int  # in two, from one measure to the next
+    far_levels: int  # in which rows beyond the frame go to a child of their own
 
 
 # With few axes cells are small in all directions: frames may be wide, and small nodes still tell
 # something. With many, a cell says little about where its rows are.
-FEW = Rules(clear=6.0, least=2.75, leaves=1024, wide=6.0, far_levels=0)
-MANY = Rules(clear=10.0, least=3.0, leaves=128, wide=3.0, far_levels=3)
+FEW = Rules(clear=12.0, least=2.75, leaves=1024, wide=6.0, cuts=2, far_levels=0)
+MANY = Rules(clear=15.0, least=3.0, leaves=128, wide=3.0, cuts=2, far_levels=2)
 
 
 def rules(axes: int) -> Rules:
@@ -78,7 +80,7 @@ Measure = Callable[[Labels, Frames, int], Moments]
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """All nodes so far; one that was cut lives on as its own left child."""
+    """All nodes so far; one that was halved lives on as its own left half."""
 
     centers: F64  # guessed or measured
     variances: F64
@@ -105,6 +107,13 @@ class Nodes:
 
     def take(self, which: I64) -> Nodes:
         fields: dict[str, Any] = {name: getattr(self, name)[which] for name in FIELDS}
+        return replace(self, **fields)
+
+    def put(self, which: I64, others: Nodes) -> Nodes:
+        """These nodes are replaced."""
+        fields: dict[str, Any] = {name: getattr(self, name).copy() for name in FIELDS}
+        for name, values in fields.items():
+            values[which] = getattr(others, name)
         return replace(self, **fields)
 
     def joined(self, *more: Nodes) -> Nodes:
@@ -162,8 +171,9 @@ def depth(rows: float, axes: int, k: int, error: Callable[[float], float]) -> in
     hundred leaves for each of k centres.
     """
     levels, rule = 1, rules(axes)
-    while levels < math.log2(rule.leaves * k):
-        if rows * 8 / 2 ** (levels + 1) < rule.clear * error(float(shares(levels + 1)[-1])):
+    while rule.cuts * levels < math.log2(rule.leaves * k):
+        smallest = rows * 8 / 2 ** (rule.cuts * (levels + 1))
+        if smallest < rule.clear * error(float(shares(levels + 1)[-1])):
             break
         levels += 1
     return levels
@@ -176,33 +186,35 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     before = nodes.take(opened)
     frames = before.frames
     seen = _numbers(opened, len(nodes))[labels]
-    far = np.empty(0, dtype=np.int64)
-    if level < rule.far_levels:
-        far = np.flatnonzero(beyond(rows, seen, frames))
-        own = seen[far]
-        seen[far] = -1
+    outside = level < rule.far_levels
+    far = np.flatnonzero(beyond(rows, seen, frames)) if outside else np.empty(0, dtype=np.int64)
+    own = seen[far]
+    seen[far] = -1
     found = measure(seen, frames, level)
-    clear = found.counts > rule.clear * found.errors[0]
-    clear |= level == 0
+    clear = np.flatnonzero((found.counts > rule.clear * found.errors[0]) | (level == 0))
 
-    parents = _learnt(before, found, frames).take(np.flatnonzero(clear))
-    new = _numbers(np.flatnonzero(clear), len(opened))
+    still = nodes.open.copy()
+    still[opened] = False
+    still[opened[clear]] = True
+    cut = opened[clear]
+    nodes = replace(nodes, open=still).put(cut, _learnt(before, found, frames).take(clear))
+    if outside:
+        gone = _numbers(clear, len(opened))[own]
+        labels[far[gone >= 0]] = len(nodes) + gone[gone >= 0]
+        nodes = nodes.joined(_around(before.take(clear), frames.radii[clear], rule.wide))
+    for _ in range(rule.cuts):
+        nodes, halves = _halved(rows, labels, nodes, cut), len(nodes)
+        cut = np.concatenate([cut, np.arange(halves, len(nodes))])
+    return nodes
+
+
+def _halved(rows: F64, labels: Labels, nodes: Nodes, which: I64) -> Nodes:
+    """These nodes become their own left children; their right ones come last, in order."""
+    parents = nodes.take(which)
     axis = np.argmax(parents.variances, axis=1)
     left, right = _halves(parents, axis)
-    _move_right(rows, labels, new[seen], axis, left.high, len(nodes))
-    children = [right]
-    if level < rule.far_levels:
-        around = before.take(np.flatnonzero(clear))
-        children.append(_around(around, frames.radii[clear], rule.wide))
-        gone = new[own] >= 0
-        labels[far[gone]] = len(nodes) + len(right) + new[own[gone]]
-    kept = nodes.open.copy()
-    kept[opened] = clear
-    cut = opened[clear]
-    centers, variances, high = nodes.centers.copy(), nodes.variances.copy(), nodes.high.copy()
-    centers[cut], variances[cut], high[cut] = left.centers, left.variances, left.high
-    kept_on = replace(nodes, centers=centers, variances=variances, high=high, open=kept)
-    return kept_on.joined(*children)
+    _move_right(rows, labels, _numbers(which, len(nodes))[labels], axis, left.high, len(nodes))
+    return nodes.put(which, left).joined(right)
 
 
 def _numbers(which: I64, size: int) -> Labels:
