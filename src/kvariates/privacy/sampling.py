@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
 
 LARGEST = 2**62
-FEW, PIECE = 2**9, 2**12  # numbers: not worth a thread; a twentieth of a second of noise
+FEW, PIECE = 2**8, 2**12  # numbers: not worth a thread; a twentieth of a second of noise
 CHOICES = ("permute-and-flip", "exponential")
 
 _repeatable: ContextVar[np.random.Generator | None] = ContextVar("_repeatable", default=None)
@@ -46,11 +46,16 @@ class Calibrated:
             return self.measurement(values)
         # Every number has its own noise, so pieces have the law of the whole; OpenDP lets go of
         # the interpreter while it draws.
-        cores = _cores()
-        size = min(PIECE, -(-len(values) // cores))
+        size = min(PIECE, -(-len(values) // _cores()))
         pieces = [values[i : i + size] for i in range(0, len(values), size)]
-        with ThreadPoolExecutor(cores) as pool:
-            return [value for piece in pool.map(self.measurement, pieces) for value in piece]
+        drawn = _pool(os.getpid()).map(self.measurement, pieces)
+        return [value for piece in drawn for value in piece]
+
+
+@lru_cache(maxsize=1)
+def _pool(_process: int) -> ThreadPoolExecutor:
+    """One for each process: a fork has no threads."""
+    return ThreadPoolExecutor(_cores(), thread_name_prefix="noise")
 
 
 def _cores() -> int:
