@@ -1,6 +1,7 @@
 """Noise cannot be seeded, but by a test that says so; and what noise is not asked for."""
 
 import math
+import os
 import random
 import threading
 
@@ -29,6 +30,29 @@ def test_noise_cannot_be_seeded():
         runs.append((draw(), noise.empty_cells(10**6, 20.0, 3.0).cells.tolist()))
     assert runs[0][0] != runs[1][0]
     assert runs[0][1] != runs[1][1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_draws_noise_of_its_own():
+    """So many numbers that threads draw them, of which a fork has none."""
+
+    def many():
+        return noise.counts(np.zeros(2000, int), rho=0.01, adjacency="add-remove", **COMMON)[0]
+
+    many()
+    end, start = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(start, many().tobytes())
+        os._exit(0)
+    own = many()
+    with os.fdopen(end, "rb") as pipe:
+        other = np.frombuffer(pipe.read(own.nbytes), dtype=np.int64)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(start)
+    assert len(other) == 2000
+    assert np.mean(own == other) < 0.5
 
 
 def test_repeatable_noise_is_for_tests_only(monkeypatch):

@@ -55,7 +55,8 @@ def split(total: float, shares: Sequence[float]) -> list[float]:
     if not (all(0 <= share < math.inf for share in shares) and any(shares)):
         raise ValueError("shares must be numbers >= 0, and not all of them 0.")
     exact = [Fraction(share) for share in shares]
-    parts = [down(Fraction(total) * share / sum(exact)) for share in exact]
+    unit = Fraction(total) / sum(exact)
+    parts = [down(unit * share) for share in exact]
     # What rounding left goes where it changes least.
     largest = max(range(len(parts)), key=parts.__getitem__)
     others = sum((Fraction(part) for part in parts), Fraction()) - Fraction(parts[largest])
