@@ -155,10 +155,10 @@ class Ledger:
             raise
 
     def __str__(self) -> str:
-        rows = [COLUMNS.values(), *(_words(charge) for charge in self.charges)]
-        cells = [list(row) for row in rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        columns = zip(COLUMNS.values(), *map(_words, self.charges), strict=True)
+        told = [column for column in columns if any(word != "-" for word in column[1:])]
+        wide = [[word.ljust(max(map(len, column))) for word in column] for column in told]
+        lines = ["  ".join(row).rstrip() for row in zip(*wide, strict=True)]
         claim = f"claim: {self.claim.words()} ({self.adjacency})"
         return "\n".join([*lines, claim, f"total: {self.total().words()}"])
 

@@ -4,9 +4,9 @@
 |---|---|---|
 | how many rows, where, how wide | 2 %, 2 %, 2 % | `axes.place` |
 | principal axes | -, 10 %, 25 % | `axes.axes` |
-| levels of an adaptive partition along them | 25 %, 30 %, 12 % | `summaries.partition` |
-| its leaves: counts, means, spreads | 30 %, 25 %, 13 % | `summaries.partition` |
-| Lloyd steps, in units of each cluster's radius | 33 %, 33 %, 48 % | `lloyd.step` |
+| levels of an adaptive partition along them | 28 %, 30 %, 12 % | `summaries.partition` |
+| its leaves: counts, means, spreads | 33 %, 25 %, 13 % | `summaries.partition` |
+| Lloyd steps, in units of each cluster's radius | 37 %, 33 %, 48 % | `lloyd.step` |
 
 Shares of what is left out go to the others. k-means on the leaves, weighted by their counts, costs
 nothing. Noise is in proportion to the radius of what it hides: of a node, of a cluster. So are the
@@ -43,7 +43,7 @@ class Shares:
     steps_pure: int  # noise grows with their number, not with its root
 
 
-FEW = Shares(axes=0.00, levels=0.25, leaves=0.30, walk=0.33, steps=30, steps_pure=8)
+FEW = Shares(axes=0.00, levels=0.28, leaves=0.33, walk=0.37, steps=30, steps_pure=8)
 SOME = Shares(axes=0.10, levels=0.30, leaves=0.25, walk=0.33, steps=8, steps_pure=3)
 WIDE = Shares(axes=0.25, levels=0.12, leaves=0.13, walk=0.48, steps=9, steps_pure=3)
 COUNTS = 0.1  # of a Lloyd step, in zCDP
