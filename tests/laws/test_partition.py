@@ -109,7 +109,8 @@ def test_depth_grows_with_rows_and_ends():
     depths = [depth(n, 2, 8, error) for n in (1, 1e3, 1e5, 1e7, 1e15)]
     assert depths == sorted(depths)
     assert depths[0] == 1
-    assert 2 ** depths[-1] <= 2 * rules(2).leaves * 8
+    leaves = 2 ** (rules(2).cuts * depths[-1])
+    assert rules(2).leaves * 8 <= leaves < 2 ** rules(2).cuts * rules(2).leaves * 8
 
 
 def test_a_closed_node_is_not_measured_again():
@@ -122,8 +123,8 @@ def test_a_closed_node_is_not_measured_again():
         return Moments(found.counts, found.means, found.squares, (1e9, 0.0, 0.0))
 
     summary(rows, start(rows), 4, never_clear)
-    # The first cut is always made; its two children are asked once and closed.
-    assert [len(np.unique(labels[labels >= 0])) for labels in seen] == [1, 2, 0, 0, 2]
+    # The first node is always cut; its four children are asked once and closed.
+    assert [len(np.unique(labels[labels >= 0])) for labels in seen] == [1, 4, 0, 0, 4]
 
 
 def test_moves_are_made_in_blocks(monkeypatch):

@@ -3,6 +3,9 @@
 import math
 import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -44,15 +47,41 @@ def test_a_forked_process_draws_noise_of_its_own():
     end, start = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(start, many().tobytes())
-        os._exit(0)
+        signal.alarm(60)
+        try:
+            os.write(start, many().tobytes())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(start)
     own = many()
     with os.fdopen(end, "rb") as pipe:
-        other = np.frombuffer(pipe.read(own.nbytes), dtype=np.int64)
+        other = np.frombuffer(pipe.read(), dtype=np.int64)
     assert os.waitpid(child, 0)[1] == 0
-    os.close(start)
     assert len(other) == 2000
     assert np.mean(own == other) < 0.5
+
+
+AT_THE_END = """
+import threading, time
+import numpy as np
+from kvariates.privacy import noise
+
+def late():
+    threading.main_thread().join()
+    time.sleep(0.2)
+    values, _ = noise.counts(np.zeros(2000, int), rho=1e-4, adjacency="add-remove", label="x")
+    print("nonzero:", np.count_nonzero(values) > 1900)
+
+threading.Thread(target=late).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one_draws_by_itself():
+    """No thread starts any more then."""
+    command = [sys.executable, "-c", AT_THE_END]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.stdout.strip() == "nonzero: True", done.stderr
 
 
 def test_repeatable_noise_is_for_tests_only(monkeypatch):

@@ -58,7 +58,7 @@ def test_pictures_are_exact():
 
 def basis_of(d, columns):
     """Twice as long as orthonormal: pictures must be pulled in, not trusted."""
-    return axes._coarse(2 * np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0])
+    return 2 * np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0]
 
 
 @pytest.mark.parametrize(("d", "columns"), [(4, None), (17, None), (6, 2), (200, 24)])
@@ -77,6 +77,7 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
     for i in (0, 250, 499):
         moved = whole - products(np.delete(task.rows, i, 0))
         assert np.array_equal(moved, products(task.rows[i : i + 1]))
+        assert np.array_equal(np.rint(moved * 2**20), moved * 2**20)
         assert sum(Fraction(v) ** 2 for v in moved[released].ravel()) <= 1
     row = 0.3 * np.eye(1, d) if basis is None else 0.3 * basis[:, :1].T
     near = products(row, axes.Place(1, np.zeros(d), 1e-6), 1e-3)[released].ravel()
@@ -105,7 +106,7 @@ def test_principal_axes_are_found(d, rho):
     assert where.spread == pytest.approx(0.051, rel=0.05)
     assert axes.worthwhile(task, where, Cost(rho=rho))
     receipts = Receipts()
-    turned = axes.axes(task, where, Cost(rho=rho), receipts)
+    turned = axes.axes(task, where, Cost(rho=rho), receipts, rng)
     assert len(receipts.charges) == (1 if d <= axes.WIDE else axes.ROUNDS)
     assert abs(turned.basis[0, 0]) > 0.99
     assert abs(turned.basis[1, 1]) > 0.99
@@ -126,14 +127,32 @@ def test_levels_are_charged_whether_they_find_anything_or_not(d):
     assert ledger.total().epsilon == pytest.approx(1.0, rel=1e-9)
 
 
-def test_auto_takes_what_its_table_says():
-    def tree(n, d, epsilon, delta):
-        made = Auto()(task_of(blobs(n, d, 3), 3, epsilon, delta, "replace-one"))
-        return any("tree" in charge.label for charge in made.charges)
+@pytest.mark.parametrize(("d", "rounds"), [(6, 1), (150, axes.ROUNDS)])
+def test_second_moments_are_within_the_budget(d, rounds):
+    made = Tree()(task_of(blobs(2000, d, 2), 3, epsilon=20.0))
+    assert sum("second moments" in charge.label for charge in made.charges) == rounds
+    ledger = Ledger("add-remove", made.charges, Loss(20.0, 1e-6))
+    assert ledger.total().epsilon == pytest.approx(20.0, rel=1e-9)
 
-    assert tree(3000, 2, 1.0, 1e-6)
+
+def test_auto_takes_what_its_table_says():
+    told = {"tree": "tree", "cells": "grid", "step": "lloyd"}
+
+    def taken(n, d, epsilon, delta):
+        made = Auto()(task_of(blobs(n, d, 3), 3, epsilon, delta, "replace-one"))
+        labels = " ".join(charge.label for charge in made.charges)
+        return next(method for word, method in told.items() if word in labels)
+
+    assert taken(3000, 2, 1.0, 1e-6) == "tree"
     for d in (2, 3):
-        assert not tree(2900 * d, d, 3.0, 0.0)  # grid: 2,900 of epsilon n / (k d)
-        assert tree(3100 * d, d, 3.0, 0.0)
-    assert not tree(300, 6, 1.0, 0.0)  # lloyd: 17
-    assert tree(420, 6, 1.0, 0.0)
+        assert taken(2900 * d, d, 3.0, 0.0) == "grid"  # 2,900 of epsilon n / (k d)
+        assert taken(3100 * d, d, 3.0, 0.0) == "tree"
+    assert taken(300, 6, 1.0, 0.0) == "lloyd"  # 17
+    assert taken(420, 6, 1.0, 0.0) == "tree"
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_auto_pays_for_a_secret_number_of_rows(d):
+    made = Auto()(task_of(blobs(300, d, 3), 3, 1.0, 0.0))
+    assert made.charges[0].label == "number of rows"
+    assert made.charges[0].epsilon == pytest.approx(0.01)

@@ -40,17 +40,11 @@ def measured(task, receipts, level):
     moments.Measured(task, task.rows, [COST, COST], receipts, "part")(labels, frames, level)
 
 
-def rounds(task, receipts):
-    """From the features, not from random directions: the attacker knows where to look."""
-    features = patch.object(np.linalg, "qr", lambda start: (np.eye(*start.shape), None))
-    with patch.multiple(axes, WIDE=D - 1, COLUMNS=D), features:
-        axes.axes(task, WHERE, COST, receipts)
-
-
 PARTS = {
     "place": lambda task, receipts: axes.place(task, COST, receipts),
-    "axes": lambda task, receipts: axes.axes(task, WHERE, COST, receipts),
-    "rounds": rounds,
+    "axes": lambda task, receipts: axes._all_moments(task, WHERE, COST, receipts),
+    # From the features, not from random directions: the attacker knows where to look.
+    "rounds": lambda task, receipts: axes._iterated(task, WHERE, COST, receipts, np.eye(D)),
     "level": lambda task, receipts: measured(task, receipts, 0),
     "leaves": lambda task, receipts: measured(task, receipts, 1),
 }

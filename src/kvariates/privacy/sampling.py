@@ -46,16 +46,22 @@ class Calibrated:
             return self.measurement(values)
         # Every number has its own noise, so pieces have the law of the whole; OpenDP lets go of
         # the interpreter while it draws.
-        size = min(PIECE, -(-len(values) // _cores()))
+        size = min(PIECE, max(FEW // 2, -(-len(values) // _cores())))
         pieces = [values[i : i + size] for i in range(0, len(values), size)]
-        drawn = _pool(os.getpid()).map(self.measurement, pieces)
-        return [value for piece in drawn for value in piece]
+        try:
+            drawn = [_pool().submit(self.measurement, piece) for piece in pieces]
+        except RuntimeError:  # the interpreter is shutting down: no thread starts any more
+            return self.measurement(values)
+        return [value for piece in drawn for value in piece.result()]
 
 
 @lru_cache(maxsize=1)
-def _pool(_process: int) -> ThreadPoolExecutor:
-    """One for each process: a fork has no threads."""
+def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="noise")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has no threads
 
 
 def _cores() -> int:

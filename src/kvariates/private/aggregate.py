@@ -113,12 +113,15 @@ def _answers_grid(task: Task) -> noise.Grid:
 
 
 def _median(values: F64, reach: float, cost: Cost, label: str) -> tuple[float, Charge]:
-    """A place with about as many values below as above."""
-    places = ((np.arange(PLACES) + 0.5) * (2.0 / PLACES) - 1.0) * reach
-    below = np.searchsorted(np.sort(values), places)
-    # One answer is replaced: the number of values below a place changes by one at most, up or down.
+    """The middle of an interval with at most half of the values on either side, or near to that."""
+    ends = (np.arange(PLACES + 1) * (2.0 / PLACES) - 1.0) * reach
+    below = np.searchsorted(np.sort(values), ends)
+    below[0], below[-1] = 0, len(values)
+    beside = np.maximum(below[:-1], len(values) - below[1:])
+    # One answer is replaced: the number of values below an end changes by one at most, up or down,
+    # and so does the larger of two such numbers.
     which, charge = noise.choose(
-        -np.abs(below - len(values) / 2), sensitivity=1.0, monotone=False, adjacency="add-remove",
-        label=label, **cost,
+        -np.maximum(0.0, beside - len(values) / 2), sensitivity=1.0, monotone=False,
+        adjacency="add-remove", label=label, **cost,
     )  # fmt: skip
-    return float(places[which]), charge
+    return float(ends[which] + ends[which + 1]) / 2, charge

@@ -9,7 +9,8 @@
 
 With pure epsilon the noise of sums of d features is sqrt(d) times as wide, and every level and step
 has its share: with few rows the tree drowns first. A grid of cells has one release, of counts;
-Lloyd's few sums hold out a little longer. `docs/private.md` has the figures.
+Lloyd's few sums hold out a little longer. (A grid buys a better number of rows for itself.)
+`docs/private.md` has the figures.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kvariates.private.task import Receipts, Released, Task
 from kvariates.private.tree import Tree
 
 COUNTING = 0.01  # share of the budget for the number of rows, where the rule needs it
-FEW = 3  # features that a grid can have
+FEW = 3  # features up to which a grid is taken
 ENOUGH_FEW, ENOUGH = 3000.0, 20.0  # epsilon n / (k d)
 
 

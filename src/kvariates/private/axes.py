@@ -24,8 +24,8 @@ from kvariates.private.shrinking import shrunken, variance
 from kvariates.private.task import F64, Cost, Receipts, Task, deviation, parts
 
 FEW = 3  # features that are axes themselves
-WIDE = 128  # features with more second moments than a power method asks for
-MANY = 4096  # features of which no moments are asked for
+WIDE = 128  # features of which all second moments are asked for, at most; then a power method
+MANY = 4096  # features of which any are
 COLUMNS, ROUNDS = 24, 2  # of the power method
 MOST_AXES = 10
 BITS = 12  # of a coordinate of an axis
@@ -97,10 +97,16 @@ def place(task: Task, cost: Cost, receipts: Receipts) -> Place:
     return Place(n, domain.radius * mean, domain.radius**2 * min(1.0, max(left, least)))
 
 
-def axes(task: Task, where: Place, cost: Cost, receipts: Receipts) -> Axes:
+def axes(
+    task: Task, where: Place, cost: Cost, receipts: Receipts, rng: np.random.Generator
+) -> Axes:
     """Pre: `worthwhile`."""
     d = task.domain.d
-    found = (_all_moments if d <= WIDE else _iterated)(task, where, cost, receipts)
+    if d <= WIDE:
+        found = _all_moments(task, where, cost, receipts)
+    else:
+        start = np.linalg.qr(rng.normal(size=(d, COLUMNS)))[0]
+        found = _iterated(task, where, cost, receipts, start)
     values, blur = found.values, found.blur
     p = int(np.clip((values > blur).sum(), min(2, d), min(MOST_AXES, d)))
     kept = np.maximum(values[:p], blur / 4)
@@ -135,17 +141,16 @@ def _all_moments(task: Task, where: Place, cost: Cost, receipts: Receipts) -> _S
     return _Spectrum(values, vectors, _blur(d, release[1]) * size**2 / where.n)
 
 
-def _iterated(task: Task, where: Place, cost: Cost, receipts: Receipts) -> _Spectrum:
-    """The moments times a basis, again and again: COLUMNS d numbers a round."""
+def _iterated(task: Task, where: Place, cost: Cost, receipts: Receipts, vectors: F64) -> _Spectrum:
+    """The moments times a basis (d, columns), public at first, again and again."""
     d, size = task.domain.d, _size(where)
-    grid = noise.Grid(1.0, d * COLUMNS, "l2")
-    vectors = np.linalg.qr(np.random.default_rng().normal(size=(d, COLUMNS)))[0]
+    grid = noise.Grid(1.0, vectors.size, "l2")
     for number, part in enumerate(parts(cost, [1.0] * ROUNDS), start=1):
         release = noise.sums(
-            _products(task, where, size, _coarse(vectors)).ravel(), grid=grid,
+            _products(task, where, size, vectors).ravel(), grid=grid,
             adjacency=task.adjacency, label=f"second moments, round {number}", **part,
         )  # fmt: skip
-        turned = receipts.keep(release).reshape(d, COLUMNS)
+        turned = receipts.keep(release).reshape(vectors.shape)
         vectors, values, _ = np.linalg.svd(turned, full_matrices=False)
     # Noise in d directions has made every one of them longer.
     values = np.sqrt(np.maximum(0.0, values**2 - d * variance(release[1])))
@@ -158,7 +163,7 @@ def _size(where: Place) -> float:
 
 
 def _blur(d: int, charge: Charge) -> float:
-    """The eigenvalues of such noise are up to sqrt(2 d) times its deviation."""
+    """About the largest eigenvalue of such noise: sqrt(2 d) times its deviation."""
     return math.sqrt(2 * d * variance(charge))
 
 
@@ -175,15 +180,17 @@ def features(task: Task, where: Place, rng: np.random.Generator) -> Axes:
 def _products(task: Task, where: Place, size: float, basis: F64 | None = None) -> F64:
     """Sums of z y', z = (x - mean) / size and y its picture on a basis, or z itself.
 
-    z and y are pulled into unit balls, row by row, and on a grid whose products are exact.
+    z and y are pulled into unit balls, row by row, and on a grid whose products are exact; so are
+    those of z and the basis, on a coarse grid.
     """
+    turn = None if basis is None else _coarse(basis)
     ball = noise.Grid(1.0, task.domain.d, "l2", n_max=2**42)
     small = ball if basis is None else noise.Grid(1.0, basis.shape[1], "l2", n_max=2**42)
     total = np.zeros((ball.d, small.d))
     step = max(1, BLOCK // ball.d)
     for start in range(0, len(task.rows), step):
         z = noise.fixed((task.rows[start : start + step] - where.mean) / size, ball)
-        total += z.T @ (z if basis is None else noise.fixed(z @ basis, small))
+        total += z.T @ (z if turn is None else noise.fixed(z @ turn, small))
     return total
 
 

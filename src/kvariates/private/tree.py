@@ -32,8 +32,8 @@ PLACE = 0.02
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Of the budget; and into how many Lloyd steps the last of them goes, in zCDP and pure."""
+class Plan:
+    """Shares of the budget, and into how many Lloyd steps the last goes, in zCDP and pure."""
 
     axes: float
     levels: float
@@ -43,9 +43,9 @@ class Shares:
     steps_pure: int  # noise grows with their number, not with its root
 
 
-FEW = Shares(axes=0.00, levels=0.28, leaves=0.33, walk=0.37, steps=30, steps_pure=8)
-SOME = Shares(axes=0.10, levels=0.30, leaves=0.25, walk=0.33, steps=8, steps_pure=3)
-WIDE = Shares(axes=0.25, levels=0.12, leaves=0.13, walk=0.48, steps=9, steps_pure=3)
+FEW = Plan(axes=0.00, levels=0.28, leaves=0.33, walk=0.37, steps=40, steps_pure=8)
+SOME = Plan(axes=0.10, levels=0.30, leaves=0.25, walk=0.33, steps=8, steps_pure=3)
+WIDE = Plan(axes=0.25, levels=0.12, leaves=0.13, walk=0.48, steps=9, steps_pure=3)
 COUNTS = 0.1  # of a Lloyd step, in zCDP
 NARROW, NARROW_FEW = 1.5, 4.0  # a step's radius is at least so many deviations of a cluster,
 ERROR = 0.05  # and more while the noise moves a centre by no more than so many
@@ -53,7 +53,7 @@ ERROR = 0.05  # and more while the noise moves a centre by no more than so many
 
 @dataclass(frozen=True)
 class Tree:
-    """`steps`: noisy Lloyd steps after the summary; None: 30 with few features, 8 or 9 with more.
+    """`steps`: noisy Lloyd steps after the summary; None: 40 with few features, 8 or 9 with more.
 
     With pure epsilon 8 and 3.
     """
@@ -68,15 +68,15 @@ class Tree:
         rng, receipts = np.random.default_rng(), Receipts()
         first, rest = task.costs([PLACE, 1 - PLACE])
         where = along.place(task, first, receipts)
-        of = _shares(task.domain.d)
-        turning, others = parts(rest, [of.axes, 1 - PLACE - of.axes])
-        if of.axes and along.worthwhile(task, where, turning):
-            turned = along.axes(task, where, turning, receipts)
+        plan = _plan(task.domain.d)
+        turning, others = parts(rest, [plan.axes, 1 - PLACE - plan.axes])
+        if plan.axes and along.worthwhile(task, where, turning):
+            turned = along.axes(task, where, turning, receipts, rng)
         else:
             turned, others = along.features(task, where, rng), rest
-        usual = of.steps_pure if task.pure else of.steps
+        usual = plan.steps_pure if task.pure else plan.steps
         steps = usual if self.steps is None else self.steps
-        levels, leaves, walk = parts(others, [of.levels, of.leaves, of.walk * bool(steps)])
+        levels, leaves, walk = parts(others, [plan.levels, plan.leaves, plan.walk * bool(steps)])
         found = _summary(task, where, turned, levels, leaves, receipts)
         points = task.domain.inside(turned.lifted(found.points, where.mean))
         centers = weighted.solve(task.domain, points, found.weights, task.k, rng)
@@ -86,7 +86,7 @@ class Tree:
         return Released(centers, tuple(receipts.charges))
 
 
-def _shares(d: int) -> Shares:
+def _plan(d: int) -> Plan:
     return FEW if d <= FEW_AXES else SOME if d <= along.WIDE else WIDE
 
 

@@ -165,15 +165,15 @@ def shares(levels: int) -> F64:
 
 
 def depth(rows: float, axes: int, k: int, error: Callable[[float], float]) -> int:
-    """Levels until nodes eight times as heavy as the mean are too small to be cut, or enough.
+    """Levels until leaves eight times as heavy as their mean could not be cut again, or enough.
 
     `error` is that of a count at a level with a given share of the levels' budget. Enough are some
     hundred leaves for each of k centres.
     """
     levels, rule = 1, rules(axes)
     while rule.cuts * levels < math.log2(rule.leaves * k):
-        smallest = rows * 8 / 2 ** (rule.cuts * (levels + 1))
-        if smallest < rule.clear * error(float(shares(levels + 1)[-1])):
+        heavy = 8 * rows / 2 ** (rule.cuts * (levels + 1))
+        if heavy < rule.clear * error(float(shares(levels + 1)[-1])):
             break
         levels += 1
     return levels
@@ -193,18 +193,16 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     found = measure(seen, frames, level)
     clear = np.flatnonzero((found.counts > rule.clear * found.errors[0]) | (level == 0))
 
-    still = nodes.open.copy()
-    still[opened] = False
-    still[opened[clear]] = True
-    cut = opened[clear]
+    cut, still = opened[clear], np.zeros(len(nodes), dtype=bool)
     nodes = replace(nodes, open=still).put(cut, _learnt(before, found, frames).take(clear))
     if outside:
         gone = _numbers(clear, len(opened))[own]
         labels[far[gone >= 0]] = len(nodes) + gone[gone >= 0]
         nodes = nodes.joined(_around(before.take(clear), frames.radii[clear], rule.wide))
     for _ in range(rule.cuts):
-        nodes, halves = _halved(rows, labels, nodes, cut), len(nodes)
-        cut = np.concatenate([cut, np.arange(halves, len(nodes))])
+        first = len(nodes)
+        nodes = _halved(rows, labels, nodes, cut)
+        cut = np.concatenate([cut, np.arange(first, len(nodes))])
     return nodes
 
 
@@ -229,7 +227,8 @@ def _learnt(nodes: Nodes, found: Moments, frames: Frames) -> Nodes:
     means, radii = _shrunken(found), frames.radii[:, None]
     error = found.errors[2] / np.maximum(found.counts, 1.0)[:, None]
     variances = _blended(found.squares - means**2, nodes.variances / radii**2, error)
-    return replace(nodes, centers=nodes.centers + means * radii, variances=variances * radii**2)
+    centers = np.clip(nodes.centers + means * radii, nodes.low, nodes.high)
+    return replace(nodes, centers=centers, variances=variances * radii**2)
 
 
 def _shrunken(found: Moments) -> F64:
@@ -257,8 +256,10 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
     low, high = nodes.low.copy(), nodes.high.copy()
     low[at] = high[at] = cut
     yes = np.ones(len(nodes), dtype=bool)
-    left = Nodes(nodes.centers - off, variances, nodes.low, high, yes, nodes.ball)
-    right = Nodes(nodes.centers + off, variances, low, nodes.high, yes, nodes.ball)
+    below = np.clip(nodes.centers - off, nodes.low, high)
+    above = np.clip(nodes.centers + off, low, nodes.high)
+    left = Nodes(below, variances, nodes.low, high, yes, nodes.ball)
+    right = Nodes(above, variances, low, nodes.high, yes, nodes.ball)
     return left, right
 
 
