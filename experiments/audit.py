@@ -19,6 +19,9 @@ import importlib
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,9 @@ SEEDS = 10
 FEWEST = 125
 MOST = 2**20
 COLUMNS = ("claim", "certified", "by", "runs", "time")
+MISTAKE_COLUMNS = ("certified without", "with it", "by", "runs needed")
+
+Row = tuple[list[str], bool]  # of a table, and whether all is well
 
 
 def planted(name: str) -> Any:
@@ -60,57 +66,42 @@ def runs_needed(case: Any) -> int:
     return runs
 
 
-def mistakes(factor: int) -> tuple[str, bool]:
-    """The table of planted mistakes, and whether all is well."""
-    rows, well = [], True
-    for name, case in planted("mutants").CASES.items():
-        runs = factor * case.runs
-        right, wrong = (
-            attack(case, make(np.random.default_rng(0)), runs)
-            for make in (case.right, case.planted)
-        )
-        well &= right.passed and not wrong.passed
-        bounds = [f"{found.lower_bound:.3f}" for found in (right, wrong)]
-        rows.append([name, str(right.claim), *bounds, str(wrong.event), str(runs_needed(case))])
-    head = ["mistake", "claim", "certified without", "with it", "by", "runs needed"]
-    return table(head, rows), well
+def mechanism(name: str, factor: int) -> Row:
+    """What ships."""
+    case, start = planted("shipped").CASES[name], time.perf_counter()
+    options = case.options | {"runs": factor * case.runs}
+    found = audit(case.mechanism, case.neighbours, **options)
+    return _line(name, found, start), found.passed
 
 
-def mechanisms(factor: int) -> tuple[str, bool]:
-    """The table of what ships, and whether all is well."""
-    rows, well = [], True
-    for name, case in planted("shipped").CASES.items():
-        start = time.perf_counter()
-        options = case.options | {"runs": factor * case.runs}
-        found = audit(case.mechanism, case.neighbours, **options)
-        well &= found.passed
-        rows.append(_line(name, found, start))
-    return table(["mechanism", *COLUMNS], rows), well
+def method(name: str, factor: int) -> Row:
+    """A private method. A tenth of `factor` deep runs."""
+    private, start = planted("methods"), time.perf_counter()
+    case, runs = private.DEEP[name], factor * private.DEEP_RUNS // 10
+    runs = max(runs, private.QUICK_RUNS)
+    found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
+    return _line(name, found, start), found.passed
 
 
-def methods(factor: int) -> tuple[str, bool]:
-    """The table of private methods, and whether all is well. A tenth of `factor` deep runs."""
-    rows, well = [], True
-    private = planted("methods")
-    for name, case in private.DEEP.items():
-        start = time.perf_counter()
-        runs = max(factor * private.DEEP_RUNS // 10, private.QUICK_RUNS)
-        found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
-        well &= found.passed
-        rows.append(_line(name, found, start))
-    return table(["method", *COLUMNS], rows), well
+def method_mistake(name: str, _factor: int) -> Row:
+    """A mistake planted in a method."""
+    mistake, start = planted("mistakes").MISTAKES[name], time.perf_counter()
+    case = mistake.case
+    with mistake.planted():
+        found = audit(case, case.neighbours, view=case.view, runs=mistake.runs, **case.claim)
+    return _line(name, found, start), not found.passed
 
 
-def method_mistakes() -> tuple[str, bool]:
-    """The table of mistakes planted in methods, and whether all are caught."""
-    rows, well = [], True
-    for name, mistake in planted("mistakes").MISTAKES.items():
-        start, case = time.perf_counter(), mistake.case
-        with mistake.planted():
-            found = audit(case, case.neighbours, view=case.view, runs=mistake.runs, **case.claim)
-        well &= not found.passed
-        rows.append(_line(name, found, start))
-    return table(["mistake in a method", *COLUMNS], rows), well
+def mistake(name: str, factor: int) -> Row:
+    """A mistake planted in a mechanism, beside the mechanism."""
+    case = planted("mutants").CASES[name]
+    right, wrong = (
+        attack(case, make(np.random.default_rng(0)), factor * case.runs)
+        for make in (case.right, case.planted)
+    )
+    bounds = [f"{found.lower_bound:.3f}" for found in (right, wrong)]
+    row = [name, str(right.claim), *bounds, str(wrong.event), str(runs_needed(case))]
+    return row, right.passed and not wrong.passed
 
 
 def _line(name: str, found: Audit, start: float) -> list[str]:
@@ -124,16 +115,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
     all_well = True
-    tables = (
-        lambda: mechanisms(factor),
-        lambda: methods(factor),
-        method_mistakes,
-        lambda: mistakes(factor),
-    )
-    for make in tables:
-        page, well = make()
-        print(page, end="\n\n", flush=True)
-        all_well &= well
+    # Processes are started, not forked: threads of noise do not survive a fork.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for one, names, head in (
+            (mechanism, planted("shipped").CASES, ["mechanism", *COLUMNS]),
+            (method, planted("methods").DEEP, ["method", *COLUMNS]),
+            (method_mistake, planted("mistakes").MISTAKES, ["mistake in a method", *COLUMNS]),
+            (mistake, planted("mutants").CASES, ["mistake", "claim", *MISTAKE_COLUMNS]),
+        ):
+            rows = []
+            for row, well in pool.map(one, names, repeat(factor)):
+                print(f"{row[0]}: {'as it should be' if well else 'WRONG'}", file=sys.stderr)
+                rows.append(row)
+                all_well &= well
+            print(table(head, rows), end="\n\n", flush=True)
     return 0 if all_well else 1
 
 
