@@ -218,6 +218,21 @@ def test_a_ledger_prints_turns_into_a_frame_and_saves(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["ledger.json"]
 
 
+def test_releases_that_are_alike_share_a_line():
+    steps = [charge(0.125, label=f"step {i}: {what}") for i in (1, 2, 3) for what in ("a", "b 7")]
+    page = ledger(*steps, charge(0.125, label="level 2: a"), claim=(1.0, 0.0))
+    lines = str(page).splitlines()
+    assert [line.split("  ")[0] for line in lines[1:4]] == [
+        "step 1 to 3: a",
+        "step 1 to 3: b 7",
+        "level 2: a",
+    ]
+    assert [line.split()[-1] for line in lines[:4]] == ["times", "3", "3", "-"]
+    assert len(page.frame()) == 7
+    assert "times" not in str(ledger(charge(0.5), claim=(1.0, 0.0)))
+    assert str(ledger(claim=(1.0, 0.0))).splitlines()[-1] == "total: epsilon = 0, delta = 0"
+
+
 def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "ledger.json"
     page = ledger(charge(0.25), claim=(1.0, 0.0))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -155,7 +156,8 @@ class Ledger:
             raise
 
     def __str__(self) -> str:
-        columns = zip(COLUMNS.values(), *map(_words, self.charges), strict=True)
+        """A line for each release; those that differ in a number of their labels share one."""
+        columns = zip([*COLUMNS.values(), "times"], *_rows(self.charges), strict=True)
         told = [column for column in columns if any(word != "-" for word in column[1:])]
         wide = [[word.ljust(max(map(len, column))) for word in column] for column in told]
         lines = ["  ".join(row).rstrip() for row in zip(*wide, strict=True)]
@@ -173,6 +175,25 @@ COLUMNS = {
     "rho": "rho",
     "parallel": "disjoint rows",
 }
+
+
+def _rows(charges: Iterable[Charge]) -> list[list[str]]:
+    """In words. Releases that differ in the first number of their labels only are one row."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for charge in charges:
+        label, *words = _words(charge)
+        head, number, tail = (*NUMBER.split(label, maxsplit=1), "", "")[:3]
+        alike.setdefault((head, tail, *words), []).append(number)
+    rows = []
+    for (head, tail, *words), numbers in alike.items():
+        number, times = numbers[0], "-"
+        if len(numbers) > 1:
+            number, times = f"{number} to {numbers[-1]}" if number else "", str(len(numbers))
+        rows.append([head + number + tail, *words, times])
+    return rows
+
+
+NUMBER = re.compile(r"(\d+)")
 
 
 def _words(charge: Charge) -> list[str]:
