@@ -52,7 +52,7 @@ class Rules:
 # With few axes cells are small in all directions: frames may be wide, and small nodes still tell
 # something. With many, a cell says little about where its rows are.
 FEW = Rules(clear=12.0, least=2.75, leaves=1024, wide=6.0, cuts=2, far_levels=0)
-MANY = Rules(clear=15.0, least=3.0, leaves=128, wide=3.0, cuts=2, far_levels=2)
+MANY = Rules(clear=12.0, least=3.0, leaves=128, wide=3.0, cuts=2, far_levels=2)
 
 
 def rules(axes: int) -> Rules:
