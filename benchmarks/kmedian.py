@@ -30,8 +30,8 @@ from scipy.sparse.csgraph import dijkstra
 from benchmarks.timing import Patience, race
 from benchmarks.workloads import data_folder
 from kvariates import KMedian, hst_seeding, kmedian_plusplus
-from kvariates.geometry.metric import Matrix
-from kvariates.refining.medoids import job, refine
+from kvariates.data.metric_spaces import DistanceMatrix
+from kvariates.refining.medoid_search import refine, search_task
 from kvariates.seeding.hst import hst_seed
 
 SEEDS = 10
@@ -97,7 +97,7 @@ def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
 
     def searched(seed: int, restarts: int) -> float:
         rng = np.random.default_rng(seed)
-        task = job(Matrix(one.D), None, restarts=restarts, max_swaps=10**9, rng=rng)
+        task = search_task(DistanceMatrix(one.D), None, restarts=restarts, max_swaps=10**9, rng=rng)
         return refine(task, lambda space, weight: hst_seed(space, one.k, weight, 1, rng)).cost
 
     def bare(_: int) -> None:

@@ -41,8 +41,8 @@ from benchmarks.private_report import (
 )
 from benchmarks.workloads import ROOT, Array, inertia
 from kvariates import PrivateKMeans
-from kvariates.private.kvariates import Conditional
-from kvariates.private.methods import METHODS
+from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.noisy_kvariates import Conditional
 
 PACKAGES = ("kvariates", "opendp", "scikit-learn", "numpy")
 BESIDE_AUTO = ("auto", "lloyd", "grid")  # on the other sets

@@ -15,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from kvariates.privacy import mixture, noise
+from kvariates.privacy import mechanisms, mixture
 
 NOISY = ("counts", "scalar", "sums", "choose", "cells_above")
 
@@ -45,16 +45,16 @@ class Clock:
 @contextmanager
 def noise_clock() -> Iterator[Clock]:
     """Every draw of noise on one clock. Methods look these names up when they call them."""
-    clock, before = Clock(), {name: getattr(noise, name) for name in NOISY}
+    clock, before = Clock(), {name: getattr(mechanisms, name) for name in NOISY}
     rows = mixture.NoisyRows.__call__
     for name, draw in before.items():
-        setattr(noise, name, clock.timed(draw))
+        setattr(mechanisms, name, clock.timed(draw))
     mixture.NoisyRows.__call__ = clock.timed(rows)  # type: ignore[method-assign]
     try:
         yield clock
     finally:
         for name, draw in before.items():
-            setattr(noise, name, draw)
+            setattr(mechanisms, name, draw)
         mixture.NoisyRows.__call__ = rows  # type: ignore[method-assign]
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from benchmarks.report import table
 
-from kvariates.privacy.audit import Audit, audit
+from kvariates.privacy.auditing import Audit, audit
 
 SEEDS = 10
 FEWEST = 125

@@ -22,9 +22,9 @@ from benchmarks.report import table
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.hst import grow
-from kvariates.geometry.metric import Ints, MetricSpace, Vectors
+from kvariates.data.graph import Graph
+from kvariates.data.hst_tree import grow
+from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
 
 MOST_PAIRS = 2000
 

@@ -242,13 +242,13 @@ NB_MODULE(_native, m) {
         throw std::invalid_argument("KVARIATES_ISA=" + std::string(asked) + " is not a set of kernels this machine can run");
     kv::user_wants_to_stop = signalled;
 
-    nb::class_<Rows>(m, "Rows")
+    nb::class_<Rows>(m, "RowsView")
         .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
         .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
-    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>()).def_ro("vain", &kv::Hits::vain);
-    nb::class_<kv::Shadow>(m, "Shadow");
-    nb::class_<kv::Changes>(m, "Changes").def(nb::init<>()).def_ro("lost", &kv::Changes::lost);
-    m.attr("DRAW") = kv::DRAW;
+    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>()).def_ro("wasted", &kv::Hits::vain);
+    nb::class_<kv::Shadow>(m, "QuantizedRows");
+    nb::class_<kv::Changes>(m, "Changes").def(nb::init<>()).def_ro("overflowed", &kv::Changes::lost);
+    m.attr("DRAW_TILE") = kv::DRAW;
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);
@@ -266,15 +266,15 @@ NB_MODULE(_native, m) {
           "upper"_a, "lower"_a, "changes"_a.none());
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a,
           "total"_a, "count"_a);
-    m.def("own_cost", own_cost, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
+    m.def("costs", own_cost, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
-    m.def("spread", spread, "rows"_a);
-    m.def("absorb", absorb, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
+    m.def("mean_variance", spread, "rows"_a);
+    m.def("lower_costs", absorb, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a);
-    m.def("shadow", shadow, "rows"_a, "cost"_a);
-    m.def("gains", gains, "rows"_a, "shadow"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
+    m.def("quantize", shadow, "rows"_a, "cost"_a);
+    m.def("gains", gains, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
           "weight"_a.none(), "sums"_a, "gain"_a, "hits"_a);
-    m.def("adopt", adopt, "rows"_a, "shadow"_a.none(), "fresh"_a, "candidate"_a, "name"_a, "limit"_a.none(), "cost"_a,
+    m.def("lower_costs_by_hits", adopt, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a, "name"_a, "limit"_a.none(), "cost"_a,
           "nearest"_a, "weight"_a.none(), "sums"_a, "hits"_a);
     m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(),
           "sums"_a, "uniforms"_a);

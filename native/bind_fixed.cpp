@@ -57,10 +57,10 @@ void beyond(Table rows, In<label_t> labels, Table centers, In<double> radii, Out
 }  // namespace
 
 void fixed_point(nb::module_& m) {
-    m.def("fixed", fixed, "rows"_a, "center"_a.none(), "half"_a.none(), "norm"_a, "bound"_a, "step"_a, "out"_a);
-    m.def("framed", framed, "rows"_a, "labels"_a, "centers"_a.none(), "radii"_a.none(), "norm"_a, "bound"_a, "step"_a,
+    m.def("to_lattice", fixed, "rows"_a, "center"_a.none(), "half"_a.none(), "norm"_a, "bound"_a, "step"_a, "out"_a);
+    m.def("lattice_sums", framed, "rows"_a, "labels"_a, "centers"_a.none(), "radii"_a.none(), "norm"_a, "bound"_a, "step"_a,
           "sums"_a, "counts"_a, "squares"_a.none());
-    m.def("beyond", beyond, "rows"_a, "labels"_a, "centers"_a, "radii"_a, "out"_a);
+    m.def("outside_radius", beyond, "rows"_a, "labels"_a, "centers"_a, "radii"_a, "out"_a);
 }
 
 }  // namespace kv::bound

@@ -107,17 +107,17 @@ nb::tuple least_elements(const Roads& r, In<index_t> order) {
 }  // namespace
 
 void graph(nb::module_& m) {
-    nb::class_<Roads>(m, "Roads").def_prop_ro("n", [](const Roads& r) { return r.paths->n(); });
-    m.def("roads", roads, "indptr"_a, "indices"_a, "data"_a);
-    m.def("graph_distances", distances, "roads"_a, "points"_a, "out"_a);
-    m.def("graph_among", among, "roads"_a, "point"_a, "others"_a, "out"_a);
-    m.def("graph_ball", ball, "roads"_a, "points"_a, "radii"_a);
-    m.def("graph_two_nearest", two_nearest, "roads"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
-    m.def("graph_swapped", swapped, "roads"_a, "chosen"_a, "replaced"_a, "slot"_a, "second"_a, "cost"_a,
+    nb::class_<Roads>(m, "GraphView").def_prop_ro("n", [](const Roads& r) { return r.paths->n(); });
+    m.def("graph_view", roads, "indptr"_a, "indices"_a, "data"_a);
+    m.def("graph_distances", distances, "graph"_a, "points"_a, "out"_a);
+    m.def("graph_among", among, "graph"_a, "point"_a, "others"_a, "out"_a);
+    m.def("graph_ball", ball, "graph"_a, "points"_a, "radii"_a);
+    m.def("graph_two_nearest", two_nearest, "graph"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
+    m.def("graph_swapped", swapped, "graph"_a, "chosen"_a, "replaced"_a, "slot"_a, "second"_a, "cost"_a,
           "second_cost"_a);
-    m.def("graph_swap_changes", swap_changes, "roads"_a, "candidates"_a, "slot"_a, "second"_a, "cost"_a,
+    m.def("graph_swap_changes", swap_changes, "graph"_a, "candidates"_a, "slot"_a, "second"_a, "cost"_a,
           "second_cost"_a, "weight"_a.none(), "out"_a);
-    m.def("graph_least_elements", least_elements, "roads"_a, "order"_a);
+    m.def("graph_least_elements", least_elements, "graph"_a, "order"_a);
 }
 
 }  // namespace kv::bound

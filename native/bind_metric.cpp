@@ -100,15 +100,15 @@ bool narrow(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu
 }  // namespace
 
 void metric(nb::module_& m) {
-    m.def("narrow", narrow, "D"_a, "out"_a);
-    m.def("inspect", inspect, "D"_a, "close"_a, "triangles"_a);
+    m.def("to_float32", narrow, "D"_a, "out"_a);
+    m.def("check_distances", inspect, "D"_a, "close"_a, "triangles"_a);
     m.def("metric_rows", metric_rows, "x"_a, "turned"_a.none(), "points"_a, "kind"_a, "out"_a);
     m.def("metric_square", metric_square, "x"_a, "turned"_a.none(), "kind"_a, "out"_a);
-    m.def("near_rows", near_rows, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
+    m.def("two_nearest_rows", near_rows, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
     m.def("swap_changes", swap_changes, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
           "out"_a);
     m.def("swap_patch", swap_patch, "row"_a, "swapped"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "unknown"_a);
-    m.def("sweep", sweep, "D"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
+    m.def("eager_swaps", sweep, "D"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
           "order"_a, "block"_a, "tol"_a, "most"_a, "restarts"_a = 0, "strength"_a = 2, "seed"_a = 0, "point"_a.none() = nb::none());
 }
 

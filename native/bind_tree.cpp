@@ -112,7 +112,7 @@ void tree(nb::module_& m) {
     m.def("tree_over_rows", over_rows, "x"_a, "manhattan"_a, "seed"_a);
     m.def("tree_over_csr", over_csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a, "manhattan"_a, "seed"_a);
     m.def("tree_over_matrix", over_matrix, "D"_a, "seed"_a);
-    m.def("tree_over_called", over_called, "among"_a, "n"_a, "seed"_a);
+    m.def("tree_over_callable", over_called, "among"_a, "n"_a, "seed"_a);
     m.def("tree_over_lists", over_lists, "start"_a, "node"_a, "distance"_a, "seed"_a);
     m.def("tree_common", lowest_common, "parent"_a, "height"_a, "a"_a, "b"_a, "out"_a);
     m.def("tree_counts", tree_counts, "parent"_a, "leaf"_a, "weight"_a.none(), "out"_a);

@@ -14,7 +14,7 @@ from benchmarks.private_data import Problem
 from benchmarks.private_report import EPSILONS, Cell, Large, utility_table, verdicts
 
 from kvariates import PrivateKMeans
-from kvariates.private.methods import METHODS
+from kvariates.private_methods.methods import METHODS
 
 PROBLEM = Problem("made up", 3, (1.40, 1.20, 1.10), 1.10)
 
@@ -84,14 +84,14 @@ def test_a_fit_over_the_limit_is_stopped_and_not_asked_again(tmp_path):
 
 
 def test_the_clock_leaves_no_trace():
-    from kvariates.privacy import mixture, noise
+    from kvariates.privacy import mechanisms, mixture
 
-    before = noise.counts, mixture.NoisyRows.__call__
+    before = mechanisms.counts, mixture.NoisyRows.__call__
     with private_clock.noise_clock() as clock:
-        assert noise.counts is not before[0]
-        noise.cells_above([5], 10**6, 3.0, epsilon=1.0, adjacency="add-remove", label="cells")
+        assert mechanisms.counts is not before[0]
+        mechanisms.cells_above([5], 10**6, 3.0, epsilon=1.0, adjacency="add-remove", label="cells")
     assert clock.seconds > 0
-    assert (noise.counts, mixture.NoisyRows.__call__) == before
+    assert (mechanisms.counts, mixture.NoisyRows.__call__) == before
 
 
 def test_large_fits_are_held_to_time_memory_and_noise():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kvariates
-from kvariates.private.methods import METHODS
+from kvariates.private_methods.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -5,10 +5,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from kvariates.geometry.hst import grow
-from kvariates.geometry.metric import Matrix, Vectors
+from kvariates.data.hst_tree import grow
+from kvariates.data.metric_spaces import DistanceMatrix, Vectors
 from kvariates.report.picture import PALETTE
-from kvariates.report.tree import _top, draw
+from kvariates.report.tree_picture import _top, draw
 
 
 def rng(seed=0):
@@ -38,7 +38,7 @@ def test_components_are_drawn(tmp_path):
     X = planted(20)
     D = np.where(np.add.outer(np.arange(20) < 7, np.arange(20) < 7) == 1, np.inf, 1.0)
     np.fill_diagonal(D, 0)
-    draw(grow(Matrix(D), rng()), X, tmp_path / "p.png")
+    draw(grow(DistanceMatrix(D), rng()), X, tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 10_000
 
 

@@ -11,37 +11,37 @@ F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 Labels = NDArray[np.int32]
 
-DRAW: int
+DRAW_TILE: int
 
-class Rows:
+class RowsView:
     @property
     def n(self) -> int: ...
     @property
     def d(self) -> int: ...
 
-class Shadow: ...
+class QuantizedRows: ...
 
 class Changes:
     def __init__(self) -> None: ...
     @property
-    def lost(self) -> bool: ...
+    def overflowed(self) -> bool: ...
 
 class Hits:
     def __init__(self) -> None: ...
     @property
-    def vain(self) -> int: ...
+    def wasted(self) -> int: ...
 
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
-def dense(x: Float) -> Rows: ...
-def csr(data: Float, indices: NDArray[np.int32], indptr: I64, n_features: int) -> Rows: ...
+def dense(x: Float) -> RowsView: ...
+def csr(data: Float, indices: NDArray[np.int32], indptr: I64, n_features: int) -> RowsView: ...
 def assign(
-    rows: Rows, centers: F64, labels: Labels, changes: Changes | None = None, step: float = 0.0
+    rows: RowsView, centers: F64, labels: Labels, changes: Changes | None = None, step: float = 0.0
 ) -> tuple[int, float]:
     """How many labels changed, and the share that would stay if all centres moved by `step`."""
 
 def assign_hamerly(
-    rows: Rows,
+    rows: RowsView,
     centers: F64,
     moved: F32 | None,
     labels: Labels,
@@ -51,7 +51,7 @@ def assign_hamerly(
     changes: Changes | None,
 ) -> tuple[int, int]: ...
 def assign_elkan(
-    rows: Rows,
+    rows: RowsView,
     centers: F64,
     moved: F32 | None,
     drift: F32,
@@ -61,10 +61,10 @@ def assign_elkan(
     changes: Changes | None,
 ) -> tuple[int, int]: ...
 def two_nearest(
-    rows: Rows, centers: F64, labels: Labels, second: Labels, cost: F64, second_cost: F64
+    rows: RowsView, centers: F64, labels: Labels, second: Labels, cost: F64, second_cost: F64
 ) -> None: ...
 def hartigan(
-    rows: Rows,
+    rows: RowsView,
     weight: F64 | None,
     moved: F32,  # how far each centre went since the last pass,
     shrink: float,  # and the root of the largest loss of weight
@@ -77,7 +77,7 @@ def hartigan(
     count: I64,
 ) -> int: ...
 def assign_yinyang(
-    rows: Rows,
+    rows: RowsView,
     centers: F64,
     group: NDArray[np.int32],  # (k,): which of sixteen groups each centre is in
     moved: F32 | None,
@@ -87,7 +87,7 @@ def assign_yinyang(
     changes: Changes | None,
 ) -> tuple[int, int]: ...
 def update(
-    rows: Rows,
+    rows: RowsView,
     weight: F64 | None,
     labels: Labels,
     changes: Changes | None,
@@ -95,11 +95,11 @@ def update(
     total: F64,  # (2, k): weights, likewise
     count: I64,
 ) -> None: ...
-def own_cost(rows: Rows, centers: F64, labels: Labels, cost: F64) -> None: ...
-def distances(rows: Rows, centers: F64, squared: bool, out: Float) -> None: ...
-def spread(rows: Rows) -> float: ...
-def absorb(
-    rows: Rows,
+def costs(rows: RowsView, centers: F64, labels: Labels, cost: F64) -> None: ...
+def distances(rows: RowsView, centers: F64, squared: bool, out: Float) -> None: ...
+def mean_variance(rows: RowsView) -> float: ...
+def lower_costs(
+    rows: RowsView,
     fresh: F64,
     first: int,
     limit: F64 | None,
@@ -108,10 +108,10 @@ def absorb(
     weight: F64 | None,
     sums: F64,
 ) -> None: ...
-def shadow(rows: Rows, cost: F64) -> Shadow | None: ...
+def quantize(rows: RowsView, cost: F64) -> QuantizedRows | None: ...
 def gains(
-    rows: Rows,
-    shadow: Shadow | None,
+    rows: RowsView,
+    quantized: QuantizedRows | None,
     candidates: F64,
     limit: F64 | None,
     cost: F64,
@@ -121,9 +121,9 @@ def gains(
     gain: F64,
     hits: Hits,
 ) -> None: ...
-def adopt(
-    rows: Rows,
-    shadow: Shadow | None,
+def lower_costs_by_hits(
+    rows: RowsView,
+    quantized: QuantizedRows | None,
     fresh: F64,
     candidate: int,
     name: int,
@@ -135,7 +135,7 @@ def adopt(
     hits: Hits,
 ) -> None: ...
 def draw(
-    rows: Rows,
+    rows: RowsView,
     pending: F64,
     first: int,
     cost: F64,
@@ -149,19 +149,19 @@ def draw(
 # second_cost; lists are (start, point, distance).
 I32 = NDArray[np.int32]
 
-class Roads:
+class GraphView:
     @property
     def n(self) -> int: ...
 
-def roads(indptr: I64, indices: I32, data: F64) -> Roads: ...
-def graph_distances(roads: Roads, points: I64, out: F64) -> None: ...
-def graph_among(roads: Roads, point: int, others: I64, out: F64) -> None: ...
-def graph_ball(roads: Roads, points: I64, radii: F64) -> tuple[I64, I32, F64]: ...
+def graph_view(indptr: I64, indices: I32, data: F64) -> GraphView: ...
+def graph_distances(graph: GraphView, points: I64, out: F64) -> None: ...
+def graph_among(graph: GraphView, point: int, others: I64, out: F64) -> None: ...
+def graph_ball(graph: GraphView, points: I64, radii: F64) -> tuple[I64, I32, F64]: ...
 def graph_two_nearest(
-    roads: Roads, chosen: I64, slot: Labels, second: Labels, cost: F64, second_cost: F64
+    graph: GraphView, chosen: I64, slot: Labels, second: Labels, cost: F64, second_cost: F64
 ) -> None: ...
 def graph_swapped(
-    roads: Roads,
+    graph: GraphView,
     chosen: I64,
     replaced: int,
     slot: Labels,
@@ -170,7 +170,7 @@ def graph_swapped(
     second_cost: F64,
 ) -> None: ...
 def graph_swap_changes(
-    roads: Roads,
+    graph: GraphView,
     candidates: I64,
     slot: Labels,
     second: Labels,
@@ -179,19 +179,19 @@ def graph_swap_changes(
     weight: F64 | None,
     out: F64,
 ) -> None: ...
-def graph_least_elements(roads: Roads, order: I64) -> tuple[I64, I32, F64]: ...
+def graph_least_elements(graph: GraphView, order: I64) -> tuple[I64, I32, F64]: ...
 
 # ---- any metric (bind_metric.cpp) ----
 
-def inspect(D: Float, close: float, triangles: float) -> tuple[int, int, int, int]:
+def check_distances(D: Float, close: float, triangles: float) -> tuple[int, int, int, int]:
     """The first flaw of a matrix of distances (0: none), its pair, and a point between them."""
 
-def narrow(D: F64, out: F32) -> bool:
+def to_float32(D: F64, out: F32) -> bool:
     """D as float32; False, and `out` unfinished, if that would change a value."""
 
 def metric_rows(x: Float, turned: Float | None, points: Float, kind: int, out: Float) -> None: ...
 def metric_square(x: Float, turned: Float | None, kind: int, out: Float) -> None: ...
-def near_rows(
+def two_nearest_rows(
     rows: Float, slot: Labels, second: Labels, cost: Float, second_cost: Float
 ) -> None: ...
 def swap_changes(
@@ -214,7 +214,7 @@ def swap_patch(
 ) -> int:
     """How many rows, listed in `unknown`, have to look for their two nearest again."""
 
-def sweep(
+def eager_swaps(
     D: Float,
     chosen: I64,
     slot: Labels,
@@ -242,7 +242,7 @@ def tree_over_csr(
     data: Float, indices: I32, indptr: I64, n_features: int, manhattan: bool, seed: int
 ) -> Nodes: ...
 def tree_over_matrix(D: Float, seed: int) -> Nodes: ...
-def tree_over_called(among: Any, n: int, seed: int) -> Nodes: ...
+def tree_over_callable(among: Any, n: int, seed: int) -> Nodes: ...
 def tree_over_lists(start: I64, node: I32, distance: F64, seed: int) -> Nodes: ...
 def tree_common(parent: I64, height: I64, a: I64, b: I64, out: I64) -> None: ...
 def tree_counts(parent: I64, leaf: I64, weight: F64 | None, out: F64) -> None: ...
@@ -270,7 +270,7 @@ def list_cover(
 
 # ---- rows in a ball on a grid (bind_fixed.cpp); norm: 0 (max), 1 or 2 ----
 
-def fixed(
+def to_lattice(
     rows: Float,
     center: F64 | None,
     half: F64 | None,
@@ -279,7 +279,7 @@ def fixed(
     step: float,
     out: F64,
 ) -> None: ...
-def framed(
+def lattice_sums(
     rows: F64,
     labels: Labels,
     centers: F64 | None,
@@ -293,4 +293,6 @@ def framed(
 ) -> None:
     """Sums of (x - center) / radius by label, exact; a negative label's rows are passed over."""
 
-def beyond(rows: F64, labels: Labels, centers: F64, radii: F64, out: NDArray[np.uint8]) -> None: ...
+def outside_radius(
+    rows: F64, labels: Labels, centers: F64, radii: F64, out: NDArray[np.uint8]
+) -> None: ...

@@ -47,7 +47,7 @@ class Region:
 def load_cities() -> Cities:
     """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
     with gzip.open(
-        Path(__file__).parent / "data" / "cities.csv.gz", "rt", encoding="utf-8"
+        Path(__file__).parent / "datasets" / "cities.csv.gz", "rt", encoding="utf-8"
     ) as file:
         names, countries, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
     places = unit_vectors(np.array(lat, dtype=np.float64), np.array(lon, dtype=np.float64))

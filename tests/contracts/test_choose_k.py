@@ -1,7 +1,7 @@
 """Choosing k: planted numbers are found, noise is one cluster, a criterion is its definition.
 
 Everything is seeded. That uniform rows are taken for one cluster fails for about one draw in a
-hundred (measured, see CLEAR in choosing.py), so the draws below are fixed ones.
+hundred (measured, see CLEAR in k_selection.py), so the draws below are fixed ones.
 """
 
 import math
@@ -15,7 +15,7 @@ from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 from kvariates import KMeans, choose_k
-from kvariates.choosing import elbow_of, principal, silhouette_of, suggest
+from kvariates.k_selection import elbow_of, principal, silhouette_of, suggest
 from kvariates.report.choice import draw
 
 COLUMNS = ("ks", "inertia", "elbow", "silhouette", "gap", "gap_error")

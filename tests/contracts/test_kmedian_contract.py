@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import KMeans, KMedian, hst_seeding, hst_tree, kmedian_plusplus
-from kvariates.refining import medoids
+from kvariates.refining import medoid_search
 
 
 @pytest.fixture(params=CASES)
@@ -100,8 +100,8 @@ def test_a_graph_and_its_matrix_agree():
 
 def test_without_a_matrix_the_cost_is_about_the_same(monkeypatch):
     near = KMedian(3, random_state=0).fit(X)
-    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
-    monkeypatch.setattr(medoids, "SAMPLE", 40)
+    monkeypatch.setattr(medoid_search, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(medoid_search, "SAMPLE", 40)
     far = KMedian(3, random_state=0).fit(X)
     D = cdist(X, X)
     assert far.inertia_ == pytest.approx(D[far.medoid_indices_].min(axis=0).sum())
@@ -172,7 +172,7 @@ def test_points_without_demand_may_be_medoids(init, monkeypatch):
     points = np.concatenate([circle, circle + 9, [[0, 0], [9, 9]]])
     demand = np.arange(300)
     near = KMedian(2, init=init, random_state=0).fit(points, demand=demand)
-    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(medoid_search, "MATRIX_BYTES", 0)
     far = KMedian(2, init=init, random_state=0).fit(points, demand=demand)
     for model in (near, far):
         assert set(model.medoid_indices_) == {300, 301}
@@ -189,7 +189,7 @@ def test_the_guarantee_is_kept_and_lost(monkeypatch):
     }
     with pytest.warns(UserWarning, match="triangle"):
         lost["triangle "] = KMedian(2, metric="precomputed").fit(broken(2, 6, 500.0))
-    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(medoid_search, "MATRIX_BYTES", 0)
     lost["candidates "] = KMedian(3, random_state=0).fit(X)
     for words, model in lost.items():
         assert model.guarantee_ is None

@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 from scipy.sparse import csr_array
 
-from kvariates.geometry.graph import Graph
-from kvariates.refining.certificate import certify
+from kvariates.certificates.certificate import certify
+from kvariates.data.graph import Graph
 
 
 def exact_cost(D, weight, medoids):

@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from kvariates import KMeans, KMedian, kmeans_plusplus
-from kvariates.geometry.euclidean import Space
-from kvariates.geometry.hst import grow
-from kvariates.refining import medoids
+from kvariates.data.hst_tree import grow
+from kvariates.data.rows import Rows
+from kvariates.refining import medoid_search
 
 # Several tiles and a ragged last one; narrow, middling and wide rows; few and many centres.
 SHAPES = [(13001, 2, 17), (9001, 19, 33), (4500, 131, 12), (4200, 600, 9)]
@@ -73,11 +73,11 @@ def medians():
     half = sparse.coo_array((length, (row[:-1], row[1:])), shape=(900, 900))
     half = half + sparse.coo_array((length, (column[:-1], column[1:])), shape=(900, 900))
     yield "median graph", median(half + half.T, 8, "graph", n_restarts=1)
-    matrix_bytes, medoids.MATRIX_BYTES = medoids.MATRIX_BYTES, 2**24
+    matrix_bytes, medoid_search.MATRIX_BYTES = medoid_search.MATRIX_BYTES, 2**24
     X = data(*MEDIANS[0][:2], np.float32, "dense")
-    sample, medoids.SAMPLE = medoids.SAMPLE, 1000
+    sample, medoid_search.SAMPLE = medoid_search.SAMPLE, 1000
     yield "median sampled", median(X, 17, "manhattan", certify=False)
-    medoids.MATRIX_BYTES, medoids.SAMPLE = matrix_bytes, sample
+    medoid_search.MATRIX_BYTES, medoid_search.SAMPLE = matrix_bytes, sample
 
 
 def fingerprints():
@@ -96,7 +96,7 @@ def fingerprints():
             )
             found[f"{name} seeds {trials}"] = digest(*drawn)
         if layout == "dense" or n < 5000:
-            tree = grow(Space.of(X), np.random.default_rng(2))
+            tree = grow(Rows.of(X), np.random.default_rng(2))
             found[f"{name} tree"] = digest(tree.parent, tree.height, tree.center, tree.leaf)
         for variant, print_ in fits(X, k, weights):
             found[f"{name} {variant}"] = print_

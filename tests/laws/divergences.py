@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import kl_div, xlogy
 
-from kvariates.geometry.distortions import DISTORTIONS
+from kvariates.objectives.distortions import DISTORTIONS
 
 NAMES = list(DISTORTIONS)
 every = pytest.mark.parametrize("name", NAMES)

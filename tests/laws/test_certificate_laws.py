@@ -13,10 +13,10 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from kvariates import _native
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.metric import Called, Matrix, Vectors
-from kvariates.refining import certificate, dual, sampled
-from kvariates.refining.certificate import Certificate
+from kvariates.certificates import certificate, dual, sampled_bound
+from kvariates.certificates.certificate import Certificate
+from kvariates.data.graph import Graph
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 
 @st.composite
@@ -48,7 +48,7 @@ def test_a_bound_is_never_above_the_optimum(problem, kind):
     space = {
         "vectors": lambda: Vectors(X, "manhattan"),
         "matrix": lambda: matrix,
-        "called": lambda: Called(X.astype(float), lambda a, b: float(np.abs(a - b).sum())),
+        "called": lambda: CallableMetric(X.astype(float), lambda a, b: float(np.abs(a - b).sum())),
         "graph": lambda: as_graph(matrix.D),
     }[kind]()
     D = space.distances(np.arange(len(X)))
@@ -68,7 +68,7 @@ def test_a_bound_is_never_above_the_optimum(problem, kind):
 def test_any_prices_prove_a_bound(problem):
     X, weight, k, rng = problem
     D = Vectors(X, "euclidean").matrix().D
-    table = dual.Table(D, weight)
+    table = dual.DistanceTable(D, weight)
     price = rng.exponential(D.max() + 0.1, len(X)) * rng.integers(0, 2, len(X))
     bound = dual.lower_bound(table, price, table.gains(price), k)
     assert Fraction(bound) <= optimum(D, weight, k)[1]
@@ -131,8 +131,8 @@ def test_weights_are_repeats():
     space = Vectors(X, "euclidean")
     price = np.random.default_rng(1).exponential(2, 60)
     D = space.matrix().D
-    weighted = dual.Table(D, times.astype(float))
-    repeated = dual.Table(np.repeat(D, times, axis=1), np.ones(times.sum()))
+    weighted = dual.DistanceTable(D, times.astype(float))
+    repeated = dual.DistanceTable(np.repeat(D, times, axis=1), np.ones(times.sum()))
     again = np.repeat(price, times)
     bounds = [
         dual.lower_bound(table, at, table.gains(at), 5)
@@ -140,7 +140,7 @@ def test_weights_are_repeats():
     ]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
     made = certified(space, np.arange(3), times.astype(float))
-    other = certified(Matrix(np.repeat(D, times, axis=1)), np.arange(3))
+    other = certified(DistanceMatrix(np.repeat(D, times, axis=1)), np.arange(3))
     assert made.cost == pytest.approx(other.cost)
     assert made.lower_bound == pytest.approx(other.lower_bound, rel=0.01)
 
@@ -154,12 +154,12 @@ def test_whole_numbers_are_rounded_up():
         medoids, cost = optimum(D, weight, 2)
         if cost == 0:
             continue
-        for space in (Matrix(D), as_graph(D)):
+        for space in (DistanceMatrix(D), as_graph(D)):
             made = certified(space, medoids, weight, max_iter=5)
             assert made.rounded
             assert made.lower_bound == int(made.lower_bound) <= cost
-        assert not certified(Matrix(D + 0.5 * (D > 0)), medoids, weight).rounded
-        assert not certified(Matrix(D), medoids, weight + 0.25).rounded
+        assert not certified(DistanceMatrix(D + 0.5 * (D > 0)), medoids, weight).rounded
+        assert not certified(DistanceMatrix(D), medoids, weight + 0.25).rounded
         assert not certified(as_graph(0.3 * D), medoids, weight).rounded
 
 
@@ -174,7 +174,7 @@ def test_a_few_candidates_stand_for_all(monkeypatch, way):
         monkeypatch.setattr(dual, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
         monkeypatch.setattr(dual, "POOL", 400)
         goal = dual.Goal(5, everyone.cost)
-        reach, start = dual.Streamed(space, np.ones(900)), space.two_nearest(medoids).cost
+        reach, start = dual.StreamedDistances(space, np.ones(900)), space.two_nearest(medoids).cost
         cap = np.full(900, inf)
         bound = dual.ascend(reach, goal, start, cap, 480, np.random.default_rng(0)).bound
     elif way == "lists":
@@ -195,11 +195,11 @@ def test_lists_and_tables_say_the_same():
         weight, price = rng.random(83), rng.random(83)
         start = np.arange(0, 38 * 83, 83)
         point = np.tile(np.arange(83, dtype=np.int32), 37)
-        lists = dual.Lists(start, point, D.astype(float).ravel(), weight)
+        lists = dual.DistanceLists(start, point, D.astype(float).ravel(), weight)
         some = rng.permutation(37)[:11]
         expected = np.maximum(price - D.astype(float), 0) @ weight
         covered = (D[some].astype(float) < price).sum(axis=0)
-        for reach in (dual.Table(D, weight), lists):
+        for reach in (dual.DistanceTable(D, weight), lists):
             np.testing.assert_allclose(reach.gains(price), expected, rtol=1e-13)
             np.testing.assert_allclose(reach.only(some).gains(price), expected[some], rtol=1e-13)
             np.testing.assert_array_equal(reach.cover(price, some), covered)
@@ -228,7 +228,7 @@ def test_large_problems_are_sampled(monkeypatch):
     assert certified(Vectors(X, "euclidean"), medoids).sample
     monkeypatch.setattr(certificate, "EXACT_WORK", 1000)
     made = certified(Vectors(X, "euclidean"), medoids)
-    assert made.sample == sampled.SIZES[1]
+    assert made.sample == sampled_bound.SIZES[1]
     monkeypatch.setattr(certificate, "BALL_ENTRIES", 5000)
     assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
 

@@ -8,8 +8,8 @@ from laws.divergences import distributions, every, fitted, rows, summed
 from scipy.optimize import minimize
 from scipy.special import kl_div
 
-from kvariates.geometry.distortions import DISTORTIONS
-from kvariates.refining.distorted import refine_distorted
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.divergence_lloyd import refine_distorted
 
 
 def local_size(R, c):

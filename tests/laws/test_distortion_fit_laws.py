@@ -20,9 +20,9 @@ from laws.divergences import (
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.distortion import mean_row
-from kvariates.geometry.mahalanobis import Mahalanobis
-from kvariates.refining.distorted import filled, in_dtype, refine_distorted
+from kvariates.objectives.distortion import mean_row
+from kvariates.objectives.divergence_lloyd import filled, in_dtype, refine_distorted
+from kvariates.objectives.mahalanobis import Mahalanobis
 
 
 @every
@@ -45,7 +45,7 @@ def test_no_step_raises_the_cost(name, with_weights, dtype):
     start[7:] = 50 * X.max(axis=0)  # two clusters start empty, and would stay so
     fit = refine_distorted(X, start, w, distortion, max_iter=200, tol=0, on_step=watch)
     costs = np.array(costs)
-    assert fit.strict
+    assert fit.converged
     assert fit.n_iter == len(costs) > 5, "too easy"
     assert (np.diff(costs) <= 1e-12 * costs[:-1]).all()
     assert (np.diff(costs[:-1]) < 0).all()
@@ -69,7 +69,7 @@ def test_a_fit_stops_as_it_is_told(name):
 
     assert fit().n_iter > 4
     assert fit(max_iter=3).n_iter == 3
-    assert not fit(max_iter=3).strict
+    assert not fit(max_iter=3).converged
     assert fit(tol=1e9).n_iter == 1
     assert fit(on_step=lambda step: step.iteration == 1).n_iter == 2
     again = refine_distorted(X, fit().centers, None, distortion, max_iter=99, tol=0)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from laws.divergences import every, fitted, labelled, measured, rows, table
 from scipy import sparse
 
-from kvariates.geometry.bregman import KullbackLeibler
-from kvariates.geometry.distortion import MIX
-from kvariates.geometry.distortions import DISTORTIONS
-from kvariates.geometry.mahalanobis import Mahalanobis
+from kvariates.objectives.bregman import KullbackLeibler
+from kvariates.objectives.distortion import MIX
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.mahalanobis import Mahalanobis
 
 # ---- the divergence ----
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.graph import Graph
+from kvariates.data.graph import Graph
 
 INTEGERS = st.integers(0, 3)  # zero lengths, and ties all over
 LENGTHS = {

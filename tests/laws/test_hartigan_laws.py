@@ -11,7 +11,7 @@ from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows, start
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 from kvariates.refining.hartigan import hartigan
 from kvariates.refining.lloyd import refine
 
@@ -31,7 +31,7 @@ def weights_for(n, seed=0):
 
 def lloyd(X, k, weight=None, seed=1, tol=0.0):
     init = start(X, k, seed).astype(np.float64)
-    return refine(Space.of(X), init, weight, algorithm="lloyd", max_iter=300, tol=tol)
+    return refine(Rows.of(X), init, weight, algorithm="lloyd", max_iter=300, tol=tol)
 
 
 def cost_of(X, labels, weight):
@@ -75,8 +75,8 @@ def test_ends_where_no_single_move_helps(dtype, layout, weighted):
         X = rows(40, 3, dtype, seed=seed, sparsity=0.2)
         weight = weights_for(40, seed) if weighted else None
         before = lloyd(LAYOUTS[layout](X), 6, weight, seed)
-        end = hartigan(Space.of(LAYOUTS[layout](X)), before, weight, max_iter=100)
-        assert end.strict
+        end = hartigan(Rows.of(LAYOUTS[layout](X)), before, weight, max_iter=100)
+        assert end.converged
         one = np.ones(40) if weight is None else weight
         cost = cost_of(brute.dense64(X), end.labels, one)
         assert best_move(brute.dense64(X), end.labels, 6, one) >= cost * (1 - 1e-11)
@@ -95,10 +95,10 @@ def test_bounds_hide_no_move(dtype, layout, weighted):
     before = lloyd(LAYOUTS[layout](X), 40, weight, tol=1e-3)
     means = []
     end = hartigan(
-        Space.of(LAYOUTS[layout](X)), before, weight, max_iter=300,
+        Rows.of(LAYOUTS[layout](X)), before, weight, max_iter=300,
         on_step=lambda step: means.append((step.centers.copy(), step.labels.copy())),
     )  # fmt: skip
-    assert end.strict
+    assert end.converged
     assert end.n_iter > 5
     centers, labels = means[-1]
     assert largest_gain(X, labels, centers, one) < 1e-9
@@ -116,7 +116,7 @@ def test_cost_falls_with_every_pass(dtype, layout, weighted):
         costs.append(brute.inertia(X, step.centers, step.labels, weight))
         return False
 
-    end = hartigan(Space.of(LAYOUTS[layout](X)), before, weight, max_iter=100, on_step=watch)
+    end = hartigan(Rows.of(LAYOUTS[layout](X)), before, weight, max_iter=100, on_step=watch)
     assert len(costs) == end.n_iter + 1 > 4
     # The last pass moves nothing.
     assert all(b < a * (1 + 1e-14) for a, b in pairwise(costs[:-1]))
@@ -138,7 +138,7 @@ def test_never_above_lloyd(n, d, k, seed, dtype, layout, weighted, passes, offse
     X = LAYOUTS[layout]((rows(n, d, seed=seed) + offset).astype(dtype))
     weight = weights_for(n, seed) + 1e-3 if weighted else None
     before = lloyd(X, min(k, n), weight, seed, tol=1e-3)
-    end = hartigan(Space.of(X), before, weight, max_iter=passes)
+    end = hartigan(Rows.of(X), before, weight, max_iter=passes)
     assert end.inertia <= before.inertia
     cost = brute.inertia(X, end.centers, end.labels, weight)
     # Sparse rows are measured as ||c||^2 + x(x - 2c): far from the origin digits cancel.
@@ -154,10 +154,10 @@ def test_where_a_weighted_row_stays_its_repeats_stay():
     X = rows(300, 3, seed=5)
     count = np.random.default_rng(0).integers(1, 5, size=300)
     weight = count.astype(np.float64)
-    end = hartigan(Space.of(X), lloyd(X, 9, weight), weight, max_iter=99)
+    end = hartigan(Rows.of(X), lloyd(X, 9, weight), weight, max_iter=99)
     repeats = SimpleNamespace(centers=end.centers, labels=np.repeat(end.labels, count))
-    again = hartigan(Space.of(np.repeat(X, count, axis=0)), repeats, None, max_iter=1)
-    assert again.strict
+    again = hartigan(Rows.of(np.repeat(X, count, axis=0)), repeats, None, max_iter=1)
+    assert again.converged
     assert np.array_equal(again.labels, repeats.labels)
     assert again.inertia == pytest.approx(end.inertia, rel=1e-12)
 
@@ -166,8 +166,8 @@ def test_where_a_weighted_row_stays_its_repeats_stay():
 def test_equal_weights_of_any_size_change_nothing(scale):
     X = rows(500, 3, seed=6)
     before = lloyd(X, 8)
-    plain = hartigan(Space.of(X), before, None, max_iter=100)
-    scaled = hartigan(Space.of(X), before, np.full(500, scale), max_iter=100)
+    plain = hartigan(Rows.of(X), before, None, max_iter=100)
+    scaled = hartigan(Rows.of(X), before, np.full(500, scale), max_iter=100)
     assert plain.n_iter > 2
     assert np.array_equal(plain.labels, scaled.labels)
     np.testing.assert_allclose(plain.centers, scaled.centers, rtol=1e-13)
@@ -179,11 +179,11 @@ def test_a_row_of_weight_zero_is_as_good_as_absent():
     there = weight > 0
     assert np.count_nonzero(~there) > 10
     before = lloyd(X[there], 9, weight[there])
-    labels = Space.of(X).nearest(before.centers)
+    labels = Rows.of(X).nearest(before.centers)
     among = hartigan(
-        Space.of(X), SimpleNamespace(centers=before.centers, labels=labels), weight, max_iter=100
+        Rows.of(X), SimpleNamespace(centers=before.centers, labels=labels), weight, max_iter=100
     )
-    alone = hartigan(Space.of(X[there]), before, weight[there], max_iter=100)
+    alone = hartigan(Rows.of(X[there]), before, weight[there], max_iter=100)
     assert alone.n_iter > 2
     assert np.array_equal(among.labels[there], alone.labels)
     np.testing.assert_allclose(among.centers, alone.centers, rtol=1e-13)
@@ -194,8 +194,8 @@ def test_any_partition_may_be_the_start(layout):
     """All rows in one of five clusters: the other four fill up."""
     X = rows(200, 2, seed=9)
     all_in_one = SimpleNamespace(centers=np.zeros((5, 2)), labels=np.full(200, 3, dtype=np.int32))
-    end = hartigan(Space.of(LAYOUTS[layout](X)), all_in_one, None, max_iter=300)
-    assert end.strict
+    end = hartigan(Rows.of(LAYOUTS[layout](X)), all_in_one, None, max_iter=300)
+    assert end.converged
     assert len(np.unique(end.labels)) == 5
     assert largest_gain(X, end.labels, end.centers, np.ones(200)) < 1e-9
 
@@ -203,8 +203,8 @@ def test_any_partition_may_be_the_start(layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_fewer_different_rows_than_clusters(layout):
     X = np.repeat(np.array([[0.0, 1], [5, 5], [9, 0]]), 7, axis=0)
-    end = hartigan(Space.of(LAYOUTS[layout](X)), lloyd(X, 6), None, max_iter=300)
-    assert end.strict
+    end = hartigan(Rows.of(LAYOUTS[layout](X)), lloyd(X, 6), None, max_iter=300)
+    assert end.converged
     assert end.inertia == pytest.approx(0, abs=1e-12)
 
 
@@ -212,23 +212,21 @@ def test_fewer_different_rows_than_clusters(layout):
 def test_rounding_does_not_keep_it_going(scale):
     """Offsets that leave few digits, weights that leave few to the light: it stops all the same."""
     X = rows(600, 2, seed=10)
-    space = Space.of(X + scale)
+    space = Rows.of(X + scale)
     end = hartigan(space, lloyd(X + scale, 30), None, max_iter=1000)
-    assert end.strict
+    assert end.converged
     heavy = 1 + scale * (np.arange(600) % 50 == 0)
-    end = hartigan(Space.of(X), lloyd(X, 30, heavy), heavy, max_iter=1000)
-    assert end.strict
+    end = hartigan(Rows.of(X), lloyd(X, 30, heavy), heavy, max_iter=1000)
+    assert end.converged
 
 
 def test_on_step_can_stop_it():
     X = rows(2000, 4, seed=11)
     before = lloyd(X, 30, tol=1e-2)
-    assert hartigan(Space.of(X), before, None, max_iter=100).n_iter > 3
-    end = hartigan(
-        Space.of(X), before, None, max_iter=100, on_step=lambda step: step.iteration == 1
-    )
+    assert hartigan(Rows.of(X), before, None, max_iter=100).n_iter > 3
+    end = hartigan(Rows.of(X), before, None, max_iter=100, on_step=lambda step: step.iteration == 1)
     assert end.n_iter == 2
-    assert not end.strict
+    assert not end.converged
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -238,7 +236,7 @@ def test_threads_change_nothing(layout):
     ends = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
-            ends.append(hartigan(Space.of(X), lloyd(X, 20, weight, tol=1e-2), weight, max_iter=8))
+            ends.append(hartigan(Rows.of(X), lloyd(X, 20, weight, tol=1e-2), weight, max_iter=8))
     one, two = ends
     assert one.n_iter > 2
     assert one.centers.tobytes() == two.centers.tobytes()

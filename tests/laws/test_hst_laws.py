@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.trees import make, members, pairs_of, spaces, tree_matrix
-from odds.chi_square import ALPHA, follows
+from sampling.chi_square import ALPHA, follows
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kvariates import _native
-from kvariates.geometry.euclidean import Space
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.hst import grow, lengths
-from kvariates.geometry.metric import Called, Matrix, Vectors
+from kvariates.data.graph import Graph
+from kvariates.data.hst_tree import grow, lengths
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
+from kvariates.data.rows import Rows
 
 TREES = 20  # a space
 DRAWS = 10_000
@@ -83,8 +83,8 @@ def test_nodes_are_balls(space, seed):
 def test_points_all_in_one_place(kind, n):
     space = {
         "euclidean": Vectors(np.ones((n, 2)), "euclidean"),
-        "matrix": Matrix(np.zeros((n, n), dtype=np.float32)),
-        "called": Called(np.ones((n, 2)), lambda a, b: 0.0),
+        "matrix": DistanceMatrix(np.zeros((n, n), dtype=np.float32)),
+        "called": CallableMetric(np.ones((n, 2)), lambda a, b: 0.0),
         "graph": Graph.of(sparse.csr_array(sparse.coo_array(
             (np.zeros(2 * (n - 1)), ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])),
             shape=(n, n),
@@ -101,7 +101,7 @@ def test_components_meet_at_infinity():
     D[:2, :2] = D[2:, 2:] = 1.0
     np.fill_diagonal(D, 0)
     edges = sparse.csr_array(np.where(np.isfinite(D), D, 0))
-    for space in (Matrix(D), Graph.of(edges)):
+    for space in (DistanceMatrix(D), Graph.of(edges)):
         far = tree_matrix(grow(space, rng(3)))
         assert (np.isinf(far) == np.isinf(D)).all()
         assert (far >= D).all()
@@ -118,7 +118,7 @@ def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
     gaps = X[:, None].astype(float) - X[None]
     D = np.sqrt((gaps**2).sum(axis=2)) if metric == "euclidean" else np.abs(gaps).sum(axis=2)
 
-    class Rows:  # nothing but what `grow` asks of a space
+    class AnyMetric:  # nothing but what `grow` asks of a space
         n = len(X)
 
         def among(self, point, others):
@@ -126,11 +126,11 @@ def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
 
     for seed in range(5):
         tree = grow(Vectors(X, metric), rng(seed))
-        assert same(tree, grow(Matrix(D), rng(seed)))
-        assert same(tree, grow(Rows(), rng(seed)))
+        assert same(tree, grow(DistanceMatrix(D), rng(seed)))
+        assert same(tree, grow(AnyMetric(), rng(seed)))
         if metric == "euclidean":
-            assert same(tree, grow(Space.of(X), rng(seed)))
-            assert same(tree, grow(Space.of(sparse.csr_array(X)), rng(seed)))
+            assert same(tree, grow(Rows.of(X), rng(seed)))
+            assert same(tree, grow(Rows.of(sparse.csr_array(X)), rng(seed)))
 
 
 def test_many_points_and_two_threads_give_the_same_tree():
@@ -144,7 +144,7 @@ def test_many_points_and_two_threads_give_the_same_tree():
     def among(point, others):
         return np.sqrt(np.einsum("ij,ij->i", gap := X[others] - X[point], gap))
 
-    whole = _native.tree_over_called(among, len(X), int(rng(5).integers(2**64, dtype=np.uint64)))
+    whole = _native.tree_over_callable(among, len(X), int(rng(5).integers(2**64, dtype=np.uint64)))
     assert all(np.array_equal(a, b) for a, b in zip(vars(apart[0]).values(), whole, strict=True))
 
 
@@ -153,7 +153,7 @@ def test_errors_of_a_callable_come_through():
         raise RuntimeError("not today")
 
     with pytest.raises(RuntimeError, match="not today"):
-        grow(Called(np.ones((3, 1)), refuse), rng(0))
+        grow(CallableMetric(np.ones((3, 1)), refuse), rng(0))
 
 
 # ---- the law, by enumeration ----

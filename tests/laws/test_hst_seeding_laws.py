@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws.trees import KINDS, made_up, make, members, optimum, random_tree, spaces, tree_matrix
 
-from kvariates.geometry.hst import Tree, grow
-from kvariates.geometry.metric import Matrix, Vectors
+from kvariates.data.hst_tree import HstTree, grow
+from kvariates.data.metric_spaces import DistanceMatrix, Vectors
 from kvariates.seeding.hst import best_on_tree, hst_seed, seed_on_tree
 
 SEEN = 1.5  # the paper's constants are 10 and 34; no instance met here comes near
@@ -81,7 +81,7 @@ def bare(heights_and_parents, weights):
     leaf = np.setdiff1d(np.arange(len(parent)), parent)
     center = np.zeros(len(parent), dtype=np.int64)
     center[leaf] = np.arange(len(leaf))
-    return Tree(parent, height, center, leaf, 1.0), np.array(weights, dtype=float)
+    return HstTree(parent, height, center, leaf, 1.0), np.array(weights, dtype=float)
 
 
 def test_squares_need_squared_heights():
@@ -170,7 +170,7 @@ def test_components_are_served_first():
     D[:8, :8] = 5.0
     D[8, 8] = 0.0
     np.fill_diagonal(D, 0)
-    tree = grow(Matrix(D), rng(0))
+    tree = grow(DistanceMatrix(D), rng(0))
     for choose in (seed_on_tree, best_on_tree):
         assert 8 in choose(tree, tree.counts(), 2)
         assert 8 not in choose(tree, tree.counts(np.r_[np.ones(8), 0.0]), 2)
@@ -205,5 +205,5 @@ def test_repeats_are_weights():
     weight = rng(4).integers(1, 4, 20).astype(float)
     tree = grow(Vectors(X, "euclidean"), rng(5))
     copies = np.repeat(np.arange(20), weight.astype(int))
-    repeated = Tree(tree.parent, tree.height, tree.center, tree.leaf[copies], tree.unit)
+    repeated = HstTree(tree.parent, tree.height, tree.center, tree.leaf[copies], tree.unit)
     assert (repeated.counts() == tree.counts(weight)).all()

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from laws.brute import inertia, nearest, squared_distances
 from laws.cases import DTYPES, LAYOUTS, rows, start
-from odds.chi_square import ALPHA, chi_square
+from sampling.chi_square import ALPHA, chi_square
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 from kvariates.seeding import local_search as module
-from kvariates.seeding.local_search import Standing, local_search, search_steps
+from kvariates.seeding.local_search import LocalSearchState, local_search, search_steps
 
 
 def grid(n, d, dtype=np.float64, seed=0, side=9, sparsity=0.0):
@@ -29,7 +29,7 @@ every_data = pytest.mark.parametrize("make", DATA.values(), ids=DATA)
 
 def search(X, centers, weights=None, steps=60, seed=0):
     centers = np.ascontiguousarray(centers, dtype=np.float64)
-    return local_search(Space.of(X), centers, weights, steps=steps, rng=np.random.default_rng(seed))
+    return local_search(Rows.of(X), centers, weights, steps=steps, rng=np.random.default_rng(seed))
 
 
 def cost_of(X, centers, weights=None):
@@ -55,7 +55,7 @@ def costs_after(X, centers, p, weights):
 def watch(monkeypatch):
     """Return a list that fills with every step: (centres before, drawn distances, swap or None)."""
     steps = []
-    best, swap = Standing.best_swap, Standing.swap
+    best, swap = LocalSearchState.best_swap, LocalSearchState.swap
 
     def spy_best(self, to_p):
         j, after = best(self, to_p)
@@ -68,8 +68,8 @@ def watch(monkeypatch):
         steps[-1].update(swapped=True, p=p.copy(), place=j)
         steps[-1].update(now=self.centers.copy(), now_cost=self.cost)
 
-    monkeypatch.setattr(Standing, "best_swap", spy_best)
-    monkeypatch.setattr(Standing, "swap", spy_swap)
+    monkeypatch.setattr(LocalSearchState, "best_swap", spy_best)
+    monkeypatch.setattr(LocalSearchState, "swap", spy_swap)
     return steps
 
 
@@ -80,13 +80,13 @@ def watch(monkeypatch):
 def test_two_nearest_stay_exact(n, d, k, make, layout, dtype):
     """Whatever is swapped for whatever, be it wise or not."""
     X = make(n, d, dtype, seed=n)
-    space = Space.of(LAYOUTS[layout](X))
-    standing = Standing(space, None, start(X, k).astype(np.float64))
+    space = Rows.of(LAYOUTS[layout](X))
+    standing = LocalSearchState(space, None, start(X, k).astype(np.float64))
     rng = np.random.default_rng(9)
     for _ in range(40):
         row, j = rng.integers(n), int(rng.integers(k))
         p = X[row].astype(np.float64)
-        standing.swap(j, p, space.own_cost(p[None], np.zeros(n, dtype=np.int32)))
+        standing.swap(j, p, space.costs(p[None], np.zeros(n, dtype=np.int32)))
         assert np.array_equal(standing.centers[j], p)
         afresh = space.two_nearest(standing.centers)
         for name in ("labels", "second", "cost", "second_cost"):
@@ -160,7 +160,7 @@ def test_draws_are_in_proportion_to_the_potential():
     X = rows(40, 2, seed=83)
     weights = np.random.default_rng(4).integers(0, 4, size=40) * 1.0
     centers = X[:3].astype(np.float64)
-    standing = Standing(Space.of(X), weights, centers)
+    standing = LocalSearchState(Rows.of(X), weights, centers)
     rng = np.random.default_rng(5)
     drawn = np.bincount([standing.draw(rng) for _ in range(20_000)], minlength=40)
     share = weights * squared_distances(X, centers).min(axis=1)
@@ -173,7 +173,7 @@ def test_draws_are_in_proportion_to_the_potential():
 def test_draws_follow_the_swaps():
     """After a swap the law is that of the new costs."""
     X = rows(40, 2, seed=84)
-    standing = Standing(Space.of(X), None, X[:3].astype(np.float64))
+    standing = LocalSearchState(Rows.of(X), None, X[:3].astype(np.float64))
     p = X[[30]].astype(np.float64)
     standing.swap(1, p[0], squared_distances(X, p)[:, 0])
     rng = np.random.default_rng(6)

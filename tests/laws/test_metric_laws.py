@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from kvariates.geometry.euclidean import unit_rows
-from kvariates.geometry.metric import Called, Matrix, Vectors
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
+from kvariates.data.rows import unit_rows
 
 NAMES = {"manhattan": "cityblock", "euclidean": "euclidean", "cosine": "cosine"}
 
@@ -111,12 +111,15 @@ def test_changes_are_differences_of_cost(seed, n, data):
 def test_demand_only_is_the_columns_of_the_demand(seed, n):
     rng = np.random.default_rng(seed)
     X, demand = rows(seed, n, 3), np.sort(rng.permutation(n)[: max(1, n // 2)])
-    for space in (Vectors(X, "euclidean"), Called(X, lambda a, b: float(np.abs(a - b).max()))):
+    for space in (
+        Vectors(X, "euclidean"),
+        CallableMetric(X, lambda a, b: float(np.abs(a - b).max())),
+    ):
         D = space.distances(np.arange(n))
         part = space.onto(demand)
         np.testing.assert_array_equal(part.distances(np.arange(n)), D[:, demand])
         np.testing.assert_array_equal(part.matrix().D, D[:, demand])
-        np.testing.assert_array_equal(Matrix(D).onto(demand).D, D[:, demand])
+        np.testing.assert_array_equal(DistanceMatrix(D).onto(demand).D, D[:, demand])
 
 
 def test_a_callable_is_called_once_a_pair():
@@ -126,7 +129,7 @@ def test_a_callable_is_called_once_a_pair():
         calls.append((a, b))
         return abs(a - b)
 
-    space = Called([3.0, 1.0, 7.0], metric)
+    space = CallableMetric([3.0, 1.0, 7.0], metric)
     D = space.matrix().D
     assert len(calls) == 3
     np.testing.assert_array_equal(D, [[0, 2, 4], [2, 0, 6], [4, 6, 0]])

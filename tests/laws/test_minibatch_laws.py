@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows, start
-from odds.chi_square import ALPHA, chi_square
+from sampling.chi_square import ALPHA, chi_square
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space, total_cost
+from kvariates.data.rows import Rows, total_cost
 from kvariates.refining import minibatch as module
 from kvariates.refining.lloyd import refine
-from kvariates.refining.minibatch import Patience, lots, minibatch
+from kvariates.refining.minibatch import CostPlateau, batches, minibatch
 
 OPTIONS = {"batch_size": 100, "max_iter": 20, "tol": 0.0}
 
@@ -21,7 +21,7 @@ OPTIONS = {"batch_size": 100, "max_iter": 20, "tol": 0.0}
 def run(X, centers, weights=None, seed=0, **options):
     centers = np.ascontiguousarray(centers, dtype=np.float64)
     rng = np.random.default_rng(seed)
-    return minibatch(Space.of(X), centers, weights, rng=rng, **{**OPTIONS, **options})
+    return minibatch(Rows.of(X), centers, weights, rng=rng, **{**OPTIONS, **options})
 
 
 def groups(n, k, d=3, dtype=np.float64, seed=0, spread=0.5):
@@ -137,7 +137,7 @@ def test_never_worse_than_the_start():
     rng = np.random.default_rng(5)
     X = np.concatenate([rng.normal(size=(5000, 2)), 1e4 * rng.normal(size=(5, 2))])
     centers = np.concatenate([X[:3], X[-5:]])
-    start = total_cost(Space.of(X).own_cost(centers, Space.of(X).nearest(centers)), None)
+    start = total_cost(Rows.of(X).costs(centers, Rows.of(X).nearest(centers)), None)
     for seed in range(5):
         assert run(X, centers, batch_size=50, seed=seed).inertia <= start
 
@@ -151,7 +151,7 @@ def test_labels_and_inertia_are_exact_for_the_centres(layout, dtype):
     before = init.copy()
     found = run(LAYOUTS[layout](X), init, weights)
     assert found.centers.dtype == dtype
-    assert not found.strict
+    assert not found.converged
     assert np.array_equal(init, before), "the start was written to"
     assert np.array_equal(found.labels, brute.nearest(X, found.centers))
     right = brute.inertia(X, found.centers, found.labels, weights)
@@ -162,7 +162,7 @@ def test_labels_and_inertia_are_exact_for_the_centres(layout, dtype):
 @pytest.mark.parametrize("spread", [0.5, 2.0], ids=["groups", "overlapping"])
 def test_cost_is_near_that_of_lloyd(spread):
     X = groups(30_000, 12, d=4, seed=95, spread=spread)
-    space, excess = Space.of(X), []
+    space, excess = Rows.of(X), []
     for seed in range(5):
         init = start(X, 12, seed=seed)
         lloyd = refine(space, init, None, algorithm="auto", max_iter=300, tol=0.0)
@@ -194,11 +194,11 @@ def test_threads_do_not_matter(layout):
 
 def test_batches_are_drawn_by_weight():
     weights = np.array([0.0, 1, 3, 0, 0.5, 2, 0])
-    batches = lots(7, weights, 1000, np.random.default_rng(2))
+    batches = batches(7, weights, 1000, np.random.default_rng(2))
     drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
     assert chi_square(drawn, weights / weights.sum()) > ALPHA
     assert chi_square(drawn, np.r_[weights[1:], weights[:1]] / weights.sum()) < ALPHA
-    batches = lots(7, None, 1000, np.random.default_rng(3))
+    batches = batches(7, None, 1000, np.random.default_rng(3))
     drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
     assert chi_square(drawn, np.full(7, 1 / 7)) > ALPHA
 
@@ -247,7 +247,7 @@ def test_rows_that_all_lie_on_centres_end_in_peace():
 
 
 def test_patience_counts_batches_without_a_new_lowest_cost():
-    patience = Patience(1.0)  # no smoothing
+    patience = CostPlateau(1.0)  # no smoothing
     falling = [patience.is_out(cost) for cost in (5.0, 4.0, 3.0)]
     assert not any(falling)
     waiting = [patience.is_out(3.0) for _ in range(module.PATIENCE)]

@@ -9,9 +9,9 @@ from laws.cases import DTYPES, LAYOUTS, rows
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 from kvariates.refining.lloyd import refine
-from kvariates.seeding.nested import Solution, _drawn, nested, sample_size
+from kvariates.seeding.global_kmeans import Solution, _drawn, global_kmeans, sample_size
 
 GRID = [
     pytest.param(dtype, layout, weighted, id=f"{np.dtype(dtype)}-{layout}-{weighted}")
@@ -24,7 +24,7 @@ ALPHA = 1e-6  # how often a right sampler would fail
 
 def settler(X, weight):
     def settle(centers):
-        found = refine(Space.of(X), centers, weight, algorithm="auto", max_iter=300, tol=0.0)
+        found = refine(Rows.of(X), centers, weight, algorithm="auto", max_iter=300, tol=0.0)
         return Solution(found.centers.astype(np.float64), found.labels, found.inertia)
 
     return settle
@@ -33,7 +33,7 @@ def settler(X, weight):
 def solve(X, k, weight=None, candidates="all", full=False, seed=0):
     rng = np.random.default_rng(seed)
     settle = settler(X, weight)
-    return nested(Space.of(X), k, weight, settle, candidates=candidates, full=full, rng=rng)
+    return global_kmeans(Rows.of(X), k, weight, settle, candidates=candidates, full=full, rng=rng)
 
 
 def weights_for(n):
@@ -187,7 +187,7 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
         return settle(centers)
 
     rng = np.random.default_rng(0)
-    nested(Space.of(X), 4, weight, spy, candidates=candidates, rng=rng)
+    global_kmeans(Rows.of(X), 4, weight, spy, candidates=candidates, rng=rng)
     assert all(abs(abs(start[0]) - 10) + abs(abs(start[1]) - 10) > 0.9 for start in starts[1:])
 
 

@@ -1,4 +1,4 @@
-"""k-means||: what any data must give. Its sampling law is in odds/test_parallel_odds.py."""
+"""k-means||: what any data must give. Its sampling law is in sampling/test_parallel_odds.py."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from laws.cases import DTYPES, LAYOUTS, rows
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space
-from kvariates.seeding.parallel import kmeans_parallel
+from kvariates.data.rows import Rows
+from kvariates.seeding.kmeans_parallel import kmeans_parallel
 from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
 
 
 def seeds(X, k, weights=None, seed=0, **options):
     weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-    return kmeans_parallel(Space.of(X), k, weights, rng=np.random.default_rng(seed), **options)
+    return kmeans_parallel(Rows.of(X), k, weights, rng=np.random.default_rng(seed), **options)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -130,7 +130,7 @@ def test_quality_is_on_par_with_kmeans_plusplus(spread):
     rng = np.random.default_rng(79)
     X = rng.normal(size=(40, 5))[rng.integers(40, size=4000)] * 3
     X += rng.normal(size=X.shape) * spread
-    space, k = Space.of(X), 40
+    space, k = Rows.of(X), 40
     parallel = mean_cost(lambda r: kmeans_parallel(space, k, None, rng=r).centers, X)
     plain = mean_cost(lambda r: kvariates(space, k, None, PLAIN, 1, r).centers, X)
     greedy = mean_cost(lambda r: kvariates(space, k, None, PLAIN, greedy_trials(k), r).centers, X)

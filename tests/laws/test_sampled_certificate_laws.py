@@ -6,9 +6,9 @@ from laws.certified import blobs, certified, line_optimum
 from scipy.sparse import csr_array
 from scipy.stats import binom
 
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.metric import Matrix, Vectors
-from kvariates.refining.sampled import smallest_mean
+from kvariates.certificates.sampled_bound import smallest_mean
+from kvariates.data.graph import Graph
+from kvariates.data.metric_spaces import DistanceMatrix, Vectors
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.01])
@@ -69,7 +69,8 @@ def test_a_sample_of_one_candidate_keeps_its_confidence_closely(weighted):
     weight = rng.exponential(size=400) if weighted else None
     runs = 300
     made = [
-        certified(Matrix(distance), [0], weight, s, sample=800, confidence=0.8) for s in range(runs)
+        certified(DistanceMatrix(distance), [0], weight, s, sample=800, confidence=0.8)
+        for s in range(runs)
     ]
     assert sum(one.gap == 0 for one in made) <= binom.isf(1e-6, runs, 0.2)
     assert np.median([one.gap for one in made]) < 0.08
@@ -77,7 +78,7 @@ def test_a_sample_of_one_candidate_keeps_its_confidence_closely(weighted):
 
 def test_a_sample_says_something():
     X, medoids = blobs(4000, 5)
-    for space in (Vectors(X, "euclidean"), Matrix(Vectors(X, "euclidean").matrix().D)):
+    for space in (Vectors(X, "euclidean"), DistanceMatrix(Vectors(X, "euclidean").matrix().D)):
         made = certified(space, medoids, sample=3000)
         assert made.sample == 3000
         assert made.confidence == 0.99
@@ -99,7 +100,7 @@ def test_a_sample_of_a_graph_is_that_of_its_distances():
     half = csr_array((rng.random(ends.shape[1]) + 0.5, tuple(ends)), shape=(side**2, side**2))
     space = Graph.of(csr_array(half + half.T))
     medoids = at[5::10, 5::10].ravel()
-    table = Matrix(space.distances(np.arange(side**2)))
+    table = DistanceMatrix(space.distances(np.arange(side**2)))
     for seed in range(3):
         made = certified(space, medoids, None, seed, sample=2000)
         other = certified(table, medoids, None, seed, sample=2000)

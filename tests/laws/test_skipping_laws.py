@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from laws.cases import DTYPES
 
 from kvariates import _native
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 from kvariates.seeding.sampler import Dirac, EveryPoint, Recipe, kvariates
 
 
@@ -40,7 +40,7 @@ SETS = [uniform, tight, heavy_tail, far_away, unequal_columns, whole_numbers]
 
 def drawn(X, weight, k, trials, skip, seed=3):
     recipe = Recipe(probe=EveryPoint(skip=skip), density=Dirac())
-    return kvariates(Space.of(X), k, weight, recipe, trials, np.random.default_rng(seed)).indices
+    return kvariates(Rows.of(X), k, weight, recipe, trials, np.random.default_rng(seed)).indices
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -66,8 +66,8 @@ def test_skipping_changes_no_draw_at_any_scale(exponent, n, d, seed):
 @pytest.mark.parametrize("make", SETS)
 def test_every_set_here_casts_a_shadow(make):
     X = make(np.random.default_rng(0), 500, 6)
-    assert _native.shadow(Space.of(X).rows, np.ones(500)) is not None
+    assert _native.quantize(Rows.of(X).view, np.ones(500)) is not None
 
 
 def test_rows_that_are_all_alike_cast_none():
-    assert _native.shadow(Space.of(np.ones((500, 6))).rows, np.zeros(500)) is None
+    assert _native.quantize(Rows.of(np.ones((500, 6))).view, np.zeros(500)) is None

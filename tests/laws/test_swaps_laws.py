@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvariates.geometry.metric import Vectors
-from kvariates.refining import medoids
+from kvariates.data.metric_spaces import Vectors
+from kvariates.refining import medoid_search
 from kvariates.refining.swaps import (
     BLOCK,
-    Drawn,
-    Everyone,
-    State,
+    AllCandidates,
+    MedoidState,
+    SampledCandidates,
     improving,
     perturbed,
     search,
@@ -69,8 +69,8 @@ def test_the_native_sweep_makes_the_same_swaps(seed, n, k, weighted):
     k = min(k, n)
     start, order = rng.permutation(n)[:k], rng.permutation(n)
     fast = sweep(space, start, weight, np.arange(n), order, rng=rng)
-    state = State.of(space, start, weight, np.arange(n), n)
-    slow = search(state, Everyone(order, BLOCK), improving(1e-12))
+    state = MedoidState.of(space, start, weight, np.arange(n), n)
+    slow = search(state, AllCandidates(order, BLOCK), improving(1e-12))
     np.testing.assert_array_equal(fast.medoids, slow.medoids)
     assert fast.n_swaps == slow.n_swaps
     np.testing.assert_array_equal(fast.near.slot, slow.near.slot)
@@ -82,9 +82,9 @@ def test_best_swap_is_the_best_of_all(seed, n, k, weighted):
     """One block of everyone: Algorithm 1 of Fan et al., every step the steepest."""
     rng, space, weight = made(seed, n, weighted)
     start = rng.permutation(n)[: min(k, n)]
-    state = State.of(space, start, weight, np.arange(n), n)
+    state = MedoidState.of(space, start, weight, np.arange(n), n)
     before = cost(space.D, start, weight)
-    found = search(state, Everyone(np.arange(n), n), improving(), max_swaps=1)
+    found = search(state, AllCandidates(np.arange(n), n), improving(), max_swaps=1)
     steepest = min(best_swap(space.D, start, weight), before)
     assert cost(space.D, found.medoids, weight) == pytest.approx(steepest)
 
@@ -116,9 +116,9 @@ def test_many_restarts_find_the_optimum():
 def test_drawn_candidates_never_raise_the_cost(seed, n):
     rng, space, weight = made(seed, n, weighted=True)
     start = np.flatnonzero(weight)[:3]
-    state = State.of(space, start, weight, np.arange(n), n)
+    state = MedoidState.of(space, start, weight, np.arange(n), n)
     before = state.cost
-    found = search(state, Drawn(BLOCK, 64, close=True, rng=rng), improving())
+    found = search(state, SampledCandidates(BLOCK, 64, close=True, rng=rng), improving())
     assert found.cost <= before
     assert found.cost == pytest.approx(cost(space.D, found.medoids, weight))
     assert not found.settled
@@ -136,20 +136,20 @@ def test_another_chooser_is_an_argument():
             return None
         return tuple(int(i) for i in np.unravel_index(int(np.argmax(lower)), lower.shape))
 
-    state = State.of(space, np.arange(3), None, np.arange(40), 40)
-    found = search(state, Everyone(np.arange(40), 40), lazy)
+    state = MedoidState.of(space, np.arange(3), None, np.arange(40), 40)
+    found = search(state, AllCandidates(np.arange(40), 40), lazy)
     assert found.n_swaps > 0
     assert seen[0] == (37, 3)
     assert best_swap(space.D, found.medoids) >= found.cost * (1 - 1e-8)
 
 
 def settled_without_a_matrix(X, start, weight, monkeypatch):
-    monkeypatch.setattr(medoids, "MATRIX_BYTES", 0)
-    monkeypatch.setattr(medoids, "SAMPLE", 64)
-    task = medoids.job(
+    monkeypatch.setattr(medoid_search, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(medoid_search, "SAMPLE", 64)
+    task = medoid_search.search_task(
         Vectors(X, "manhattan"), weight, restarts=1, max_swaps=10**9, rng=np.random.default_rng(0)
     )
-    return medoids.refine(task, start)
+    return medoid_search.refine(task, start)
 
 
 def test_without_a_matrix_the_cost_is_close_to_the_local_optimum(monkeypatch):
@@ -169,8 +169,10 @@ def test_weights_are_repeats(seed, n):
     """The same swaps: a point of weight w costs what w points cost."""
     rng, space, weight = made(seed, n, weighted=True)
     twice = np.repeat(np.arange(n), weight.astype(int))
-    task = medoids.job(space, weight, restarts=0, max_swaps=10**9, rng=np.random.default_rng(0))
-    other = medoids.job(
+    task = medoid_search.search_task(
+        space, weight, restarts=0, max_swaps=10**9, rng=np.random.default_rng(0)
+    )
+    other = medoid_search.search_task(
         space.onto(twice), None, restarts=0, max_swaps=10**9, rng=np.random.default_rng(0)
     )
     start, order = rng.permutation(n)[:2], rng.permutation(n)
@@ -183,8 +185,8 @@ def test_weights_are_repeats(seed, n):
 def test_restarts_on_a_demand_measure_the_demand(seed, n):
     """Columns are some of the points only; restarts must know which."""
     rng, space, weight = made(seed, n, weighted=True)
-    task = medoids.job(space, weight, restarts=4, max_swaps=10**9, rng=rng)
-    found = medoids.refine(task, rng.permutation(n)[:3])
+    task = medoid_search.search_task(space, weight, restarts=4, max_swaps=10**9, rng=rng)
+    found = medoid_search.refine(task, rng.permutation(n)[:3])
     assert found.settled
     assert found.cost == pytest.approx(cost(space.D, found.medoids, weight))
     assert best_swap(space.D, found.medoids, weight) >= found.cost * (1 - 1e-9)
@@ -203,10 +205,10 @@ def test_no_swaps_means_none():
 def test_perturbed_searches_keep_the_better():
     rng, space, _ = made(2, 80)
     point = np.arange(80)
-    state = State.of(space, np.arange(4), None, point, 80)
+    state = MedoidState.of(space, np.arange(4), None, point, 80)
 
     def again(state):
-        return search(state, Everyone(point, 16), improving())
+        return search(state, AllCandidates(point, 16), improving())
 
     first = again(state)
     before = first.cost

@@ -9,7 +9,7 @@ from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows, start
 from threadpoolctl import threadpool_limits
 
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 
 
 def plain(squares):
@@ -19,7 +19,7 @@ def plain(squares):
 
 
 def assert_two_nearest(X, centers):
-    found = Space.of(X).two_nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    found = Rows.of(X).two_nearest(np.ascontiguousarray(centers, dtype=np.float64))
     order, squares = plain(brute.squared_distances(X, centers))
     assert np.array_equal(found.labels, order[:, 0])
     assert np.array_equal(found.second, order[:, 1])
@@ -58,7 +58,7 @@ INTEGERS = st.integers(-2, 2)
 )
 def test_ties_go_to_the_lowest_index(X, centers, dtype, layout):
     """Small integers are exact, duplicates of centres are likely: ties all over."""
-    found = Space.of(LAYOUTS[layout](X.astype(dtype))).two_nearest(centers)
+    found = Rows.of(LAYOUTS[layout](X.astype(dtype))).two_nearest(centers)
     order, squares = plain(brute.squared_distances(X, centers))
     assert np.array_equal(np.stack([found.labels, found.second], axis=1), order)
     assert np.array_equal(np.stack([found.cost, found.second_cost], axis=1), squares)
@@ -67,17 +67,17 @@ def test_ties_go_to_the_lowest_index(X, centers, dtype, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_first_is_the_nearest_bit_for_bit(layout):
     X = LAYOUTS[layout](rows(5000, 9, np.float32, seed=4, sparsity=0.3))
-    space, centers = Space.of(X), start(X, 40).astype(np.float64)
+    space, centers = Rows.of(X), start(X, 40).astype(np.float64)
     found = space.two_nearest(centers)
     assert np.array_equal(found.labels, space.nearest(centers))
-    assert np.array_equal(found.cost, space.own_cost(centers, found.labels))
-    assert np.array_equal(found.second_cost, space.own_cost(centers, found.second))
+    assert np.array_equal(found.cost, space.costs(centers, found.labels))
+    assert np.array_equal(found.second_cost, space.costs(centers, found.second))
     assert (found.labels != found.second).all()
 
 
 def test_of_one_centre_there_is_no_second():
     X = rows(100, 3, seed=5)
-    found = Space.of(X).two_nearest(X[:1])
+    found = Rows.of(X).two_nearest(X[:1])
     assert not found.labels.any()
     assert not found.second.any()
     assert np.isposinf(found.second_cost).all()
@@ -89,6 +89,6 @@ def test_threads_change_nothing():
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
-            two = Space.of(X).two_nearest(centers)
+            two = Rows.of(X).two_nearest(centers)
         found.append([two.labels, two.second, two.cost, two.second_cost])
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.hst import Tree
-from kvariates.geometry.metric import Called, Matrix, Vectors
+from kvariates.data.graph import Graph
+from kvariates.data.hst_tree import HstTree
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 METRICS = ("euclidean", "manhattan", "cosine")
 KINDS = (*METRICS, "matrix", "called", "graph")
@@ -39,10 +39,10 @@ def make(kind, rng, n):
             X = X / np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
         return Vectors(np.ascontiguousarray(X.astype(dtype)), kind)
     if kind == "matrix":
-        return Matrix(paths_metric(rng, n).astype(dtype))
+        return DistanceMatrix(paths_metric(rng, n).astype(dtype))
     if kind == "called":
         X = some_rows(rng, n, 3, np.float64)
-        return Called(X, lambda a, b: np.abs(a - b).max())
+        return CallableMetric(X, lambda a, b: np.abs(a - b).max())
     return Graph.of(sparse.csr_array(some_graph(rng, n)))
 
 
@@ -106,7 +106,7 @@ def random_tree(rng, n, height):
             heights.append(max(heights[node] - jump, -1 if lowest else 0))
             center.append(int(inside[0]))
             open_.append((len(parent) - 1, inside))
-    return Tree(np.array(parent), np.array(heights), np.array(center), leaf, 1.0)
+    return HstTree(np.array(parent), np.array(heights), np.array(center), leaf, 1.0)
 
 
 def pairs_of(n):

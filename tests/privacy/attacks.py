@@ -3,7 +3,7 @@
 import numpy as np
 from privacy.mutants import on_grid
 
-from kvariates.privacy.audit import audit
+from kvariates.privacy.auditing import audit
 
 PAIR = (np.array([1.0]), np.array([0.0]))
 

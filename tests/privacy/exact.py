@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from odds.chi_square import chi_square
+from sampling.chi_square import chi_square
 
 DRAWS = 6000
 ADJACENCIES = ["add-remove", "replace-one"]

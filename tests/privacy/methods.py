@@ -16,13 +16,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from kvariates.privacy.audit import near
+from kvariates.privacy.auditing import near
 from kvariates.privacy.ledger import Ledger, Loss, rho_for
 from kvariates.privacy.neighbours import Neighbours, neighbours
-from kvariates.privacy.sampling import Calibrated
-from kvariates.private.kvariates import Conditional
-from kvariates.private.methods import METHODS
-from kvariates.private.task import Domain, Receipts, Released, Task
+from kvariates.privacy.noise_source import Calibrated
+from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.noisy_kvariates import Conditional
+from kvariates.private_methods.task import Accountant, Domain, PrivateResult, PrivateTask
 
 SIDES = ("add-remove", "replace-one")
 LOSSES = {"pure": Loss(1.0, 0.0), "with delta": Loss(1.0, 0.01)}
@@ -64,25 +64,25 @@ SCENES = {
 class Seen:
     """What an attacker sees, and what noise was drawn: (law, cost) of every draw."""
 
-    released: Released
+    released: PrivateResult
     values: list[Any]
     drawn: list[tuple[str, float]]
 
 
 def watched(method, task):
-    """A run of the method, with the values it keeps receipts for and the noise it draws."""
-    values, drawn, keep, draw = [], [], Receipts.keep, Calibrated.__call__
+    """A run of the method, with the values it keeps accountant for and the noise it draws."""
+    values, drawn, keep, draw = [], [], Accountant.record, Calibrated.__call__
 
-    def kept(receipts, release):
+    def kept(accountant, release):
         values.append(release[0])
-        return keep(receipts, release)
+        return keep(accountant, release)
 
     def noised(made, numbers):
         if len(numbers) and made.cost < math.inf:  # not of cells that are empty, by number
             drawn.append((made.law, made.cost))
         return draw(made, numbers)
 
-    with patch.object(Receipts, "keep", kept), patch.object(Calibrated, "__call__", noised):
+    with patch.object(Accountant, "record", kept), patch.object(Calibrated, "__call__", noised):
         return Seen(method(task), values, drawn)
 
 
@@ -97,7 +97,7 @@ class Case:
 
     def __call__(self, X):
         domain = self.domain(X)
-        task = Task(domain.rows(X), domain, self.scene.k, self.side, self.loss)
+        task = PrivateTask(domain.rows(X), domain, self.scene.k, self.side, self.loss)
         return watched(self.method, task)
 
     def domain(self, X):

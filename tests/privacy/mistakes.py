@@ -21,15 +21,15 @@ import numpy as np
 from privacy.methods import LOSSES, Case, Scene
 from privacy.shipped import empty_cells_skipped, noise_halved
 
-from kvariates.privacy import mixture, noise
-from kvariates.privacy.sampling import Calibrated, measurement
-from kvariates.private import aggregate, kvariates
-from kvariates.private.aggregate import Gupt
-from kvariates.private.forgy import Forgy
-from kvariates.private.grid import Grid
-from kvariates.private.kvariates import Floored, WithLaplace
-from kvariates.private.lloyd import Lloyd
-from kvariates.private.task import Domain, Released
+from kvariates.privacy import mechanisms, mixture
+from kvariates.privacy.noise_source import Calibrated, measurement
+from kvariates.private_methods import noisy_kvariates, sample_aggregate
+from kvariates.private_methods.noisy_forgy import NoisyForgy
+from kvariates.private_methods.noisy_grid import GridMethod
+from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
+from kvariates.private_methods.noisy_lloyd import NoisyLloyd
+from kvariates.private_methods.sample_aggregate import Gupt
+from kvariates.private_methods.task import Domain, PrivateResult
 
 PURE = LOSSES["pure"]
 ALONE = Scene("empty", 1, 1, 1)
@@ -51,17 +51,17 @@ def noise_of_rows_halved():
         less = Calibrated("laplace", scale, made.noise.cost, measurement("laplace", scale))
         return replace(made, noise=less)
 
-    return patch.object(kvariates, "noisy_rows", half)
+    return patch.object(noisy_kvariates, "noisy_rows", half)
 
 
 def no_floor():
-    true = kvariates.FlooredProbe
-    return patch.object(kvariates, "FlooredProbe", lambda domain, floor: true(domain, 0))
+    true = noisy_kvariates.FlooredProbe
+    return patch.object(noisy_kvariates, "FlooredProbe", lambda domain, floor: true(domain, 0))
 
 
 def number_of_rows_not_noised():
-    true = noise.scalar
-    return patch.object(noise, "scalar", lambda value, **how: (value, true(value, **how)[1]))
+    true = mechanisms.scalar
+    return patch.object(mechanisms, "scalar", lambda value, **how: (value, true(value, **how)[1]))
 
 
 def local_indices():
@@ -70,16 +70,16 @@ def local_indices():
     def answers(task, blocks):
         rng = np.random.default_rng()
         sizes = np.bincount(rng.integers(blocks, size=len(task.rows)), minlength=blocks)
-        return np.stack([aggregate._answer(task, task.rows[:size], rng) for size in sizes])
+        return np.stack([sample_aggregate._answer(task, task.rows[:size], rng) for size in sizes])
 
-    return patch.object(aggregate, "answers", answers)
+    return patch.object(sample_aggregate, "answers", answers)
 
 
 def one_noise_for_all():
     def shared(made, values):
         return values + made([0])[0]
 
-    return patch.object(noise, "_noisy", shared)
+    return patch.object(mechanisms, "_noisy", shared)
 
 
 class BoundsFromData(Case):
@@ -88,14 +88,14 @@ class BoundsFromData(Case):
 
 
 @dataclass(frozen=True, eq=False)
-class WithInertia(Released):
+class WithInertia(PrivateResult):
     inertia: float = 0.0
 
 
 @dataclass(frozen=True)
 class InertiaPublished:
     def __call__(self, task):
-        got = Lloyd(steps=1)(task)
+        got = NoisyLloyd(steps=1)(task)
         return WithInertia(got.centers, got.charges, inertia=_inertia(task.rows, got.centers))
 
 
@@ -115,17 +115,17 @@ def _mistake(method, scene, runs, planted=nullcontext, side="replace-one", case=
 
 
 MISTAKES = {
-    "noise halved": _mistake(Forgy(), ALONE, 4000, noise_halved),
+    "noise halved": _mistake(NoisyForgy(), ALONE, 4000, noise_halved),
     "noise of drawn rows halved": _mistake(WithLaplace(), ALONE, 4000, noise_of_rows_halved),
     "no floor": _mistake(Floored(), Scene("lone", 1000, 1, 2), 2000, no_floor),
     "number of rows not noised": _mistake(
         Floored(), Scene("lone", 30, 1, 1), 400, number_of_rows_not_noised, "add-remove"
     ),
     "bounds taken from data": _mistake(
-        Forgy(), Scene("lone", 6, 2, 2), 1000, side="add-remove", case=BoundsFromData
+        NoisyForgy(), Scene("lone", 6, 2, 2), 1000, side="add-remove", case=BoundsFromData
     ),
     "empty cells skipped": _mistake(
-        Grid(rows_a_cell=0.5), Scene("lone", 4, 1, 2), 1000, empty_cells_skipped
+        GridMethod(rows_a_cell=0.5), Scene("lone", 4, 1, 2), 1000, empty_cells_skipped
     ),
     "local indices reused as global": _mistake(
         Gupt(power=1.0), Scene("first", 12, 1, 1), 600, local_indices
@@ -134,6 +134,6 @@ MISTAKES = {
         InertiaPublished(), Scene("lone", 6, 2, 2), 400, case=ComparesInertia
     ),
     "one noise value for all coordinates": _mistake(
-        Lloyd(steps=1), Scene("axis", 300, 2, 1), 400, one_noise_for_all
+        NoisyLloyd(steps=1), Scene("axis", 300, 2, 1), 400, one_noise_for_all
     ),
 }

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kvariates import PrivateKMeans
-from kvariates.private.kvariates import Conditional
-from kvariates.private.methods import METHODS
+from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.noisy_kvariates import Conditional
 
 SIDES = ("add-remove", "replace-one")
 DELTAS = (0.0, 1e-6)

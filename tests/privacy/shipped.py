@@ -1,4 +1,4 @@
-"""What ships in `privacy/noise.py`, as mechanisms to audit; and mistakes planted in it.
+"""What ships in `privacy/mechanisms.py`, as mechanisms to audit; and mistakes planted in it.
 
 | mechanism | how it runs |
 |---|---|
@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from kvariates.privacy import noise
+from kvariates.privacy import mechanisms
 from kvariates.privacy.neighbours import Neighbours, neighbours
-from kvariates.privacy.sampling import Calibrated, measurement
+from kvariates.privacy.noise_source import Calibrated, measurement
 
 # Runs are chosen beforehand, by what half of them certify with an error of 1e-6 of claims of
 # epsilon = 1 or rho = 0.5: 4000 show half the noise (1.5 +- 0.07; 0.8 for Gaussian noise). Where
@@ -50,20 +50,20 @@ def histogram(X, per_axis=2):
 
 def counts(**how):
     def mechanism(X, runs):
-        return noise.counts(np.tile(histogram(X), (runs, 1)), label="cells", **how)[0]
+        return mechanisms.counts(np.tile(histogram(X), (runs, 1)), label="cells", **how)[0]
 
     return mechanism
 
 
 def scalar(**how):
-    return lambda X: noise.scalar(int((X[:, 0] > 0).sum()), label="rows on one side", **how)[0]
+    return lambda X: mechanisms.scalar(int((X[:, 0] > 0).sum()), label="rows on one side", **how)[0]
 
 
 def sums(norm, **how):
     def mechanism(X, runs):
-        grid = noise.Grid(1.0, X.shape[1], norm)
-        total = noise.fixed(X, grid).sum(axis=0)
-        return noise.sums(np.tile(total, (runs, 1)), grid=grid, label="sums", **how)[0]
+        grid = mechanisms.Lattice(1.0, X.shape[1], norm)
+        total = mechanisms.quantize(X, grid).sum(axis=0)
+        return mechanisms.sums(np.tile(total, (runs, 1)), grid=grid, label="sums", **how)[0]
 
     return mechanism
 
@@ -76,7 +76,9 @@ def choose(monotone, **how):
         # Monotone: a loss in [0, 1] a row. Else a gain in [-1, 1].
         losses = np.abs(X[:, :1] - candidates) / 2
         scores = -losses.sum(axis=0) if monotone else (1 - 2 * losses).sum(axis=0)
-        got = noise.choose(scores, sensitivity=1.0, monotone=monotone, label="candidate", **how)
+        got = mechanisms.choose(
+            scores, sensitivity=1.0, monotone=monotone, label="candidate", **how
+        )
         return f"candidate {got[0]}"
 
     return mechanism
@@ -88,7 +90,7 @@ def cells_above(**how):
     def mechanism(X):
         cells = histogram(X, PER_AXIS)
         occupied, empty = np.flatnonzero(cells), np.flatnonzero(cells == 0)
-        found, _ = noise.cells_above(cells[occupied], len(empty), 0.0, label="cells", **how)
+        found, _ = mechanisms.cells_above(cells[occupied], len(empty), 0.0, label="cells", **how)
         out = np.zeros(len(cells))
         out[occupied[found.occupied]] = found.occupied_counts
         out[empty[found.empty.cells]] = found.empty.counts
@@ -124,36 +126,38 @@ CASES = dict(_cases())
 
 
 def noise_halved():
-    true = noise.calibrated
+    true = mechanisms.calibrated
 
     def half(law, sensitivity, cost, start):
         made = true(law, sensitivity, cost, start)
         return Calibrated(law, made.scale / 2, made.cost, measurement(law, made.scale / 2))
 
-    return patch.object(noise, "calibrated", half)
+    return patch.object(mechanisms, "calibrated", half)
 
 
 def no_square_root_of_d():
-    return patch.object(noise.Grid, "l1", lambda grid, adjacency: grid.radius)
+    return patch.object(mechanisms.Lattice, "l1", lambda grid, adjacency: grid.radius)
 
 
 def rows_that_move_charged_once():
-    true = noise._of_counts
-    return patch.object(noise, "_of_counts", lambda moved, *rest: true(1, *rest))
+    true = mechanisms._of_counts
+    return patch.object(mechanisms, "_of_counts", lambda moved, *rest: true(1, *rest))
 
 
 def scores_that_fall_too():
-    true = noise._spread
+    true = mechanisms._spread
 
     def spread(sensitivity, error, step, monotone, adjacency):
         return true(sensitivity, error, step, True, "add-remove")
 
-    return patch.object(noise, "_spread", spread)
+    return patch.object(mechanisms, "_spread", spread)
 
 
 def empty_cells_skipped():
     nothing = np.empty(0, dtype=np.int64)
-    return patch.object(noise, "empty_cells", lambda *_, **__: noise.Passing(nothing, nothing))
+    return patch.object(
+        mechanisms, "empty_cells", lambda *_, **__: mechanisms.Passing(nothing, nothing)
+    )
 
 
 def one_noise_for_all():
@@ -161,11 +165,11 @@ def one_noise_for_all():
         draws = made(np.zeros(values.size // values.shape[-1], dtype=np.int64).tolist())
         return values + np.array(draws).reshape(*values.shape[:-1], 1)
 
-    return patch.object(noise, "_noisy", shared)
+    return patch.object(mechanisms, "_noisy", shared)
 
 
 def bounds_from_data():
-    true = noise.fixed
+    true = mechanisms.quantize
 
     @contextmanager
     def smaller():
@@ -175,7 +179,7 @@ def bounds_from_data():
             grid.__dict__["_widest"] = max(1, round(np.abs(rows).sum(axis=1).max() / grid.step))
             return true(rows, grid)
 
-        with patch.object(noise, "fixed", grid_of_rows):
+        with patch.object(mechanisms, "fixed", grid_of_rows):
             yield
 
     return smaller()

@@ -12,7 +12,7 @@ from privacy.attacks import PAIR, laplace, run
 from privacy.mutants import CASES, on_grid
 from scipy import stats
 
-from kvariates.privacy.audit import audit, near
+from kvariates.privacy.auditing import audit, near
 from kvariates.privacy.claims import Approximate, Concentrated, high, low
 from kvariates.privacy.neighbours import neighbours
 from kvariates.privacy.testers import Statistic

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from privacy.shipped import CASES, MISTAKES
 
-from kvariates.privacy import noise
-from kvariates.privacy.audit import audit, repeatable
+from kvariates.privacy import mechanisms
+from kvariates.privacy.auditing import audit, repeatable
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -39,7 +39,7 @@ def test_seeded_noise_is_caught():
     case = CASES["counts, add-remove, epsilon"]
 
     def seeded(X):
-        with noise._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
             return case.mechanism(X, 1)
 
     assert repeatable(seeded, case.neighbours.first)

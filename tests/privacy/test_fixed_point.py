@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from kvariates.privacy.grid import Grid, fixed
+from kvariates.data.lattice import Lattice, quantize
 
 norms = st.sampled_from(["l1", "l2", "linf"])
 ADJACENCIES = ["add-remove", "replace-one"]
@@ -27,7 +27,7 @@ def rows_and_grid(draw):
             length = np.linalg.norm(rows / np.abs(rows).max(axis=1, keepdims=True), axis=1)
             unit = rows / np.abs(rows).max(axis=1, keepdims=True) / length[:, None]
         rows = np.where(np.isfinite(unit), unit * bound, rows)
-    return rows, Grid(bound, d, draw(norms), draw(st.sampled_from([2**10, 2**31, 2**45])))
+    return rows, Lattice(bound, d, draw(norms), draw(st.sampled_from([2**10, 2**31, 2**45])))
 
 
 def exact_norm(row, norm):
@@ -40,18 +40,18 @@ def exact_norm(row, norm):
 @given(rows_and_grid())
 def test_every_row_is_on_the_grid_and_in_its_ball(case):
     rows, grid = case
-    out = fixed(rows, grid)
+    out = quantize(rows, grid)
     limit = Fraction(grid.bound) ** (2 if grid.norm == "l2" else 1)
     for row in out:
         assert all((Fraction(x) / Fraction(grid.step)).denominator == 1 for x in row.tolist())
         assert exact_norm(row, grid.norm) <= limit
-    np.testing.assert_array_equal(fixed(out, grid), out)
+    np.testing.assert_array_equal(quantize(out, grid), out)
 
 
 @given(rows_and_grid())
 def test_a_row_inside_moves_by_less_than_a_step_towards_zero(case):
     rows, grid = case
-    out = fixed(rows, grid)
+    out = quantize(rows, grid)
     limit = Fraction(grid.bound) ** (2 if grid.norm == "l2" else 1)
     for row, put in zip(rows, out, strict=True):
         assert np.all(np.abs(put) <= np.abs(row))
@@ -65,7 +65,7 @@ def test_a_row_outside_keeps_its_direction(case):
     rows, grid = case
     if grid.norm == "linf" or grid.n_max > 2**31:
         return
-    for row, put in zip(rows, fixed(rows, grid), strict=True):
+    for row, put in zip(rows, quantize(rows, grid), strict=True):
         largest = np.abs(row).max()
         if not grid.bound < largest < 1e300:
             continue
@@ -77,7 +77,7 @@ def test_a_row_outside_keeps_its_direction(case):
 @given(rows_and_grid(), st.randoms(use_true_random=False))
 def test_float_sums_are_exact_in_any_order(case, random):
     rows, grid = case
-    out = fixed(np.tile(rows, (50, 1)), grid)
+    out = quantize(np.tile(rows, (50, 1)), grid)
     order = list(range(len(out)))
     random.shuffle(order)
     exact = [sum((Fraction(x) for x in column), Fraction()) for column in out.T.tolist()]
@@ -90,8 +90,8 @@ def test_float_sums_are_exact_in_any_order(case, random):
 @pytest.mark.parametrize("bound", [1.0, 1.4, 1.7])
 def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch):
     """All neighbours, by brute force, on a grid of a handful of steps."""
-    monkeypatch.setattr("kvariates.privacy.grid.FEWEST_BITS", 1)
-    small = Grid(bound, d, norm, n_max=2**50)
+    monkeypatch.setattr("kvariates.data.lattice.FEWEST_BITS", 1)
+    small = Lattice(bound, d, norm, n_max=2**50)
     steps = range(-small.radius - 1, small.radius + 2)
     points = np.array(list(itertools.product(steps, repeat=d)), dtype=np.float64)
     limit = (Fraction(bound) / Fraction(small.step)) ** (2 if norm == "l2" else 1)
@@ -103,15 +103,15 @@ def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch)
     moved = inside[:, None] - inside[None]
     assert np.abs(moved).sum(axis=2).max() == small.l1("replace-one")
     assert (moved**2).sum(axis=2).max() == 4 * squares <= small.l2_squared("replace-one")
-    # What `fixed` makes of any row is among the points inside.
+    # What `quantize` makes of any row is among the points inside.
     rows = np.random.default_rng(0).normal(0, bound, (2000, d))
     allowed = {tuple(p) for p in inside.tolist()}
-    assert {tuple(p) for p in (fixed(rows, small) / small.step).tolist()} <= allowed
+    assert {tuple(p) for p in (quantize(rows, small) / small.step).tolist()} <= allowed
 
 
 def test_the_printed_constants():
     """An l2 ball of radius B: l1 sensitivity sqrt(d) B, twice that for replace-one."""
-    grid = Grid(1.0, 784)
+    grid = Lattice(1.0, 784)
     assert grid.l1("add-remove") * grid.step == pytest.approx(28.0, rel=1e-4)
     assert grid.l1("replace-one") == 2 * grid.l1("add-remove")
     assert math.sqrt(grid.l2_squared("replace-one")) * grid.step == pytest.approx(2.0)
@@ -120,12 +120,12 @@ def test_the_printed_constants():
 def test_bad_grids():
     for bound in (0.0, -1.0, math.inf, math.nan, 1e-250):
         with pytest.raises(ValueError, match="bound"):
-            Grid(bound, 2)
+            Lattice(bound, 2)
     for other in ({"d": 0}, {"d": 2, "norm": "l3"}, {"d": 2, "n_max": 2**46}, {"d": 1, "n_max": 0}):
         with pytest.raises(ValueError, match=r"d must|norm must|n_max must"):
-            Grid(1.0, **other)
+            Lattice(1.0, **other)
     with pytest.raises(ValueError, match="n_max"):
-        fixed(np.zeros((3, 1)), Grid(1.0, 1, n_max=2))
+        quantize(np.zeros((3, 1)), Lattice(1.0, 1, n_max=2))
     for value in (0.3, math.nan, math.inf):
         with pytest.raises(ValueError, match="no sums"):
-            Grid(1.0, 1).steps(np.array([value]))
+            Lattice(1.0, 1).steps(np.array([value]))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kvariates.privacy import ledger as book
-from kvariates.privacy import noise
+from kvariates.privacy import mechanisms
 from kvariates.privacy.ledger import Budget, BudgetError, Charge, Ledger, epsilon_of, rho_for, split
 from kvariates.privacy.rounding import down, root_up, up
 
@@ -252,14 +252,14 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 def test_real_pure_charges_fill_the_claim(epsilon, adjacency, parts):
     pieces = [piece for piece in split(epsilon, parts) if piece > 1e-9]
     charges = []
-    grid = noise.Grid(2.5, 3)
+    grid = mechanisms.Lattice(2.5, 3)
     for i, e in enumerate(pieces):
         common = {"epsilon": e, "adjacency": adjacency, "label": "x"}
         made = [
-            lambda c: noise.counts([3, 0], **c),
-            lambda c: noise.scalar(7, **c),
-            lambda c: noise.sums([[0.5, 0.0, 0.0]], grid=grid, **c),
-            lambda c: noise.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
+            lambda c: mechanisms.counts([3, 0], **c),
+            lambda c: mechanisms.scalar(7, **c),
+            lambda c: mechanisms.sums([[0.5, 0.0, 0.0]], grid=grid, **c),
+            lambda c: mechanisms.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
         ][i % 4](common)
         charges.append(made[1])
     total = Ledger(adjacency, charges, (epsilon, 0.0)).total()
@@ -269,14 +269,14 @@ def test_real_pure_charges_fill_the_claim(epsilon, adjacency, parts):
 @given(st.floats(0.01, 20.0), deltas, st.sampled_from(["add-remove", "replace-one"]), shares)
 def test_real_concentrated_charges_fill_the_claim(epsilon, delta, adjacency, parts):
     pieces = [piece for piece in split(rho_for(epsilon, delta), parts) if piece > 1e-12]
-    grid = noise.Grid(0.1, 7)
+    grid = mechanisms.Lattice(0.1, 7)
     charges = []
     for i, r in enumerate(pieces):
         common = {"rho": r, "adjacency": adjacency, "label": "x"}
         made = [
-            lambda c: noise.counts([3, 0], **c),
-            lambda c: noise.sums([[0.0] * 7], grid=grid, **c),
-            lambda c: noise.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
+            lambda c: mechanisms.counts([3, 0], **c),
+            lambda c: mechanisms.sums([[0.0] * 7], grid=grid, **c),
+            lambda c: mechanisms.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
         ][i % 3](common)
         charges.append(made[1])
     asked = epsilon_of(sum(map(Fraction, pieces)), delta)

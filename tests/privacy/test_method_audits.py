@@ -11,15 +11,15 @@ import pytest
 from privacy.methods import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
 from privacy.mistakes import MISTAKES
 
-from kvariates.privacy import noise
-from kvariates.privacy.audit import audit, repeatable
+from kvariates.privacy import mechanisms
+from kvariates.privacy.auditing import audit, repeatable
 from kvariates.privacy.ledger import BudgetError, Ledger
-from kvariates.private import aggregate
-from kvariates.private.aggregate import SampleAggregate
-from kvariates.private.kvariates import Floored, WithLaplace
-from kvariates.private.methods import METHODS
-from kvariates.private.size import Size, public_size
-from kvariates.private.task import Receipts
+from kvariates.private_methods import sample_aggregate
+from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
+from kvariates.private_methods.row_count import Size, public_size
+from kvariates.private_methods.sample_aggregate import SampleAggregate
+from kvariates.private_methods.task import Accountant
 
 
 def attack(case, runs):
@@ -71,15 +71,15 @@ LEFT_OUT = {"lloyd": "step 2", "tree": "tree, level 1"}
 def test_a_release_that_is_not_charged_is_caught(monkeypatch, name, left_out):
     """One step of Lloyd, or one level of a tree, is left out of the ledger."""
     case = Case(METHODS[name], "add-remove", LOSSES["pure"], SCENES["crowd"])
-    keep = Receipts.keep
+    keep = Accountant.record
 
-    def forgetful(receipts, release):
-        value = keep(receipts, release)
+    def forgetful(accountant, release):
+        value = keep(accountant, release)
         if release[1].label.startswith(left_out):
-            receipts.charges.pop()
+            accountant.charges.pop()
         return value
 
-    monkeypatch.setattr(Receipts, "keep", forgetful)
+    monkeypatch.setattr(Accountant, "record", forgetful)
     assert uncharged(case(case.neighbours.first))
 
 
@@ -97,7 +97,7 @@ def test_seeded_noise_is_caught(method):
     case = Case(method, "replace-one", LOSSES["pure"], SCENES["alone"])
 
     def seeded(X):
-        with noise._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
             return case(X)
 
     assert repeatable(seeded, case.neighbours.first, view=case.view)
@@ -108,8 +108,8 @@ def test_seeded_noise_is_caught(method):
 def test_a_swapped_pair_of_budgets_is_refused_by_the_ledger(monkeypatch):
     """A count's part and a coordinate's, unpacked the other way: d k parts too large."""
 
-    def swapped(task, share, receipts, parts):
-        right = public_size(task, share, receipts, parts)
+    def swapped(task, share, accountant, parts):
+        right = public_size(task, share, accountant, parts)
         each, count = right.rest[0], task.costs([share, 1.0 - share])[0]
         assert count["epsilon"] > each["epsilon"]
         return Size(right.n, [count] * len(parts))
@@ -118,6 +118,6 @@ def test_a_swapped_pair_of_budgets_is_refused_by_the_ledger(monkeypatch):
     case = Case(SampleAggregate(), "add-remove", LOSSES["pure"], scene)
     charges = case(case.neighbours.first).released.charges
     assert math.isclose(Ledger("add-remove", charges, case.loss).total().epsilon, 1.0)
-    monkeypatch.setattr(aggregate, "public_size", swapped)
+    monkeypatch.setattr(sample_aggregate, "public_size", swapped)
     with pytest.raises(BudgetError, match="more than the claim"):
         Ledger("add-remove", case(case.neighbours.first).released.charges, case.loss)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from privacy.models import CHOICES, DELTAS, X, both_sides, every_method, model_of
 
-from kvariates.estimators.domains import LARGEST, SMALLEST
+from kvariates.estimators.domain_spec import LARGEST, SMALLEST
 from kvariates.privacy.ledger import BudgetError, Charge, Ledger, Loss
-from kvariates.private.lloyd import Lloyd
-from kvariates.private.task import Domain, Task
+from kvariates.private_methods.noisy_lloyd import NoisyLloyd
+from kvariates.private_methods.task import Domain, PrivateTask
 
 
 def random_task(rng, adjacency, delta, n=None):
@@ -25,7 +25,7 @@ def random_task(rng, adjacency, delta, n=None):
     box = Domain.box(ends, ends + sides)
     domain = box if rng.random() < 0.5 else Domain.around(ends, float(sides[0]))
     rows = domain.rows(ends + rng.normal(size=(n, d)) * sides)
-    return Task(rows, domain, k, adjacency, Loss(float(np.exp(rng.uniform(-4, 2.5))), delta))
+    return PrivateTask(rows, domain, k, adjacency, Loss(float(np.exp(rng.uniform(-4, 2.5))), delta))
 
 
 # ---- the ledger is the claim ----
@@ -52,7 +52,7 @@ def test_the_ledger_is_the_claim_and_never_above_it(name, adjacency, delta):
 
 def test_a_method_that_spends_too_much_is_refused():
     def greedy(task):
-        released = Lloyd()(task)
+        released = NoisyLloyd()(task)
         return dataclasses.replace(released, charges=released.charges * 2)
 
     with pytest.raises(BudgetError, match="more than the claim"):
@@ -148,7 +148,7 @@ def test_no_row_is_in_the_pickle_or_in_print(name):
     ids=["labels", "inertia", "n", "ledger", "charge", "label", "method", "rows", "view"],
 )
 def test_what_is_planted_is_found(plant):
-    model = model_of(method=Lloyd(steps=2)).fit(X)
+    model = model_of(method=NoisyLloyd(steps=2)).fit(X)
     assert complaints(model) == []
     plant(model)
     assert len(complaints(model)) == 1

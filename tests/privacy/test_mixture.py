@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from privacy.methods import spread
 from scipy import stats
 
-from kvariates.geometry.euclidean import Space
-from kvariates.privacy import drawing
+from kvariates.data.rows import Rows
+from kvariates.privacy import exact_draws
 from kvariates.privacy.mixture import Share, loss, noisy_rows
-from kvariates.private.kvariates import Conditional, Floored, FlooredProbe, of_size
-from kvariates.private.task import Domain
+from kvariates.private_methods.noisy_kvariates import Conditional, Floored, FlooredProbe, of_size
+from kvariates.private_methods.task import Domain
 
 ALPHA = 1e-6
 PLACES = np.array([-1.0, 0.0, 1.0])
@@ -40,16 +40,16 @@ def test_an_index_is_drawn_exactly_in_proportion(weights):
     counts = [0] * len(weights)
     for byte in range(256):
         answers = iter([byte])  # a second one is asked for after a rejection
-        only = patch.object(drawing, "random_bits", lambda size, answers=answers: next(answers))
+        only = patch.object(exact_draws, "random_bits", lambda size, answers=answers: next(answers))
         with only, contextlib.suppress(StopIteration):
-            counts[drawing.draw(np.array(weights))] += 1
+            counts[exact_draws.draw(np.array(weights))] += 1
     copies = 2 ** (8 - bits)
     assert counts == [copies * w for w in (weights if any(weights) else [1] * len(weights))]
 
 
 def test_the_law_of_a_draw_of_large_weights():
     weights = np.array([2**58, 2**60, 3, 2**59 + 1])
-    hits = np.bincount([drawing.draw(weights) for _ in range(7000)], minlength=4)
+    hits = np.bincount([exact_draws.draw(weights) for _ in range(7000)], minlength=4)
     assert hits[2] == 0  # of probability 1e-18
     shown = [0, 1, 3]
     expected = 7000 * np.array([1, 4, 2]) / 7
@@ -59,7 +59,7 @@ def test_the_law_of_a_draw_of_large_weights():
 def test_rows_left_out_are_any():
     hits = np.zeros(10)
     for _ in range(2000):
-        kept = drawing.subset(5, 3)
+        kept = exact_draws.subset(5, 3)
         assert sorted(set(kept)) == kept.tolist()
         pattern = sum(1 << i for i in range(5) if i not in kept)
         hits[[3, 5, 6, 9, 10, 12, 17, 18, 20, 24].index(pattern)] += 1
@@ -123,7 +123,7 @@ def law(rows, k, scale, floor, weight=None):
     around = density[np.searchsorted(PLACES, rows)]
     out = {}
     for centers in itertools.product(range(3), repeat=k):
-        potential = FlooredProbe(LINE, floor).potential(Space.of(rows[:, None]), weight, k)
+        potential = FlooredProbe(LINE, floor).potential(Rows.of(rows[:, None]), weight, k)
         odds = 1.0
         for c in centers:
             weights = potential.weights()
@@ -251,6 +251,6 @@ def test_the_printed_bound_of_sigma_1_is_linear_and_the_truth_is_not():
 
 
 def test_methods_that_say_nothing_of_the_draw_draw_by_distance_alone():
-    potential = FlooredProbe(LINE, 0).potential(Space.of(PLACES[:, None]), None, 2)
+    potential = FlooredProbe(LINE, 0).potential(Rows.of(PLACES[:, None]), None, 2)
     potential.add(np.array([-5.0]))  # as if at the end
     assert (potential.weights() * 4).tolist() == [0, 2**30, 2**32]

@@ -10,17 +10,17 @@ import threading
 
 import numpy as np
 import pytest
-from odds.chi_square import ALPHA
 from privacy.exact import DRAWS, p_value
+from sampling.chi_square import ALPHA
 
-from kvariates.privacy import noise
-from kvariates.privacy.noise import Grid
+from kvariates.privacy import mechanisms
+from kvariates.privacy.mechanisms import Lattice
 
 COMMON = {"label": "x"}
 
 
 def draw():
-    return noise.counts(np.zeros(64, int), epsilon=0.01, adjacency="add-remove", **COMMON)[
+    return mechanisms.counts(np.zeros(64, int), epsilon=0.01, adjacency="add-remove", **COMMON)[
         0
     ].tolist()
 
@@ -30,7 +30,7 @@ def test_noise_cannot_be_seeded():
     for _ in range(2):
         np.random.seed(0)  # noqa: NPY002
         random.seed(0)
-        runs.append((draw(), noise.empty_cells(10**6, 20.0, 3.0).cells.tolist()))
+        runs.append((draw(), mechanisms.empty_cells(10**6, 20.0, 3.0).cells.tolist()))
     assert runs[0][0] != runs[1][0]
     assert runs[0][1] != runs[1][1]
 
@@ -41,7 +41,7 @@ def test_a_forked_process_draws_noise_of_its_own():
     """So many numbers that threads draw them, of which a fork has none."""
 
     def many():
-        return noise.counts(np.zeros(2000, int), rho=0.01, adjacency="add-remove", **COMMON)[0]
+        return mechanisms.counts(np.zeros(2000, int), rho=0.01, adjacency="add-remove", **COMMON)[0]
 
     many()
     end, start = os.pipe()
@@ -65,12 +65,12 @@ def test_a_forked_process_draws_noise_of_its_own():
 AT_THE_END = """
 import threading, time
 import numpy as np
-from kvariates.privacy import noise
+from kvariates.privacy import mechanisms
 
 def late():
     threading.main_thread().join()
     time.sleep(0.2)
-    values, _ = noise.counts(np.zeros(2000, int), rho=1e-4, adjacency="add-remove", label="x")
+    values, _ = mechanisms.counts(np.zeros(2000, int), rho=1e-4, adjacency="add-remove", label="x")
     print("nonzero:", np.count_nonzero(values) > 1900)
 
 threading.Thread(target=late).start()
@@ -85,12 +85,12 @@ def test_a_thread_that_outlives_the_main_one_draws_by_itself():
 
 
 def test_repeatable_noise_is_for_tests_only(monkeypatch):
-    door = noise._REPEATABLE_NOISE_FOR_TESTS_ONLY
+    door = mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY
 
     def everything():
         with door(3, i_know_that_this_protects_nobody=True):
             picks = [
-                noise.choose(
+                mechanisms.choose(
                     [3, 0, 2, 2, -1],
                     sensitivity=1.0,
                     adjacency="add-remove",
@@ -101,8 +101,10 @@ def test_repeatable_noise_is_for_tests_only(monkeypatch):
                 for cost in ({"epsilon": 1.0}, {"rho": 1.0})
                 for _ in range(20)
             ]
-            passing = noise.empty_cells(10**5, 9.0, 3.0, law="gaussian")
-            gauss = noise.counts([0] * 9, rho=1e-4, adjacency="add-remove", label="x")[0].tolist()
+            passing = mechanisms.empty_cells(10**5, 9.0, 3.0, law="gaussian")
+            gauss = mechanisms.counts([0] * 9, rho=1e-4, adjacency="add-remove", label="x")[
+                0
+            ].tolist()
             return draw(), picks, passing.cells.tolist(), passing.counts.tolist(), gauss
 
     assert everything() == everything()
@@ -118,7 +120,7 @@ def test_repeatable_noise_is_for_tests_only(monkeypatch):
 
 def test_repeatable_noise_stays_in_its_thread():
     found = []
-    with noise._REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=True):
+    with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=True):
         for _ in range(2):
             thread = threading.Thread(target=lambda: found.append(draw()))
             thread.start()
@@ -129,8 +131,8 @@ def test_repeatable_noise_stays_in_its_thread():
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_repeatable_noise_has_about_the_right_law(law):
     cost = {"epsilon": 0.1} if law == "laplace" else {"rho": 0.005}
-    with noise._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
-        noisy, _ = noise.counts(np.zeros(DRAWS, int), adjacency="add-remove", **cost, **COMMON)
+    with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        noisy, _ = mechanisms.counts(np.zeros(DRAWS, int), adjacency="add-remove", **cost, **COMMON)
     assert p_value(noisy, law, 10.0) > ALPHA
 
 
@@ -150,11 +152,11 @@ def test_repeatable_noise_has_about_the_right_law(law):
 )
 def test_costs_that_are_none(cost):
     calls = [
-        lambda c: noise.counts([1], **c),
-        lambda c: noise.scalar(1, **c),
-        lambda c: noise.cells_above([1], 3, 1.0, **c),
-        lambda c: noise.sums([0.0], grid=Grid(1.0, 1), **c),
-        lambda c: noise.choose([1.0], sensitivity=1.0, monotone=True, **c),
+        lambda c: mechanisms.counts([1], **c),
+        lambda c: mechanisms.scalar(1, **c),
+        lambda c: mechanisms.cells_above([1], 3, 1.0, **c),
+        lambda c: mechanisms.sums([0.0], grid=Lattice(1.0, 1), **c),
+        lambda c: mechanisms.choose([1.0], sensitivity=1.0, monotone=True, **c),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"either|must be"):
@@ -164,21 +166,21 @@ def test_costs_that_are_none(cost):
 def test_values_that_are_none():
     ok = {"epsilon": 1.0, "adjacency": "add-remove", "label": "x"}
     with pytest.raises(TypeError, match="integers"):
-        noise.counts([1.5], **ok)
+        mechanisms.counts([1.5], **ok)
     with pytest.raises(ValueError, match="columns"):
-        noise.sums([0.0], grid=Grid(1.0, 2), **ok)
+        mechanisms.sums([0.0], grid=Lattice(1.0, 2), **ok)
     with pytest.raises(ValueError, match="no sums"):
-        noise.sums([0.1], grid=Grid(1.0, 1), **ok)
+        mechanisms.sums([0.1], grid=Lattice(1.0, 1), **ok)
     with pytest.raises(ValueError, match="laplace"):
-        noise.counts([1], **{**ok, "epsilon": 1e-320})
+        mechanisms.counts([1], **{**ok, "epsilon": 1e-320})
     for scores in ([], [math.nan], [[1.0]]):
         with pytest.raises(ValueError, match="scores"):
-            noise.choose(scores, sensitivity=1.0, monotone=True, **ok)
+            mechanisms.choose(scores, sensitivity=1.0, monotone=True, **ok)
     for other in ({"sensitivity": 0.0}, {"sensitivity": 1.0, "error": -1.0}):
         with pytest.raises(ValueError, match="sensitivity"):
-            noise.choose([1.0], monotone=True, **other, **ok)
+            mechanisms.choose([1.0], monotone=True, **other, **ok)
     for bad in ((-1, 1.0, 1.0), (1, math.inf, 1.0), (1, 1.0, 0.0), (1, 1.0, math.inf)):
         with pytest.raises(ValueError, match="how_many"):
-            noise.empty_cells(*bad)
-    assert noise.counts([], **ok)[0].tolist() == []
-    assert noise.counts(np.zeros((2, 3), int), **ok)[0].shape == (2, 3)
+            mechanisms.empty_cells(*bad)
+    assert mechanisms.counts([], **ok)[0].tolist() == []
+    assert mechanisms.counts(np.zeros((2, 3), int), **ok)[0].shape == (2, 3)

@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from odds.chi_square import ALPHA, chi_square, uniform
 from privacy.exact import ADJACENCIES, DRAWS, p_value
+from sampling.chi_square import ALPHA, chi_square, uniform
 from scipy import stats
 
-from kvariates.privacy import noise, sampling
-from kvariates.privacy.noise import Grid, fixed
+from kvariates.privacy import mechanisms, noise_source
+from kvariates.privacy.mechanisms import Lattice, quantize
 
 COMMON = {"label": "x"}
 
@@ -38,7 +38,7 @@ def law_and_scale(adjacency, cost):
 @pytest.mark.parametrize(("adjacency", "cost"), CASES)
 def test_counts_have_the_exact_law(adjacency, cost):
     values = np.arange(DRAWS) % 7
-    noisy, charge = noise.counts(values, adjacency=adjacency, **cost, **COMMON)
+    noisy, charge = mechanisms.counts(values, adjacency=adjacency, **cost, **COMMON)
     law, scale = law_and_scale(adjacency, cost)
     assert charge.mechanism == law
     assert charge.scale == pytest.approx(scale, rel=1e-14)
@@ -48,7 +48,7 @@ def test_counts_have_the_exact_law(adjacency, cost):
 
 
 def test_the_test_tells_laplace_from_gauss_of_the_same_spread():
-    noisy, charge = noise.counts(
+    noisy, charge = mechanisms.counts(
         np.zeros(DRAWS, int), epsilon=0.3, adjacency="add-remove", **COMMON
     )
     assert p_value(noisy, "gaussian", charge.scale * math.sqrt(2)) < ALPHA
@@ -57,7 +57,9 @@ def test_the_test_tells_laplace_from_gauss_of_the_same_spread():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])
 def test_noise_is_independent_from_value_to_value(adjacency, kind):
-    noisy, _ = noise.counts(np.zeros((DRAWS, 2), int), adjacency=adjacency, **{kind: 0.5}, **COMMON)
+    noisy, _ = mechanisms.counts(
+        np.zeros((DRAWS, 2), int), adjacency=adjacency, **{kind: 0.5}, **COMMON
+    )
     signs = (noisy > 0) @ [2, 1]
     chance = (noisy > 0).mean()
     one = np.array([1 - chance, chance])
@@ -69,12 +71,14 @@ def test_noise_is_independent_from_value_to_value(adjacency, kind):
 
 def test_scalar_moves_by_one_and_by_two_in_a_parallel_group():
     scales = [
-        noise.scalar(5, epsilon=1.0, adjacency=a, parallel=p, **COMMON)[1].scale
+        mechanisms.scalar(5, epsilon=1.0, adjacency=a, parallel=p, **COMMON)[1].scale
         for a in ADJACENCIES
         for p in (None, "cells")
     ]
     assert scales == [1.0, 1.0, 1.0, 2.0]
-    draws = [noise.scalar(5, epsilon=1.0, adjacency="add-remove", **COMMON)[0] for _ in range(1500)]
+    draws = [
+        mechanisms.scalar(5, epsilon=1.0, adjacency="add-remove", **COMMON)[0] for _ in range(1500)
+    ]
     assert p_value(np.array(draws) - 5, "laplace", 1.0) > ALPHA
 
 
@@ -83,10 +87,12 @@ def test_scalar_moves_by_one_and_by_two_in_a_parallel_group():
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])
 def test_sums_have_the_law_of_the_papers_constants(adjacency, norm, kind):
     d, bound, cost = 4, 2.5, 0.7
-    grid = Grid(bound, d, norm)
-    rows = fixed(np.random.default_rng(1).normal(0, 1, (100, d)), grid)
+    grid = Lattice(bound, d, norm)
+    rows = quantize(np.random.default_rng(1).normal(0, 1, (100, d)), grid)
     values = np.tile(rows.sum(axis=0), (DRAWS // d, 1))
-    noisy, charge = noise.sums(values, grid=grid, adjacency=adjacency, **{kind: cost}, **COMMON)
+    noisy, charge = mechanisms.sums(
+        values, grid=grid, adjacency=adjacency, **{kind: cost}, **COMMON
+    )
     sensitivity = (
         bound
         * {
@@ -111,17 +117,21 @@ def test_opendp_says_that_no_charge_is_too_low(adjacency):
     rng = np.random.default_rng(3)
     twice = 1 if adjacency == "add-remove" else 2
     for cost in np.exp(rng.uniform(-8, 3, 25)).tolist():
-        _, charge = noise.counts([1], epsilon=cost, adjacency=adjacency, **COMMON)
-        assert sampling.measurement("laplace", charge.scale).map(twice) <= charge.epsilon <= cost
-        _, charge = noise.counts([1], rho=cost, adjacency=adjacency, **COMMON)
+        _, charge = mechanisms.counts([1], epsilon=cost, adjacency=adjacency, **COMMON)
+        assert (
+            noise_source.measurement("laplace", charge.scale).map(twice) <= charge.epsilon <= cost
+        )
+        _, charge = mechanisms.counts([1], rho=cost, adjacency=adjacency, **COMMON)
         far = math.sqrt(twice)
-        assert sampling.measurement("gaussian", charge.scale).map(far) <= charge.rho <= cost
+        assert noise_source.measurement("gaussian", charge.scale).map(far) <= charge.rho <= cost
         assert charge.rho > cost * (1 - 1e-14)
-        grid = Grid(float(rng.uniform(0.1, 10)), 5)
-        _, charge = noise.sums(np.zeros(5), grid=grid, epsilon=cost, adjacency=adjacency, **COMMON)
-        made = sampling.measurement("laplace", charge.scale / grid.step)
+        grid = Lattice(float(rng.uniform(0.1, 10)), 5)
+        _, charge = mechanisms.sums(
+            np.zeros(5), grid=grid, epsilon=cost, adjacency=adjacency, **COMMON
+        )
+        made = noise_source.measurement("laplace", charge.scale / grid.step)
         assert made.map(grid.l1(adjacency)) <= charge.epsilon <= cost
-        _, charge = noise.sums(np.zeros(5), grid=grid, rho=cost, adjacency=adjacency, **COMMON)
+        _, charge = mechanisms.sums(np.zeros(5), grid=grid, rho=cost, adjacency=adjacency, **COMMON)
         exact = Fraction(grid.l2_squared(adjacency)) * Fraction(grid.step) ** 2
         assert exact / (2 * Fraction(charge.scale) ** 2) <= Fraction(charge.rho) <= Fraction(cost)
 
@@ -150,7 +160,7 @@ SCORES = [0.0, 0.4, 1.1, 0.9]
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])
 def test_choose_has_the_exact_law(adjacency, monotone, kind):
     asked = {"sensitivity": 0.5, "adjacency": adjacency, "monotone": monotone, kind: 0.6}
-    picks = [noise.choose(SCORES, **asked, **COMMON) for _ in range(3000)]
+    picks = [mechanisms.choose(SCORES, **asked, **COMMON) for _ in range(3000)]
     spread = 0.5 * (1 if monotone else 2) * (1 if adjacency == "add-remove" else 2)
     if kind == "epsilon":
         scale, law = spread / 0.6, flip_law
@@ -171,7 +181,7 @@ def test_choose_has_the_exact_law(adjacency, monotone, kind):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_choose_costs_no_more_than_its_charge(monotone, adjacency):
     """The exact law on rounded scores, for changes at the ends of what is allowed."""
-    _, charge = noise.choose(
+    _, charge = mechanisms.choose(
         SCORES, sensitivity=0.5, epsilon=1.0, adjacency=adjacency, monotone=monotone, **COMMON
     )
     low, high = (0.0 if monotone else -0.5), 0.5
@@ -187,13 +197,13 @@ def test_choose_costs_no_more_than_its_charge(monotone, adjacency):
 
 def test_choose_allows_for_the_error_of_scores():
     asked = {"sensitivity": 1.0, "epsilon": 1.0, "adjacency": "add-remove", "monotone": True}
-    plain = noise.choose(SCORES, **asked, **COMMON)[1]
-    rough = noise.choose(SCORES, error=0.25, **asked, **COMMON)[1]
+    plain = mechanisms.choose(SCORES, **asked, **COMMON)[1]
+    rough = mechanisms.choose(SCORES, error=0.25, **asked, **COMMON)[1]
     assert (plain.scale, rough.scale) == (1.0, 2.0)
 
 
 def test_choose_takes_scores_of_any_size():
     asked = {"sensitivity": 1.0, "epsilon": 1.0, "adjacency": "add-remove", "monotone": True}
-    assert noise.choose([-1e300, 1e300], **asked, **COMMON)[0] == 1
-    assert noise.choose([3.0], **asked, **COMMON)[0] == 0
-    assert noise._score_steps([-1e-300, 0.0, 1e-300], 2.0**100) == [-1, 0, 0]
+    assert mechanisms.choose([-1e300, 1e300], **asked, **COMMON)[0] == 1
+    assert mechanisms.choose([3.0], **asked, **COMMON)[0] == 0
+    assert mechanisms._score_steps([-1e-300, 0.0, 1e-300], 2.0**100) == [-1, 0, 0]

@@ -10,9 +10,9 @@ from privacy.models import X, model_of
 
 from kvariates import PrivateKMeans
 from kvariates.privacy.ledger import Budget, BudgetError, Loss
-from kvariates.private.aggregate import Gupt, SampleAggregate
-from kvariates.private.grid import Grid
-from kvariates.private.lloyd import Lloyd
+from kvariates.private_methods.noisy_grid import GridMethod
+from kvariates.private_methods.noisy_lloyd import NoisyLloyd
+from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
 
 # ---- parameters ----
 
@@ -68,8 +68,8 @@ def test_parameters_that_are_none_cost_nothing(options, message):
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: Lloyd(steps=0),
-        lambda: Grid(rows_a_cell=0.0),
+        lambda: NoisyLloyd(steps=0),
+        lambda: GridMethod(rows_a_cell=0.0),
         lambda: Gupt(power=1.5),
         lambda: SampleAggregate(power=-1),
     ],
@@ -147,7 +147,7 @@ def test_a_conditional_claim_says_so_everywhere():
     assert all("conditional" in charge.label for charge in model.ledger_.charges)
 
     def assumed(task):
-        return dataclasses.replace(Lloyd()(task), condition="rows are distinct")
+        return dataclasses.replace(NoisyLloyd()(task), condition="rows are distinct")
 
     model = model_of(method=assumed).fit(X)
     assert repr(model).endswith("# conditional: rows are distinct")
@@ -160,10 +160,10 @@ def test_a_conditional_claim_says_so_everywhere():
 def test_privacys_front_door():
     """`audit` is the function, though its module has the same name and is imported too."""
     from kvariates import privacy
-    from kvariates.privacy.audit import near
+    from kvariates.privacy.auditing import near
 
     def mechanism(rows):
-        return model_of(epsilon=0.5, n_clusters=1, method=Lloyd(steps=1)).fit(rows)
+        return model_of(epsilon=0.5, n_clusters=1, method=NoisyLloyd(steps=1)).fit(rows)
 
     pair = np.full((40, 2), 0.9), np.full((39, 2), 0.9)
     found = privacy.audit(mechanism, pair, epsilon=0.5, runs=100, view=near([[0.9, 0.9]]))

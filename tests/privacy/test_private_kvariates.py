@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from odds.chi_square import ALPHA, follows
+from sampling.chi_square import ALPHA, follows
 from scipy import stats
 
 from kvariates.privacy.ledger import Ledger, Loss
-from kvariates.private.kvariates import COUNTING, Conditional, Floored, WithLaplace, of_size
-from kvariates.private.task import Domain, Task
+from kvariates.private_methods.noisy_kvariates import (
+    COUNTING,
+    Conditional,
+    Floored,
+    WithLaplace,
+    of_size,
+)
+from kvariates.private_methods.task import Domain, PrivateTask
 
 METHODS = {
     "floored": Floored(),
@@ -26,7 +32,7 @@ def task(X, k, side="add-remove", epsilon=1.0, delta=0.0, ball=False):
     X = np.asarray(X, dtype=np.float64)
     d = X.shape[1]
     domain = Domain.around(np.zeros(d), 1.0) if ball else Domain.box(-np.ones(d), np.ones(d))
-    return Task(domain.rows(X), domain, k, side, Loss(epsilon, delta))
+    return PrivateTask(domain.rows(X), domain, k, side, Loss(epsilon, delta))
 
 
 # --- charges ---------------------------------------------------------------------------------

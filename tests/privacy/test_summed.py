@@ -1,4 +1,4 @@
-"""Native fixed point against the same thing said in numpy: bit for bit; and its laws."""
+"""Native quantize point against the same thing said in numpy: bit for bit; and its laws."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as arrays
 from threadpoolctl import threadpool_limits
 
 from kvariates import _native
-from kvariates.privacy.grid import NORMS, Frames, Grid, beyond, fixed, summed
-from kvariates.private.task import Domain
+from kvariates.data.lattice import NORMS, Balls, Lattice, lattice_sums, outside_radius, quantize
+from kvariates.private_methods.task import Domain
 
 TESTS = Path(__file__).parents[1]
 MOST = np.finfo(np.float64).max
@@ -100,11 +100,11 @@ def awkward(rng, n, d, bound):
 def test_fixed_has_the_bits_of_its_numpy(norm, d, bits):
     rng = np.random.default_rng([d, bits, NORMS[norm]])
     for bound in (1.0, 0.7, 1e-150, 3e150):
-        grid = Grid(bound, d, norm, 2 ** (53 - bits))
+        grid = Lattice(bound, d, norm, 2 ** (53 - bits))
         rows = awkward(rng, 300, d, bound)
-        same(fixed(rows, grid), reference(rows, grid))
+        same(quantize(rows, grid), reference(rows, grid))
         center, half = rng.normal(size=d) * bound / 9, np.abs(rng.normal(size=d)) * bound
-        same(fixed(rows, grid, center, half), reference(rows, grid, center, half))
+        same(quantize(rows, grid, center, half), reference(rows, grid, center, half))
 
 
 @pytest.mark.parametrize("ball", [True, False])
@@ -128,10 +128,10 @@ def test_any_rows_will_do(ball):
 )
 def test_in_the_ball_by_integers(rows, norm, few):
     """On the finest grid too, where squared steps have more digits than a float."""
-    grid = Grid(1.7, 2, norm, 2**few)
+    grid = Lattice(1.7, 2, norm, 2**few)
     if few == 0:
         rows = rows[:1]
-    steps = [[Fraction(x) / Fraction(grid.step) for x in r] for r in fixed(rows, grid).tolist()]
+    steps = [[Fraction(x) / Fraction(grid.step) for x in r] for r in quantize(rows, grid).tolist()]
     assert all(s.denominator == 1 for r in steps for s in r)
     assert not outside(steps, grid).any()
 
@@ -141,7 +141,7 @@ def test_in_the_ball_by_integers(rows, norm, few):
 
 def case(rng, n, d, k):
     """Rows around centres of very different radii; some belong to nobody."""
-    frames = Frames(rng.normal(size=(k, d)), 10.0 ** rng.uniform(-12, 2, k))
+    frames = Balls(rng.normal(size=(k, d)), 10.0 ** rng.uniform(-12, 2, k))
     labels = rng.integers(-1, k, n).astype(np.int32)
     rows = np.ascontiguousarray(
         frames.centers[labels] + awkward(rng, n, d, 1.0) * frames.radii[labels][:, None]
@@ -158,61 +158,61 @@ def by_label(values, labels, k):
 @pytest.mark.parametrize(("n", "d", "k"), [(3000, 2, 8), (500, 1, 700), (900, 21, 5), (0, 3, 4)])
 def test_sums_have_the_bits_of_their_numpy(n, d, k):
     rows, labels, frames = case(np.random.default_rng([n, d, k]), n, d, k)
-    grid = Grid(1.0, d, "l2")
-    got = summed(rows, labels, k, grid, frames, squares=True)
+    grid = Lattice(1.0, d, "l2")
+    got = lattice_sums(rows, labels, k, grid, frames, squares=True)
     z = reference(seen(rows, labels, frames), grid)
     same(got.totals, by_label(z, labels, k))
     same(got.counts, np.bincount(labels[labels >= 0], minlength=k).astype(np.int64))
     same(got.squares, by_label(np.floor(z * z / grid.step) * grid.step, labels, k))
-    same(summed(rows, labels, k, grid, frames).totals, got.totals)
+    same(lattice_sums(rows, labels, k, grid, frames).totals, got.totals)
     for norm in NORMS:
-        wide = Grid(3.0, d, norm)
-        same(summed(rows, labels, k, wide).totals, by_label(reference(rows, wide), labels, k))
+        wide = Lattice(3.0, d, norm)
+        same(lattice_sums(rows, labels, k, wide).totals, by_label(reference(rows, wide), labels, k))
 
 
 def test_beyond_is_what_would_be_pulled():
     rows, labels, frames = case(np.random.default_rng(3), 4000, 3, 9)
-    *_, far = measured(seen(rows, labels, frames), Grid(1.0, 3))
+    *_, far = measured(seen(rows, labels, frames), Lattice(1.0, 3))
     assert 0.1 < far.mean() < 0.9
-    same(beyond(rows, labels, frames), far & (labels >= 0))
-    assert beyond(rows[:0], labels[:0], frames).shape == (0,)
+    same(outside_radius(rows, labels, frames), far & (labels >= 0))
+    assert outside_radius(rows[:0], labels[:0], frames).shape == (0,)
 
 
 def test_a_radius_too_small_for_floats():
     """(x - c) / r overflows: the row is pulled in all the same, along the axes that did."""
-    frames = Frames(np.zeros((1, 2)), np.array([1e-300]))
+    frames = Balls(np.zeros((1, 2)), np.array([1e-300]))
     rows, label = np.array([[1e10, -3e-9], [0.0, 1e300]]), np.zeros(1, dtype=np.int32)
     for row, want in zip(rows, ([1.0, 0.0], [0.0, 1.0]), strict=True):
-        got = summed(row[None], label, 1, Grid(1.0, 2), frames).totals[0]
-        np.testing.assert_allclose(got, want, atol=4 * Grid(1.0, 2).step)
-        assert beyond(row[None], label, frames).all()
+        got = lattice_sums(row[None], label, 1, Lattice(1.0, 2), frames).totals[0]
+        np.testing.assert_allclose(got, want, atol=4 * Lattice(1.0, 2).step)
+        assert outside_radius(row[None], label, frames).all()
 
 
 @given(st.integers(1, 9), st.integers(0, 2**32 - 1))
 def test_a_rows_squares_are_in_the_unit_ball_of_l1(d, seed):
     rows, labels, frames = case(np.random.default_rng(seed), 1, d, 1)
-    grid = Grid(1.0, d, "l1")
-    squares = summed(rows, labels, 1, Grid(1.0, d, "l2"), frames, squares=True).squares
+    grid = Lattice(1.0, d, "l1")
+    squares = lattice_sums(rows, labels, 1, Lattice(1.0, d, "l2"), frames, squares=True).squares
     steps = grid.steps(squares)
     assert steps.min() >= 0
     assert sum(steps[0].tolist()) <= grid.radius
 
 
 def test_labels_and_radii_that_would_do_harm():
-    rows, frames = np.zeros((2, 2)), Frames(np.zeros((3, 2)), np.ones(3))
+    rows, frames = np.zeros((2, 2)), Balls(np.zeros((3, 2)), np.ones(3))
     good, bad = np.array([0, -7], dtype=np.int32), np.array([0, 3], dtype=np.int32)
-    assert summed(rows, good, 3, Grid(1.0, 2), frames).counts.tolist() == [1, 0, 0]
+    assert lattice_sums(rows, good, 3, Lattice(1.0, 2), frames).counts.tolist() == [1, 0, 0]
     with pytest.raises(ValueError, match="label"):
-        summed(rows, bad, 3, Grid(1.0, 2), frames)
+        lattice_sums(rows, bad, 3, Lattice(1.0, 2), frames)
     with pytest.raises(ValueError, match="label"):
-        beyond(rows, bad, frames)
+        outside_radius(rows, bad, frames)
     for radius in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="radii"):
-            beyond(rows, good, Frames(frames.centers, np.array([1, radius, 1])))
+            outside_radius(rows, good, Balls(frames.centers, np.array([1, radius, 1])))
     with pytest.raises(ValueError, match="squares"):
-        summed(rows, good, 3, Grid(2.0, 2), frames, squares=True)
+        lattice_sums(rows, good, 3, Lattice(2.0, 2), frames, squares=True)
     with pytest.raises(ValueError, match="n_max"):
-        summed(rows, good, 3, Grid(1.0, 2, n_max=1))
+        lattice_sums(rows, good, 3, Lattice(1.0, 2, n_max=1))
 
 
 # --- threads and instruction sets -------------------------------------------------------------
@@ -223,11 +223,11 @@ def fingerprint():
     out = sha256()
     for d, k in ((2, 7), (13, 40000)):
         rows, labels, frames = case(np.random.default_rng(d), 200_000, d, k)
-        grid = Grid(1.0, d)
-        sums = summed(rows, labels, k, grid, frames, squares=True)
-        for part in (sums.totals, sums.counts, sums.squares, beyond(rows, labels, frames)):
+        grid = Lattice(1.0, d)
+        sums = lattice_sums(rows, labels, k, grid, frames, squares=True)
+        for part in (sums.totals, sums.counts, sums.squares, outside_radius(rows, labels, frames)):
             out.update(part.tobytes())
-        out.update(fixed(rows, grid).tobytes())
+        out.update(quantize(rows, grid).tobytes())
     return out.hexdigest()
 
 

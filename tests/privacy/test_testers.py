@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from privacy.attacks import PAIR, run
 
-from kvariates.privacy.audit import repeatable
+from kvariates.privacy.auditing import repeatable
 from kvariates.privacy.neighbours import KINDS, neighbours
 from kvariates.privacy.testers import TESTERS, gather
 

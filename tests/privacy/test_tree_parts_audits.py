@@ -16,52 +16,58 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kvariates.privacy.audit import audit
-from kvariates.privacy.grid import Frames
+from kvariates.data.lattice import Balls
+from kvariates.privacy.auditing import audit
 from kvariates.privacy.ledger import Loss
 from kvariates.privacy.neighbours import neighbours
-from kvariates.private import axes, moments
-from kvariates.private.task import Cost, Domain, Receipts, Task
+from kvariates.private_methods import noisy_moments, principal_axes
+from kvariates.private_methods.task import Accountant, Cost, Domain, PrivateTask
 
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
 ROWS = 12
-WHERE = axes.Place(float(ROWS), np.zeros(D), 0.1)  # so narrow that the row in question is far out
+WHERE = principal_axes.Place(
+    float(ROWS), np.zeros(D), 0.1
+)  # so narrow that the row in question is far out
 
 
 def task_of(rows, side):
     domain = Domain.box(-np.ones(D), np.ones(D))
-    return Task(domain.rows(rows), domain, 2, side, Loss(1.0, 0.01))
+    return PrivateTask(domain.rows(rows), domain, 2, side, Loss(1.0, 0.01))
 
 
-def measured(task, receipts, level):
+def measured(task, accountant, level):
     labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
-    frames = Frames(np.zeros((2, D)), np.ones(2))
-    moments.Measured(task, task.rows, [COST, COST], receipts, "part")(labels, frames, level)
+    frames = Balls(np.zeros((2, D)), np.ones(2))
+    noisy_moments.NoisyMoments(task, task.rows, [COST, COST], accountant, "part")(
+        labels, frames, level
+    )
 
 
 PARTS = {
-    "place": lambda task, receipts: axes.place(task, COST, receipts),
-    "axes": lambda task, receipts: axes._all_moments(task, WHERE, COST, receipts),
+    "place": lambda task, accountant: principal_axes.place(task, COST, accountant),
+    "axes": lambda task, accountant: principal_axes._all_moments(task, WHERE, COST, accountant),
     # From the features, not from random directions: the attacker knows where to look.
-    "rounds": lambda task, receipts: axes._iterated(task, WHERE, COST, receipts, np.eye(D)),
-    "level": lambda task, receipts: measured(task, receipts, 0),
-    "leaves": lambda task, receipts: measured(task, receipts, 1),
+    "rounds": lambda task, accountant: principal_axes._iterated(
+        task, WHERE, COST, accountant, np.eye(D)
+    ),
+    "level": lambda task, accountant: measured(task, accountant, 0),
+    "leaves": lambda task, accountant: measured(task, accountant, 1),
 }
 
 
 def attack(part, side):
-    """An audit of all values that the part keeps receipts for."""
+    """An audit of all values that the part keeps accountant for."""
 
     def mechanism(rows):
-        values, keep = [], Receipts.keep
+        values, keep = [], Accountant.record
 
-        def kept(receipts, release):
+        def kept(accountant, release):
             values.append(release[0])
-            return keep(receipts, release)
+            return keep(accountant, release)
 
-        with patch.object(Receipts, "keep", kept):
-            PARTS[part](task_of(rows, side), Receipts())
+        with patch.object(Accountant, "record", kept):
+            PARTS[part](task_of(rows, side), Accountant())
         return values
 
     return audit(mechanism, neighbours("corner", ROWS, D, side), rho=RHO, runs=RUNS)
@@ -78,7 +84,7 @@ def test_a_part_keeps_its_claim(part, side):
 def test_rows_that_are_not_pulled_in_are_caught(part):
     """Second moments are the part for which neither `summed` nor its tests vouch."""
 
-    true = axes._products
-    with patch.object(axes, "_products", lambda *asked: 4 * true(*asked)):
+    true = principal_axes._products
+    with patch.object(principal_axes, "_products", lambda *asked: 4 * true(*asked)):
         found = attack(part, "add-remove")
     assert not found.passed, str(found)

@@ -1,4 +1,4 @@
-"""Choosing k as a function: validated here, clustered by one nested pass, chosen in `choosing`."""
+"""Choosing k as a function: validated here, clustered by global k-means, chosen in `k_selection`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-from kvariates.choosing import Choice, Solve, choose
-from kvariates.estimators import checks
-from kvariates.estimators.starts import Problem, settle
-from kvariates.geometry.euclidean import F64, Space
-from kvariates.seeding.nested import Solution, nested, sample_size
+from kvariates.data.rows import F64, Rows
+from kvariates.estimators import validation
+from kvariates.k_selection import Choice, Solve, choose
+from kvariates.seeding.global_kmeans import Solution, global_kmeans, sample_size
+from kvariates.seeding.seedings import SeedingProblem, settle
 
 
 @validate_params(
     {
-        **checks.COMMON,
+        **validation.COMMON,
         "k_range": ["array-like", range],
         "method": [StrOptions({"warm", "global"})],
         "n_reference": [Interval(Integral, 2, None, closed="left")],
@@ -62,11 +62,11 @@ def choose_k(
     choice : Choice
         The suggestion with its reason, the table of criteria and the centres for every k.
     """
-    X = checks.rows(X, 1)
+    X = validation.rows(X, 1)
     low, high = _bounds(k_range, X.shape[0], silhouette_sample)
-    space, weight = _rows(X, checks.weights(sample_weight, X))
+    space, weight = _rows(X, validation.weights(sample_weight, X))
     high = _reachable(space, low, high)
-    rng = checks.generator(random_state)
+    rng = validation.generator(random_state)
     return choose(
         space, low, high, weight, _solver(method, rng),
         references=n_reference, sample_size=silhouette_sample, rng=rng,
@@ -88,18 +88,18 @@ def _bounds(k_range: Any, n: int, sample: int) -> tuple[int, int]:
     return low, high
 
 
-def _rows(X: Any, weight: F64 | None) -> tuple[Space, F64 | None]:
+def _rows(X: Any, weight: F64 | None) -> tuple[Rows, F64 | None]:
     """The rows that weigh something; if X is small, in an order that depends on values alone."""
     if weight is not None and not weight.all():
         X, weight = X[weight > 0], weight[weight > 0]
-    space = Space.of(X)
+    space = Rows.of(X)
     space.spread()  # complains if squares overflow or vanish
     if (order := space.canonical_order()) is not None:
-        space, weight = Space.of(X[order]), None if weight is None else weight[order]
+        space, weight = Rows.of(X[order]), None if weight is None else weight[order]
     return space, weight
 
 
-def _reachable(space: Space, low: int, high: int) -> int:
+def _reachable(space: Rows, low: int, high: int) -> int:
     """`high`, or the number of distinct rows if that is less."""
     distinct, step = np.empty((0, space.d)), max(high, 2**20 // space.d)
     for first in range(0, space.n, step):
@@ -115,11 +115,11 @@ def _reachable(space: Space, low: int, high: int) -> int:
 
 
 def _solver(method: str, rng: np.random.Generator) -> Solve:
-    def solve(space: Space, k: int, weight: F64 | None) -> list[Solution]:
-        problem = Problem(
+    def solve(space: Rows, k: int, weight: F64 | None) -> list[Solution]:
+        problem = SeedingProblem(
             space, k, weight, max_iter=300, tol=1e-4 * space.spread(), unit=False, rng=rng
         )
         candidates: Literal["all"] | int = "all" if method == "global" else sample_size(space.n)
-        return nested(space, k, weight, settle(problem), candidates=candidates, rng=rng)
+        return global_kmeans(space, k, weight, settle(problem), candidates=candidates, rng=rng)
 
     return solve

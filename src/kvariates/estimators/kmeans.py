@@ -22,14 +22,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.estimators import checks
-from kvariates.estimators.frames import How, check_choices, frame_for
-from kvariates.estimators.starts import STARTS
-from kvariates.estimators.watching import watch_of
-from kvariates.geometry.distortions import DISTORTIONS
-from kvariates.geometry.euclidean import Labels, Space, total_cost
+from kvariates.data.rows import Labels, Rows, total_cost
+from kvariates.estimators import validation
+from kvariates.estimators.callbacks import iteration_callback
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.objective import RefineOptions, check_choices, objective_for
 from kvariates.refining.assigners import ASSIGNERS
-from kvariates.refining.lloyd import Refined
+from kvariates.refining.lloyd import LloydResult
+from kvariates.seeding.seedings import SEEDINGS
 
 F64 = NDArray[np.float64]
 ALGORITHMS = {*ASSIGNERS, "hartigan", "minibatch"}
@@ -117,7 +117,7 @@ default="auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions(set(STARTS)), callable, "array-like"],
+        "init": [StrOptions(set(SEEDINGS)), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -175,13 +175,13 @@ default="auto"
         X = self._rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weight = checks.weights(sample_weight, X)
-        self._frame = frame_for(self.metric, self.distortion, X, weight)
+        weight = validation.weights(sample_weight, X)
+        self._frame = objective_for(self.metric, self.distortion, X, weight)
         check_choices(self._frame, self.init, self.algorithm)
         space = self._frame.space(X)
         self._n_init = self._runs()
-        self._how = How(self._algorithm(), self.max_iter, space.spread() * self.tol)
-        rng = checks.generator(self.random_state)
+        self._how = RefineOptions(self._algorithm(), self.max_iter, space.spread() * self.tol)
+        rng = validation.generator(self.random_state)
 
         fit_task = self._init_callback_context(max_subtasks=self._n_init)
         fit_task.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -246,7 +246,7 @@ default="auto"
         score : float
         """
         space = self._known_space(X)
-        weight = checks.weights(sample_weight, space.X)
+        weight = validation.weights(sample_weight, space.X)
         centers = self._centers()
         labels = self._frame.nearest(space, centers)
         return -total_cost(self._frame.costs(space, centers, labels), weight)
@@ -254,7 +254,7 @@ default="auto"
     # -- the door ----------------------------------------------------------------------------------
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        return checks.canonical(
+        return validation.canonical(
             validate_data(
                 self,
                 X,
@@ -266,7 +266,7 @@ default="auto"
             )
         )
 
-    def _known_space(self, X: Any) -> Space:
+    def _known_space(self, X: Any) -> Rows:
         check_is_fitted(self)
         space = self._frame.space(self._rows(X, reset=False))
         space.check_squares()
@@ -303,19 +303,19 @@ default="auto"
     # -- the wiring --------------------------------------------------------------------------------
 
     def _run(
-        self, fit_task: Any, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator
-    ) -> Refined:
+        self, fit_task: Any, space: Rows, X: Any, weight: F64 | None, rng: np.random.Generator
+    ) -> LloydResult:
         task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
         task.call_on_fit_task_begin(estimator=self, X=X)
         centers = self._start(space, X, weight, rng)
         if self.verbose:
             print("Initialization complete")
-        watch = watch_of(self, task, space, weight)
+        watch = iteration_callback(self, task, space, weight)
         result = self._frame.refine(space, centers, weight, self._how, watch, rng)
         task.call_on_fit_task_end(estimator=self, X=X)
         return result
 
-    def _start(self, space: Space, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def _start(self, space: Rows, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
         k = self.n_clusters
         if isinstance(self.init, str):
             return self._frame.seed(space, k, weight, self.init, self._how, rng)
@@ -328,7 +328,7 @@ default="auto"
             given = self.init
         # In the rows' dtype first: a start is what could also have been handed out.
         centers = check_array(given, dtype=space.dtype, order="C").astype(np.float64)
-        checks.shape_of_centers(centers, k, X.shape[1])
+        validation.shape_of_centers(centers, k, X.shape[1])
         return self._frame.given(centers)
 
     # -- what is kept ------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ default="auto"
                 self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
             )
 
-    def _keep(self, best: Refined) -> None:
+    def _keep(self, best: LloydResult) -> None:
         self.cluster_centers_ = best.centers
         self.labels_ = best.labels
         self.inertia_ = best.inertia

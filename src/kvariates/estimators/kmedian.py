@@ -22,15 +22,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.estimators import checks, metrics
-from kvariates.geometry.euclidean import unit_rows
-from kvariates.geometry.graph import Graph
-from kvariates.geometry.metric import Called, MetricSpace, Vectors
-from kvariates.refining import medoids as searching
-from kvariates.refining.certificate import certify
-from kvariates.refining.swaps import Searched
+from kvariates.certificates.certificate import certify
+from kvariates.data.graph import Graph
+from kvariates.data.metric_spaces import CallableMetric, MetricSpace, Vectors
+from kvariates.data.rows import unit_rows
+from kvariates.estimators import metric_input, validation
+from kvariates.refining import medoid_search as searching
+from kvariates.refining.swaps import MedoidSearchResult
 from kvariates.seeding.hst import hst_seed
-from kvariates.seeding.medoids import kmedian_plusplus
+from kvariates.seeding.medoid_potential import kmedian_plusplus
 
 
 class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -84,7 +84,7 @@ default="euclidean"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions({*metrics.NAMES}), callable],
+        "metric": [StrOptions({*metric_input.NAMES}), callable],
         "init": [StrOptions({"hst", "k-median++", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "n_restarts": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
@@ -143,11 +143,11 @@ default="euclidean"
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if n < self.n_clusters:
             raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        weight = metrics.demand(demand, sample_weight, n)
-        space = metrics.space_of(X, self.metric)
+        weight = metric_input.demand(demand, sample_weight, n)
+        space = metric_input.space_of(X, self.metric)
         if isinstance(space, Graph):
-            metrics.check_components(space, weight, self.n_clusters)
-        rng = checks.generator(self.random_state)
+            metric_input.check_components(space, weight, self.n_clusters)
+        rng = validation.generator(self.random_state)
         found = self._best(space, weight, rng)
         near = found.near if len(found.near.slot) == n else space.two_nearest(found.medoids)
         if not np.isfinite(found.cost):
@@ -167,28 +167,30 @@ default="euclidean"
         self._warn_of_duplicates(near.slot)
         return self
 
-    def _promise(self, found: Searched, proper: bool) -> None:
+    def _promise(self, found: MedoidSearchResult, proper: bool) -> None:
         lost = None if found.settled else "unsettled"
         lost = lost if proper else "not a metric"
         self.guarantee_ = None if lost else guarantees.local_optimum(found.cost)
         self.guarantee_lost_ = guarantees.LOST[lost] if lost else None
 
-    def _checked(self, X: Any) -> metrics.Given:
-        if self.metric in metrics.VECTORS and not sparse.issparse(X):
+    def _checked(self, X: Any) -> metric_input.ValidatedPoints:
+        if self.metric in metric_input.VECTORS and not sparse.issparse(X):
             X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         else:
             _check_feature_names(self, X, reset=True)
-        given = metrics.given(X, self.metric)
+        given = metric_input.validated_points(X, self.metric)
         if getattr(given.X, "ndim", 1) == 2:
             self.n_features_in_ = given.X.shape[1]
         return given
 
-    def _best(self, space: MetricSpace, weight: Any, rng: np.random.Generator) -> Searched:
+    def _best(
+        self, space: MetricSpace, weight: Any, rng: np.random.Generator
+    ) -> MedoidSearchResult:
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
         restarts = self.n_restarts
         if restarts == "auto":
             restarts = 0 if isinstance(space, Graph) else 3
-        task = searching.job(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
+        task = searching.search_task(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
         start = self._start(space.n, rng)
         runs = (searching.refine(task, start) for _ in range(self.n_init))
         return min(runs, key=lambda run: run.cost)
@@ -196,7 +198,7 @@ default="euclidean"
     def _start(self, n: int, rng: np.random.Generator) -> searching.Start:
         k = int(self.n_clusters)
         if not isinstance(self.init, str):
-            return metrics.points(self.init, n, k)
+            return metric_input.points(self.init, n, k)
         if self.init == "hst":
             return lambda space, weight: hst_seed(space, k, weight, 1, rng)
         if self.init == "k-median++":
@@ -250,14 +252,14 @@ default="euclidean"
         if self.metric == "graph":
             raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
         if callable(self.metric):
-            rows = metrics.rows(X)
+            rows = metric_input.rows(X)
             if getattr(rows, "ndim", 0) == 2 and rows.shape[1] != getattr(
                 self, "n_features_in_", 0
             ):
                 raise ValueError(
                     f"X has {rows.shape[1]} features, the fit had {self.n_features_in_}."
                 )
-            called = Called(self.cluster_centers_, self.metric, rows)
+            called = CallableMetric(self.cluster_centers_, self.metric, rows)
             return called.distances(np.arange(len(self.medoid_indices_))).T
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         if self.metric == "precomputed":

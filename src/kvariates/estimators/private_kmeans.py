@@ -25,11 +25,11 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kvariates.estimators import domains
-from kvariates.geometry.euclidean import Labels, Space, total_cost
+from kvariates.data.rows import Labels, Rows, total_cost
+from kvariates.estimators import domain_spec
 from kvariates.privacy.ledger import Adjacency, Budget, Ledger, Loss
-from kvariates.private.methods import METHODS
-from kvariates.private.task import Domain, Method, Released, Task
+from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.task import Domain, Method, PrivateResult, PrivateTask
 
 DTYPES = [np.float64, np.float32]
 
@@ -61,7 +61,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         What one row's data means: that it is there at all; or what it says, and then the number of
         rows is public.
     method : str or method, default="auto"
-        A name of ``kvariates.private.methods.METHODS``, or a method with choices of its own.
+        A name of ``kvariates.private_methods.methods.METHODS``, or a method object.
     budget : Budget, default=None
         What several fits share. A fit that it cannot pay raises BudgetError and reads nothing.
         A fit that the budget has paid for is paid for: that data are bad (NaN, words) is seen only
@@ -127,7 +127,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         -------
         self : PrivateKMeans
         """
-        asked = domains.Asked.of(self.bounds, self.radius, self.center)
+        asked = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
         asked.check_columns(X)
         loss = Loss(float(self.epsilon), float(self.delta))
         method = METHODS[self.method] if isinstance(self.method, str) else self.method
@@ -138,7 +138,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")
         X = self._rows(X)
         domain = asked.domain(X.shape[1])
-        task = Task(domain.rows(X), domain, int(self.n_clusters), self.adjacency, loss)
+        task = PrivateTask(domain.rows(X), domain, int(self.n_clusters), self.adjacency, loss)
         self._keep(method(task), domain, loss)
         return self
 
@@ -154,11 +154,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             refused = _without_values(error, count_is_secret=least == 0)
         if refused is not None:
             raise refused  # not where it was caught: the validator's own words would hang on it
-        if not domains.all_finite(X):
+        if not domain_spec.all_finite(X):
             raise ValueError("X contains NaN or infinity: leave such rows out, or fill them in.")
         return X
 
-    def _keep(self, released: Released, domain: Domain, loss: Loss) -> None:
+    def _keep(self, released: PrivateResult, domain: Domain, loss: Loss) -> None:
         charges = released.charges
         if released.condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
@@ -222,11 +222,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         space = self._known(X)
         labels = space.nearest(self.cluster_centers_)
-        return -total_cost(space.own_cost(self.cluster_centers_, labels), None)
+        return -total_cost(space.costs(self.cluster_centers_, labels), None)
 
-    def _known(self, X: Any) -> Space:
+    def _known(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return Space.of(validate_data(self, X, dtype=DTYPES, order="C", reset=False))
+        return Rows.of(validate_data(self, X, dtype=DTYPES, order="C", reset=False))
 
     @property
     def _n_features_out(self) -> int:

@@ -22,6 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kvariates.data.lattice import Adjacency
 from kvariates.privacy.rounding import down, epsilon_of, rho_for, split, up
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "split",
 ]
 
-Adjacency = Literal["add-remove", "replace-one"]
 Norm = Literal["l1", "l2", "linf", "score"]
 
 

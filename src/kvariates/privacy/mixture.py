@@ -21,10 +21,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from kvariates.privacy.grid import F64, Grid
+from kvariates.data.lattice import F64, Lattice
 from kvariates.privacy.ledger import Charge
+from kvariates.privacy.noise_source import Calibrated, calibrated
 from kvariates.privacy.rounding import MARGIN, up
-from kvariates.privacy.sampling import Calibrated, calibrated
 
 EXACT = Context(prec=120, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_CEILING)
 
@@ -42,7 +42,7 @@ class NoisyRows:
     """Laplace noise for drawn rows, and what all releases cost together."""
 
     noise: Calibrated
-    grid: Grid
+    grid: Lattice
     reach: int  # in steps
     epsilon: float
 
@@ -62,7 +62,7 @@ class NoisyRows:
 
 
 @lru_cache(maxsize=256)
-def noisy_rows(grid: Grid, reach: int, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
+def noisy_rows(grid: Lattice, reach: int, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
     """The least noise with which releases of these shares cost `epsilon` at most."""
     log_ratio, step = _log_ratio(shares, epsilon), 2.0**-52
     for _ in range(40):

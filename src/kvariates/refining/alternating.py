@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvariates.geometry.euclidean import F64, Floats
-from kvariates.geometry.metric import Ints, Vectors
-from kvariates.refining.swaps import State
+from kvariates.data.metric_spaces import Ints, Vectors
+from kvariates.data.rows import F64, Floats
+from kvariates.refining.swaps import MedoidState
 
 ROWS = 1024  # of a cluster that its median is taken over
 TRIED = 4  # points closest to the median
@@ -20,7 +20,7 @@ ROUNDS = 10
 GAIN = 1e-4  # of the cost: a round that saves less is the last
 
 
-def alternate(state: State, space: Vectors, most: int, rng: np.random.Generator) -> int:
+def alternate(state: MedoidState, space: Vectors, most: int, rng: np.random.Generator) -> int:
     """Move medoids until it hardly helps; how many moves were made, `most` at most."""
     moves, before = 0, state.cost
     for _ in range(ROUNDS):
@@ -36,7 +36,7 @@ def alternate(state: State, space: Vectors, most: int, rng: np.random.Generator)
     return moves
 
 
-def _round(state: State, space: Vectors, most: int, rng: np.random.Generator) -> int:
+def _round(state: MedoidState, space: Vectors, most: int, rng: np.random.Generator) -> int:
     order = np.argsort(state.near.slot, kind="stable")
     ends = np.cumsum(np.bincount(state.near.slot, minlength=len(state.medoids)))
     moved = 0
@@ -50,7 +50,7 @@ def _round(state: State, space: Vectors, most: int, rng: np.random.Generator) ->
     return moved
 
 
-def _better(space: Vectors, rows: Ints, state: State, rng: np.random.Generator) -> int | None:
+def _better(space: Vectors, rows: Ints, state: MedoidState, rng: np.random.Generator) -> int | None:
     """A point that costs these rows less than their medoid does."""
     weight = np.ones(len(rows)) if state.weight is None else state.weight[rows]
     if not weight.any():

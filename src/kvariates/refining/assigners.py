@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates._native import Changes
-from kvariates.geometry.euclidean import F64, Labels, Space
+from kvariates.data.rows import F64, Labels, Rows
 
 F32 = NDArray[np.float32]
 
 
 class Assigner(Protocol):
-    def __init__(self, space: Space, k: int) -> None: ...
+    def __init__(self, space: Rows, k: int) -> None: ...
 
     def assign(
         self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
@@ -38,9 +38,9 @@ class Assigner(Protocol):
         """
 
 
-class Lloyd:
-    def __init__(self, space: Space, k: int) -> None:
-        self._rows = space.rows
+class PlainScan:
+    def __init__(self, space: Rows, k: int) -> None:
+        self._rows = space.view
         self.sure = 0.0  # share of the rows that would have kept their label unseen
 
     def assign(
@@ -52,9 +52,9 @@ class Lloyd:
         return changed, 1.0
 
 
-class Hamerly:
-    def __init__(self, space: Space, k: int) -> None:
-        self._rows = space.rows
+class HamerlyScan:
+    def __init__(self, space: Rows, k: int) -> None:
+        self._rows = space.view
         self._upper = np.empty(space.n, dtype=np.float32)
         self._lower = np.empty(space.n, dtype=np.float32)
         self._tighten = True
@@ -71,9 +71,9 @@ class Hamerly:
         return changed, work
 
 
-class Elkan:
-    def __init__(self, space: Space, k: int) -> None:
-        self._rows = space.rows
+class ElkanScan:
+    def __init__(self, space: Rows, k: int) -> None:
+        self._rows = space.view
         self._upper = np.empty(space.n, dtype=np.float32)
         self._lower = np.empty(space.n * k, dtype=np.float32)
         self._drift = np.zeros(k, dtype=np.float32)
@@ -87,20 +87,20 @@ class Elkan:
         return changed, scanned / (len(labels) * len(centers))
 
 
-class Yinyang:
+class YinyangScan:
     """One lower bound for each of sixteen groups of centres. Dense rows only."""
 
     GROUPS = 16
-    STEPS = 8  # of Lloyd's loop over the centres, when they are grouped
+    STEPS = 8  # of PlainScan's loop over the centres, when they are grouped
 
-    def __init__(self, space: Space, k: int) -> None:
-        self._rows = space.rows
+    def __init__(self, space: Rows, k: int) -> None:
+        self._rows = space.view
         self._upper = np.empty(space.n, dtype=np.float32)
         self._lower = np.empty((space.n, self.GROUPS), dtype=np.float32)
         self._group = np.zeros(k, dtype=np.int32)
 
     @classmethod
-    def pays(cls, space: Space, k: int) -> bool:
+    def pays(cls, space: Rows, k: int) -> bool:
         """Groups of some size, rows long enough to be worth skipping, and to pay for the bounds."""
         row = space.d * space.dtype.itemsize
         return space.dense and k >= 4 * cls.GROUPS and row >= 8 * cls.GROUPS and space.d >= 32
@@ -117,7 +117,7 @@ class Yinyang:
 
     def _grouped(self, centers: F64) -> Labels:
         """Near centres move alike; any grouping is right."""
-        points = Space.of(centers)
+        points = Rows.of(centers)
         heads = centers[np.linspace(0, len(centers) - 1, self.GROUPS).astype(int)]
         for _ in range(self.STEPS):
             labels = points.nearest(heads)
@@ -128,7 +128,7 @@ class Yinyang:
         return points.nearest(heads)
 
 
-class Auto:
+class AutoScan:
     """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
 
     Bounds are tried once a plain scan has found enough rows that would have stayed where they are
@@ -137,9 +137,11 @@ class Auto:
 
     SURE = 0.5  # the share of such rows
 
-    def __init__(self, space: Space, k: int) -> None:
-        self._plain = Lloyd(space, k)
-        self._bounded = Yinyang(space, k) if Yinyang.pays(space, k) else Hamerly(space, k)
+    def __init__(self, space: Rows, k: int) -> None:
+        self._plain = PlainScan(space, k)
+        self._bounded = (
+            YinyangScan(space, k) if YinyangScan.pays(space, k) else HamerlyScan(space, k)
+        )
         self._plain_time = math.inf
         self._wait, self._patience = 1, 1
         self._trusted = False
@@ -163,17 +165,17 @@ class Auto:
         return changed, work
 
 
-def assigner(algorithm: str, space: Space, k: int) -> Assigner:
-    """By name. Sparse rows have no groups' filter; Hamerly's bounds give the same labels."""
+def assigner(algorithm: str, space: Rows, k: int) -> Assigner:
+    """By name. Sparse rows have no groups' filter; HamerlyScan's bounds give the same labels."""
     if algorithm == "yinyang" and not space.dense:
         algorithm = "hamerly"
     return ASSIGNERS[algorithm](space, k)
 
 
 ASSIGNERS: dict[str, type[Assigner]] = {
-    "lloyd": Lloyd,
-    "hamerly": Hamerly,
-    "elkan": Elkan,
-    "yinyang": Yinyang,
-    "auto": Auto,
+    "lloyd": PlainScan,
+    "hamerly": HamerlyScan,
+    "elkan": ElkanScan,
+    "yinyang": YinyangScan,
+    "auto": AutoScan,
 }

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost
-from kvariates.refining.lloyd import Refined, Step, handed_out, movement
+from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
+from kvariates.refining.lloyd import LloydResult, Step, handed_out, movement
 
 
 class Start(Protocol):
@@ -30,7 +30,7 @@ class Partition:
 
     cost: float
 
-    def __init__(self, space: Space, weight: F64 | None, start: Start) -> None:
+    def __init__(self, space: Rows, weight: F64 | None, start: Start) -> None:
         k = len(start.centers)
         self._space, self._weight = space, weight
         self.centers: F64 = start.centers.astype(np.float64)
@@ -50,7 +50,7 @@ class Partition:
         centers, labels, cost = self.centers.copy(), self.labels.copy(), self.cost
         weights = self._weights.sum(axis=0)
         moves = _native.hartigan(
-            self._space.rows, self._weight, self._moved, self._shrink, self.centers, self.labels,
+            self._space.view, self._weight, self._moved, self._shrink, self.centers, self.labels,
             self._upper, self._lower, self._sums, self._weights, self._counts,
         )  # fmt: skip
         if moves:
@@ -65,12 +65,12 @@ class Partition:
     def _take_means(self) -> None:
         """Sums afresh: rounding does not add up over the passes. Empty clusters stay put."""
         _native.update(
-            self._space.rows, self._weight, self.labels, None,
+            self._space.view, self._weight, self.labels, None,
             self._sums, self._weights, self._counts,
         )  # fmt: skip
         full = self._counts > 0
         self.centers[full] = self._sums.sum(axis=0)[full] / self._weights.sum(axis=0)[full, None]
-        self.cost = total_cost(self._space.own_cost(self.centers, self.labels), self._weight)
+        self.cost = total_cost(self._space.costs(self.centers, self.labels), self._weight)
 
 
 def _shrunk(before: F64, after: F64) -> float:
@@ -80,13 +80,13 @@ def _shrunk(before: F64, after: F64) -> float:
 
 
 def hartigan(
-    space: Space,
+    space: Rows,
     start: Start,
     weight: F64 | None,
     *,
     max_iter: int,
     on_step: Callable[[Step], bool] | None = None,
-) -> Refined:
+) -> LloydResult:
     """Move single rows until no move helps, or `max_iter` passes are done, or `on_step` says so.
 
     The cost falls with every pass and never ends above that of the start. Handed out, as by

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Floats, Labels, Space, total_cost
+from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.refining import assigners
 
 
@@ -31,22 +31,22 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Refined:
+class LloydResult:
     centers: Floats
     labels: Labels
     inertia: float
     n_iter: int
-    strict: bool  # no label changed in the last iteration
+    converged: bool  # no label changed in the last iteration
 
 
 Move = Callable[[F64, Labels, int, _native.Changes], F64]
 """From centres, the rows' labels, how many changed and which, to the next centres."""
 
 
-class Walk:
+class LloydState:
     """Where the centres are between two steps, and which of them every row is nearest to."""
 
-    def __init__(self, space: Space, centers: F64, algorithm: str) -> None:
+    def __init__(self, space: Rows, centers: F64, algorithm: str) -> None:
         self.centers = centers
         self.labels = np.full(space.n, -1, dtype=np.int32)
         self._changes = _native.Changes()
@@ -62,17 +62,17 @@ class Walk:
             self._moved, shift = movement(here, self.centers)
             yield Step(iteration, here, self.labels, changed, shift)
 
-    def rest(self, dtype: np.dtype[Any], strict: bool) -> Floats:
+    def rest(self, dtype: np.dtype[Any], converged: bool) -> Floats:
         """The centres in a dtype; `labels` are those of what is handed out from then on.
 
-        `strict`: the labels are those of the centres already.
+        `converged`: the labels are those of the centres already.
         """
         rounded = self.centers.astype(dtype)
         final = rounded.astype(np.float64)
         moved = movement(self.centers, final)[0]
-        if not strict and self._moved is not None:
+        if not converged and self._moved is not None:
             moved = np.nextafter(self._moved + moved, np.float32(np.inf))
-        if not strict or not np.array_equal(self.centers, final):
+        if not converged or not np.array_equal(self.centers, final):
             self._label(final, moved)
         self.centers = final
         return rounded
@@ -81,14 +81,14 @@ class Walk:
         return self._assigner.assign(centers, moved, self.labels, self._changes)[0]
 
 
-class Tally:
+class ClusterSums:
     """Weighted sums of the rows of each cluster, kept up to date by moving the rows that changed.
 
     Sums carry what rounding takes from them; still, they are made afresh before more than n moves
     have piled up.
     """
 
-    def __init__(self, space: Space, weight: F64 | None, k: int) -> None:
+    def __init__(self, space: Rows, weight: F64 | None, k: int) -> None:
         self._space, self._weight = space, weight
         self._sums = np.zeros((2, k, space.d))
         self._weights = np.zeros((2, k))
@@ -97,9 +97,9 @@ class Tally:
 
     def update(self, labels: Labels, changed: int, changes: _native.Changes) -> None:
         self._moves += 2 * changed
-        afresh = changes.lost or self._moves > self._space.n
+        afresh = changes.overflowed or self._moves > self._space.n
         _native.update(
-            self._space.rows, self._weight, labels, None if afresh else changes,
+            self._space.view, self._weight, labels, None if afresh else changes,
             self._sums, self._weights, self.counts,
         )  # fmt: skip
         if afresh:
@@ -108,7 +108,7 @@ class Tally:
     def relocate(self, centers: F64, labels: Labels) -> None:
         """Give every empty cluster one of the rows farthest from their centres."""
         empty = np.flatnonzero(self.counts == 0)
-        cost = self._space.own_cost(centers, labels)
+        cost = self._space.costs(centers, labels)
         if self._weight is not None:
             cost[self._weight == 0] = 0
         far = np.argpartition(cost, -len(empty))[-len(empty) :]
@@ -140,7 +140,7 @@ class Tally:
 
 
 def refine(
-    space: Space,
+    space: Rows,
     centers: F64,
     weight: F64 | None,
     *,
@@ -149,7 +149,7 @@ def refine(
     tol: float,
     unit: bool = False,
     on_step: Callable[[Step], bool] | None = None,
-) -> Refined:
+) -> LloydResult:
     """Iterate until nothing changes, or not enough, or too often. `centers` are not changed.
 
     That is: until no label changes, the centres' squared shift is at most `tol`, `max_iter`
@@ -157,8 +157,8 @@ def refine(
 
     Steps are taken in float64. Pre: weight is None or float64.
     """
-    tally = Tally(space, weight, len(centers))
-    walk = Walk(space, centers, algorithm)
+    tally = ClusterSums(space, weight, len(centers))
+    walk = LloydState(space, centers, algorithm)
 
     def to_means(here: F64, labels: Labels, changed: int, changes: _native.Changes) -> F64:
         if changed == 0:
@@ -172,22 +172,22 @@ def refine(
         stop = on_step is not None and on_step(step)
         if step.changed == 0 or stop or step.shift <= tol:
             break
-    strict = step.changed == 0
+    converged = step.changed == 0
     # The centres are handed out in the rows' dtype, and the labels are those of what is handed out.
-    rounded = walk.rest(space.dtype, strict)
-    inertia = total_cost(space.own_cost(walk.centers, walk.labels), weight)
-    return Refined(rounded, walk.labels, inertia, step.iteration + 1, strict)
+    rounded = walk.rest(space.dtype, converged)
+    inertia = total_cost(space.costs(walk.centers, walk.labels), weight)
+    return LloydResult(rounded, walk.labels, inertia, step.iteration + 1, converged)
 
 
 def handed_out(
-    space: Space, centers: Floats, weight: F64 | None, n_iter: int, strict: bool
-) -> Refined:
+    space: Rows, centers: Floats, weight: F64 | None, n_iter: int, converged: bool
+) -> LloydResult:
     """These centres in the rows' dtype, with the labels and the cost that are theirs then."""
     rounded = centers.astype(space.dtype)
     exact = rounded.astype(np.float64)
     labels = space.nearest(exact)
-    inertia = total_cost(space.own_cost(exact, labels), weight)
-    return Refined(rounded, labels, inertia, n_iter, strict)
+    inertia = total_cost(space.costs(exact, labels), weight)
+    return LloydResult(rounded, labels, inertia, n_iter, converged)
 
 
 def movement(before: F64, after: F64) -> tuple[NDArray[np.float32], float]:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Space
-from kvariates.refining.lloyd import Refined, handed_out, movement
+from kvariates.data.rows import F64, Rows
+from kvariates.refining.lloyd import LloydResult, handed_out, movement
 
 PATIENCE = 10  # batches without a new lowest cost
 POOR = 0.01  # a centre is poor below this share of the mean centre's rows
@@ -36,20 +36,20 @@ class Batch:
     shift: float  # sum of the squared movements of the centres
 
 
-class Means:
+class RunningMeans:
     """The centres, and how many rows each is the mean of."""
 
     def __init__(self, centers: F64) -> None:
         self.centers = centers
         self.counts = np.zeros(len(centers), dtype=np.int64)
 
-    def absorb(self, batch: Space) -> F64:
+    def absorb(self, batch: Rows) -> F64:
         """Move towards the rows of a batch. What each of them cost before."""
         k, d = self.centers.shape
         labels = batch.nearest(self.centers)
-        costs = batch.own_cost(self.centers, labels)
+        costs = batch.costs(self.centers, labels)
         sums, weights, count = np.zeros((2, k, d)), np.zeros((2, k)), np.zeros(k, dtype=np.int64)
-        _native.update(batch.rows, None, labels, None, sums, weights, count)
+        _native.update(batch.view, None, labels, None, sums, weights, count)
         self.counts += count
         won = count > 0
         step = sums[0, won] + sums[1, won] - count[won, None] * self.centers[won]
@@ -57,7 +57,7 @@ class Means:
         self.centers[won] += step / self.counts[won, None]
         return costs
 
-    def reassign(self, batch: Space, costs: F64, rng: np.random.Generator) -> None:
+    def reassign(self, batch: Rows, costs: F64, rng: np.random.Generator) -> None:
         """Put poor centres on rows of the batch, drawn by what they cost."""
         poor = np.flatnonzero(self.counts < POOR * self.counts.mean())
         poor = poor[np.argsort(self.counts[poor], kind="stable")][: batch.n // 2]
@@ -70,7 +70,7 @@ class Means:
         self.counts[poor] = np.delete(self.counts, poor).min()
 
 
-class Patience:
+class CostPlateau:
     """Whether the smoothed cost has stopped falling: scikit-learn's rule."""
 
     def __init__(self, share: float) -> None:
@@ -88,7 +88,7 @@ class Patience:
         return self._waited >= PATIENCE
 
 
-def lots(
+def batches(
     n: int, weight: F64 | None, size: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
     """Batch after batch of rows, drawn by weight, with replacement."""
@@ -103,7 +103,7 @@ def lots(
 
 
 def minibatch(
-    space: Space,
+    space: Rows,
     centers: F64,
     weight: F64 | None,
     *,
@@ -112,7 +112,7 @@ def minibatch(
     tol: float,
     rng: np.random.Generator,
     on_step: Callable[[Batch], bool] | None = None,
-) -> Refined:
+) -> LloydResult:
     """Improve `centers` batch by batch; they are not changed. Labels and inertia are exact.
 
     Never costs more than the start: what is worse is not handed out.
@@ -123,10 +123,10 @@ def minibatch(
     Pre: 1 <= batch_size, 1 <= max_iter; weight is None or float64, not all zero.
     """
     size = min(batch_size, space.n)
-    means, patience = Means(centers), Patience(size / (space.n + 1))
+    means, patience = RunningMeans(centers), CostPlateau(size / (space.n + 1))
     unseen = 0
-    for step, rows in enumerate(lots(space.n, weight, size, rng)):
-        batch, here = Space.of(space.X[rows]), means.centers
+    for step, rows in enumerate(batches(space.n, weight, size, rng)):
+        batch, here = Rows.of(space.X[rows]), means.centers
         costs = means.absorb(batch)
         unseen += size
         if unseen >= REVIEW * len(centers):
@@ -140,5 +140,5 @@ def minibatch(
             break
     passes = -(-(step + 1) * size // space.n)
     # Rows that few batches hold can lose their centre for good: a good start must not suffer.
-    ends = [handed_out(space, c, weight, passes, strict=False) for c in (centers, means.centers)]
+    ends = [handed_out(space, c, weight, passes, converged=False) for c in (centers, means.centers)]
     return min(ends, key=lambda end: end.inertia)

@@ -4,10 +4,10 @@ One loop. *Proposals* say which candidates come next, a *chooser* which of their
 
 | search | proposals | chooser |
 |---|---|---|
-| best swap (Fan et al. 2023, Algorithm 1) | `Everyone`, all in one block | `improving` |
-| eager swaps | `Everyone`, a few a block | `improving` |
-| sampled, for large n | `Drawn`: by distance (as LS++ does), and close to medoids | `improving` |
-| private | `Everyone`, all in one block | the exponential mechanism, handed in |
+| best swap (Fan et al. 2023, Algorithm 1) | `AllCandidates`, all in one block | `improving` |
+| eager swaps | `AllCandidates`, a few a block | `improving` |
+| sampled, for large n | `SampledCandidates`: by distance, and close to medoids | `improving` |
+| private | `AllCandidates`, all in one block | the exponential mechanism, handed in |
 
 What a block of candidates would change, for every slot, is one pass over their distances
 (`MetricSpace.swap_changes`). Over a matrix the eager search is native (`sweep`): the same swaps.
@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, total_cost
-from kvariates.geometry.metric import Ints, Matrix, MetricSpace, Near
+from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Near
+from kvariates.data.rows import F64, total_cost
 
 BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
 TOL = 1e-12  # of the cost: what a swap must save; less is rounding
@@ -31,7 +31,7 @@ CLOSE = 8  # points drawn for one candidate that is to lie close to its medoid
 
 
 @dataclass(frozen=True)
-class Searched:
+class MedoidSearchResult:
     medoids: Ints
     near: Near
     cost: float
@@ -40,7 +40,7 @@ class Searched:
 
 
 @dataclass
-class State:
+class MedoidState:
     """Where the search is. `point`: which candidate each measured point is."""
 
     space: MetricSpace
@@ -53,7 +53,7 @@ class State:
     @classmethod
     def of(
         cls, space: MetricSpace, medoids: Ints, weight: F64 | None, point: Ints, universe: int
-    ) -> State:
+    ) -> MedoidState:
         return cls(space, medoids.copy(), space.two_nearest(medoids), weight, point, universe)
 
     @property
@@ -77,7 +77,7 @@ def strength(k: int) -> int:
     return min(5, 1 + k // 4)
 
 
-def shares(state: State) -> F64:
+def shares(state: MedoidState) -> F64:
     """Weight * distance; where points with demand are out of reach, only theirs."""
     cost = state.near.cost.astype(np.float64)
     weight = np.ones(len(cost)) if state.weight is None else state.weight
@@ -88,7 +88,7 @@ def shares(state: State) -> F64:
 
 
 class Proposals(Protocol):
-    def next(self, state: State) -> Ints:
+    def next(self, state: MedoidState) -> Ints:
         """Candidates to look at; those that are medoids already are passed over."""
 
     @property
@@ -113,7 +113,7 @@ def improving(tol: float = TOL) -> Chooser:
     return choose
 
 
-class Everyone:
+class AllCandidates:
     """All candidates in turn, in the given order, `block` at a time."""
 
     def __init__(self, order: Ints, block: int) -> None:
@@ -123,19 +123,19 @@ class Everyone:
     def patience(self) -> float:
         return len(self.order)
 
-    def next(self, state: State) -> Ints:
+    def next(self, state: MedoidState) -> Ints:
         part = self.order[self._at : self._at + self.block]
         self._at = 0 if self._at + len(part) == len(self.order) else self._at + len(part)
         return part
 
 
-class Drawn:
+class SampledCandidates:
     """Candidates by weight * distance; if `close`, half of them close to medoids, to move those."""
 
     def __init__(self, block: int, patience: int, *, close: bool, rng: np.random.Generator) -> None:
         self.block, self.patience, self._rng, self.close = block, float(patience), rng, close
 
-    def next(self, state: State) -> Ints:
+    def next(self, state: MedoidState) -> Ints:
         far = self.block // 2 if self.close else self.block
         rows = np.concatenate([self._far(state, far), self._close(state, self.block - far)])
         found = [state.point[rows]]
@@ -143,7 +143,7 @@ class Drawn:
             found.append(self._rng.integers(state.universe, size=self.block // 2))
         return np.unique(np.concatenate(found))
 
-    def _far(self, state: State, size: int) -> Ints:
+    def _far(self, state: MedoidState, size: int) -> Ints:
         sums = np.cumsum(shares(state))
         if not sums[-1] > 0:
             return np.empty(0, dtype=np.int64)
@@ -151,7 +151,7 @@ class Drawn:
         rows: Ints = np.minimum(np.searchsorted(sums, aims, side="right"), len(sums) - 1)
         return rows
 
-    def _close(self, state: State, size: int) -> Ints:
+    def _close(self, state: MedoidState, size: int) -> Ints:
         """Of CLOSE uniform points, the one closest to its medoid by the measure of its cluster."""
         near = state.near
         sizes = np.bincount(near.slot, minlength=len(state.medoids))
@@ -165,8 +165,8 @@ class Drawn:
 
 
 def search(
-    state: State, proposals: Proposals, chooser: Chooser, max_swaps: int = 10**9
-) -> Searched:
+    state: MedoidState, proposals: Proposals, chooser: Chooser, max_swaps: int = 10**9
+) -> MedoidSearchResult:
     """Make the swaps the chooser picks, until it has passed on `patience` candidates in a row."""
     quiet, swaps = 0, 0
     while quiet < proposals.patience and swaps < max_swaps:
@@ -179,28 +179,28 @@ def search(
             state.swap(int(fresh[picked[0]]), picked[1])
             # Rounding may promise what is not there; going round in circles is no progress.
             quiet, swaps = 0 if state.cost < before else quiet, swaps + 1
-    settled = isinstance(proposals, Everyone) and quiet >= proposals.patience
-    return Searched(state.medoids, state.near, state.cost, swaps, settled)
+    settled = isinstance(proposals, AllCandidates) and quiet >= proposals.patience
+    return MedoidSearchResult(state.medoids, state.near, state.cost, swaps, settled)
 
 
 def sweep(
-    space: Matrix, medoids: Ints, weight: F64 | None, point: Ints, order: Ints, *,
+    space: DistanceMatrix, medoids: Ints, weight: F64 | None, point: Ints, order: Ints, *,
     restarts: int = 0, max_swaps: int = 10**9, tol: float = TOL, rng: np.random.Generator,
-) -> Searched:  # fmt: skip
-    """`search` with Everyone(order, BLOCK) and `improving`, natively; then perturbed restarts."""
+) -> MedoidSearchResult:  # fmt: skip
+    """`search` with AllCandidates and `improving`, natively; then perturbed restarts."""
     chosen, near = medoids.copy(), Near.empty(space.n, space.dtype)
     seed = int(rng.integers(2**63)) if restarts else 0
-    swaps, cost, settled = _native.sweep(
+    swaps, cost, settled = _native.eager_swaps(
         space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,
         restarts, strength(len(medoids)), seed, point,
     )  # fmt: skip
-    return Searched(chosen, near, cost, swaps, settled)
+    return MedoidSearchResult(chosen, near, cost, swaps, settled)
 
 
 def perturbed(
-    found: Searched, state: State, again: Callable[[State], Searched], restarts: int,
-    rng: np.random.Generator,
-) -> Searched:  # fmt: skip
+    found: MedoidSearchResult, state: MedoidState,
+    again: Callable[[MedoidState], MedoidSearchResult], restarts: int, rng: np.random.Generator,
+) -> MedoidSearchResult:  # fmt: skip
     """Restarts for spaces without a matrix: replace some medoids, search again, keep the better."""
     best, total = found, found.n_swaps
     for _ in range(restarts):
@@ -215,4 +215,4 @@ def perturbed(
         tried = again(replace(state, medoids=medoids, near=state.space.two_nearest(medoids)))
         total += tried.n_swaps
         best = tried if tried.cost < best.cost else best
-    return Searched(best.medoids, best.near, best.cost, total, best.settled)
+    return MedoidSearchResult(best.medoids, best.near, best.cost, total, best.settled)

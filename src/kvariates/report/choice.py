@@ -16,7 +16,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from ..choosing import Choice
+from ..k_selection import Choice
 from .picture import FAINT, INK, PALETTE, PAPER, STYLE, canvas, save
 
 __all__ = ["draw"]

@@ -17,20 +17,22 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import F64, Space
+from kvariates.data.rows import F64, Rows
 
-Rows = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 @runtime_checkable
 class Density(Protocol):
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         """One centre for each picked row."""
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
+    def mean(self, space: Rows, weight: F64 | None) -> F64:
         """The expectation of every row's density: (n, d)."""
 
-    def trace(self, space: Space, weight: F64 | None) -> F64:
+    def trace(self, space: Rows, weight: F64 | None) -> F64:
         """The trace of the covariance of every row's density: (n,)."""
 
 
@@ -40,13 +42,15 @@ class Dirac:
 
     pointwise: ClassVar[bool] = True
 
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         return space.take(rows)
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
+    def mean(self, space: Rows, weight: F64 | None) -> F64:
         return space.take(np.arange(space.n))
 
-    def trace(self, space: Space, weight: F64 | None) -> F64:
+    def trace(self, space: Rows, weight: F64 | None) -> F64:
         return np.zeros(space.n)
 
 
@@ -58,17 +62,19 @@ class _Noise(ABC):
     pointwise: ClassVar[bool] = True
 
     @abstractmethod
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         """One centre for each picked row."""
 
     @abstractmethod
     def _variance(self) -> Any:
         """Of one coordinate, or of each."""
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
+    def mean(self, space: Rows, weight: F64 | None) -> F64:
         return space.take(np.arange(space.n))
 
-    def trace(self, space: Space, weight: F64 | None) -> F64:
+    def trace(self, space: Rows, weight: F64 | None) -> F64:
         variance = np.broadcast_to(self._variance(), (space.d,))
         return np.full(space.n, float(np.sum(variance)))
 
@@ -79,7 +85,9 @@ class Laplace(_Noise):
     This noise comes from `rng` and protects nobody: private fits take theirs from `privacy`.
     """
 
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         return rng.laplace(space.take(rows), self.scale)
 
     def _variance(self) -> Any:
@@ -89,7 +97,9 @@ class Laplace(_Noise):
 class Gaussian(_Noise):
     """Gaussian noise of the given standard deviation on every coordinate."""
 
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         return rng.normal(space.take(rows), self.scale)
 
     def _variance(self) -> Any:
@@ -106,7 +116,9 @@ class UniformOver:
     groups: Any  # one label for every row
     then: Density = Dirac()
 
-    def sample(self, space: Space, rows: Rows, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(
+        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
         of = self._numbers(space)
         chosen = np.empty(len(rows), dtype=np.int64)
         for place, row in enumerate(rows):
@@ -115,11 +127,11 @@ class UniformOver:
             chosen[place] = rng.choice(members, p=share)
         return self.then.sample(space, chosen, weight, rng)
 
-    def mean(self, space: Space, weight: F64 | None) -> F64:
+    def mean(self, space: Rows, weight: F64 | None) -> F64:
         of = self._numbers(space)
         return _group_means(of, self.then.mean(space, weight), weight)[of]
 
-    def trace(self, space: Space, weight: F64 | None) -> F64:
+    def trace(self, space: Rows, weight: F64 | None) -> F64:
         # Law of total variance: within the group's means, plus the mean of what follows.
         of = self._numbers(space)
         means = self.then.mean(space, weight)
@@ -128,7 +140,7 @@ class UniformOver:
         out: F64 = _group_means(of, inner[:, None], weight)[of, 0]
         return out
 
-    def _numbers(self, space: Space) -> NDArray[np.int64]:
+    def _numbers(self, space: Rows) -> NDArray[np.int64]:
         of = np.unique(np.asarray(self.groups), return_inverse=True)[1]
         if of.shape != (space.n,):
             raise ValueError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import Space
+from kvariates.data.rows import Rows
 from kvariates.seeding.sampler import Seeds
 
 
 def forgy(
-    space: Space, k: int, weight: NDArray[np.float64] | None, rng: np.random.Generator
+    space: Rows, k: int, weight: NDArray[np.float64] | None, rng: np.random.Generator
 ) -> Seeds:
     """Pre: k <= n. Raises ValueError when fewer than k rows have a positive weight."""
     arrival = rng.exponential(size=space.n)

@@ -25,30 +25,30 @@ from __future__ import annotations
 import numpy as np
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Space
-from kvariates.geometry.hst import Tree, grow, squared
-from kvariates.geometry.metric import Ints, MetricSpace
+from kvariates.data.hst_tree import HstTree, grow, squared
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.rows import F64, Rows
 
 
-def seed_on_tree(tree: Tree, counts: F64, k: int, power: int = 1) -> Ints:
+def seed_on_tree(tree: HstTree, counts: F64, k: int, power: int = 1) -> Ints:
     """The k points of highest score, all distinct. Pre: 1 <= k <= n."""
     return _points(tree, counts, k, power, False)
 
 
-def best_on_tree(tree: Tree, counts: F64, k: int, power: int = 1) -> Ints:
+def best_on_tree(tree: HstTree, counts: F64, k: int, power: int = 1) -> Ints:
     """The k points of least cost in the tree metric, all distinct. Pre: true counts."""
     return _points(tree, counts, k, power, True)
 
 
 def hst_seed(
-    space: MetricSpace | Space, k: int, weight: F64 | None, power: int, rng: np.random.Generator
+    space: MetricSpace | Rows, k: int, weight: F64 | None, power: int, rng: np.random.Generator
 ) -> Ints:
     """Grow a tree, count the demand on it, seed. Pre: 1 <= k <= n; a weight for every point."""
     tree = grow(space, rng)
     return seed_on_tree(tree, tree.counts(weight), k, 2 * power if squared(space) else power)
 
 
-def _points(tree: Tree, counts: F64, k: int, power: int, exact: bool) -> Ints:
+def _points(tree: HstTree, counts: F64, k: int, power: int, exact: bool) -> Ints:
     leaves = _native.tree_leaves(tree.parent, tree.height, tree.low, counts, k, power, exact)
     chosen = tree.center[leaves]
     if len(chosen) == k:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import F64, Space, total_cost
+from kvariates.data.rows import F64, Rows, total_cost
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -26,16 +26,16 @@ def search_steps(k: int) -> int:
 
 
 @dataclass(frozen=True)
-class Searched:
+class LocalSearchResult:
     centers: F64
     cost: float
     swaps: int
 
 
-class Standing:
+class LocalSearchState:
     """The centres and, exactly, every row's two nearest: ties go to the lowest index."""
 
-    def __init__(self, space: Space, weight: F64 | None, centers: F64) -> None:
+    def __init__(self, space: Rows, weight: F64 | None, centers: F64) -> None:
         self.space, self.weight = space, weight
         self.centers = centers.copy()
         self.two = space.two_nearest(centers)
@@ -71,7 +71,7 @@ class Standing:
         self.centers[j] = p
         self._exchange(j, rows, to_p[rows])
         if len(lost):
-            found = Space.of(self.space.X[lost]).two_nearest(self.centers)
+            found = Rows.of(self.space.X[lost]).two_nearest(self.centers)
             two.labels[lost], two.second[lost] = found.labels, found.second
             two.cost[lost], two.second_cost[lost] = found.cost, found.second_cost
         self._measure()
@@ -97,31 +97,31 @@ class Standing:
 
 
 def local_search(
-    space: Space,
+    space: Rows,
     centers: F64,
     weight: F64 | None,
     *,
     steps: int,
     rng: np.random.Generator,
-) -> Searched:
+) -> LocalSearchResult:
     """Try `steps` swaps; fewer if every row comes to lie on a centre. `centers` are not changed.
 
     Pre: weight is None (all ones) or float64, non-negative, not all zero.
     """
     order = space.canonical_order()
     if order is not None:
-        space = Space.of(space.X[order])
+        space = Rows.of(space.X[order])
         weight = None if weight is None else weight[order]
-    standing = Standing(space, weight, centers)
+    standing = LocalSearchState(space, weight, centers)
     alone, swaps = np.zeros(space.n, dtype=np.int32), 0
     for _ in range(steps):
         row = standing.draw(rng)
         if row < 0:
             break
         p = space.take(np.array([row]))
-        to_p = space.own_cost(p, alone)
+        to_p = space.costs(p, alone)
         j, after = standing.best_swap(to_p)
         if after < standing.cost * (1 - space.n * EPS):  # by more than sums of n terms are off
             standing.swap(j, p[0], to_p)
             swaps += 1
-    return Searched(standing.centers, standing.cost, swaps)
+    return LocalSearchResult(standing.centers, standing.cost, swaps)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.geometry.euclidean import F64, Space
+from kvariates.data.rows import F64, Rows
 
 PROPOSALS = 16  # tried between two looks at whether to absorb
 BLURRED = 8  # a shadow that lets through more than one pair in so many, in vain, is dropped
@@ -21,10 +21,10 @@ FLAT = 4  # features up to which measuring a row costs less than a look at its s
 FEW = 16  # pending centres that never force a pass, and passes that are worth no shadow
 
 
-class Potential:
+class EuclideanPotential:
     """Pre: weight is None (all ones) or float64, non-negative, not all zero."""
 
-    def __init__(self, space: Space, weight: F64 | None, k: int, *, skip: bool = True) -> None:
+    def __init__(self, space: Rows, weight: F64 | None, k: int, *, skip: bool = True) -> None:
         self.space = self.around = space
         self.weight = weight
         self.skip = skip  # leave out what bounds rule out; changes no draw
@@ -33,9 +33,9 @@ class Potential:
         self.known = 0
         self._cost = np.full(space.n, np.inf)
         self._nearest = np.full(space.n, -1, dtype=np.int32)
-        self._sums = np.zeros(-(-space.n // _native.DRAW))
+        self._sums = np.zeros(-(-space.n // _native.DRAW_TILE))
         self._hits = _native.Hits()
-        self._shadow: _native.Shadow | None = None
+        self._shadow: _native.QuantizedRows | None = None
         self._shadow_due = True
         self._rejected = 0
 
@@ -53,7 +53,7 @@ class Potential:
             self.settle()
         while True:
             row, used = _native.draw(
-                self.space.rows,
+                self.space.view,
                 self.centers[self.absorbed : self.known],
                 self.absorbed,
                 *self._state(),
@@ -73,24 +73,26 @@ class Potential:
         shadow = self._cast_shadow()
         limit = None if shadow else self._limit(candidates)
         gain = np.empty(len(candidates))
-        rows, state = self.space.rows, self._state()
+        rows, state = self.space.view, self._state()
         _native.gains(rows, shadow, candidates, limit, *state, gain, self._hits)
         best = int(np.argmax(gain))
         fresh = candidates[best : best + 1]
-        _native.adopt(rows, shadow, fresh, best, self.known, limit, *state, self._hits)
-        if shadow and self._hits.vain > len(candidates) * self.space.n // BLURRED:
+        _native.lower_costs_by_hits(
+            rows, shadow, fresh, best, self.known, limit, *state, self._hits
+        )
+        if shadow and self._hits.wasted > len(candidates) * self.space.n // BLURRED:
             self._shadow = None
         self.add(fresh[0])
         self.absorbed = self.known
         return best
 
-    def _cast_shadow(self) -> _native.Shadow | None:
+    def _cast_shadow(self) -> _native.QuantizedRows | None:
         """The rows' shadow, which spares greedy passes the rows; made when the first one is due."""
         if self._shadow_due:
             self._shadow_due = False
             pays = self.skip and self.space.d > FLAT and len(self.centers) - self.known >= FEW
             if pays:
-                self._shadow = _native.shadow(self.space.rows, self._cost)
+                self._shadow = _native.quantize(self.space.view, self._cost)
         return self._shadow
 
     def settle(self) -> None:
@@ -98,7 +100,9 @@ class Potential:
         if self.absorbed == self.known:
             return
         fresh = self.centers[self.absorbed : self.known]
-        _native.absorb(self.space.rows, fresh, self.absorbed, self._limit(fresh), *self._state())
+        _native.lower_costs(
+            self.space.view, fresh, self.absorbed, self._limit(fresh), *self._state()
+        )
         self.absorbed = self.known
         self._rejected = 0
         if not np.isfinite(self._sums.sum()):
@@ -125,7 +129,7 @@ class Potential:
         """
         if not self.skip or self.absorbed == 0 or self.absorbed * len(fresh) > 4 * self.space.n:
             return None  # nothing to compare with, or more pairs of centres than rows to save
-        old = Space.of(self.centers[: self.absorbed])
+        old = Rows.of(self.centers[: self.absorbed])
         apart = old.distances(fresh, squared=True).min(axis=1)
         limit = np.full(self.known, -1.0)
         limit[: self.absorbed] = apart * (1 - 1e-6) / 4  # rounded towards looking

@@ -14,15 +14,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import F64, Space
-from kvariates.seeding.potential import Potential
+from kvariates.data.rows import F64, Rows
+from kvariates.seeding.potential import EuclideanPotential
 
 
-class Potentials(Protocol):
+class Potential(Protocol):
     """What the sampler asks of a potential."""
 
     centers: F64
-    around: Space
+    around: Rows
     weight: F64 | None
 
     def draw(self, rng: np.random.Generator) -> int: ...
@@ -32,7 +32,7 @@ class Potentials(Protocol):
 
 
 class Probe(Protocol):
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
+    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
         """What rows are drawn from."""
 
 
@@ -43,8 +43,8 @@ class EveryPoint:
     skip: bool = True
     pointwise: ClassVar[bool] = True
 
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
-        return Potential(space, weight, k, skip=self.skip)
+    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
+        return EuclideanPotential(space, weight, k, skip=self.skip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Synopses:
     points: Any
     of: Any
 
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
+    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         of = np.asarray(self.of)
         if points.ndim != 2 or points.shape[1] != space.d:
@@ -71,7 +71,7 @@ class Synopses:
                 f"(0 to {len(points) - 1}) in `of`."
             )
         mass = np.bincount(of, weight, len(points)).astype(np.float64)
-        return Potential(Space.of(points), mass, k)
+        return EuclideanPotential(Rows.of(points), mass, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class MiniBatches:
 
     batches: Sequence[Any]
 
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
+    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
         if len(self.batches) < k:
             raise ValueError(
                 f"MiniBatches has {len(self.batches)} batches, one is needed for each of {k} "
@@ -88,42 +88,42 @@ class MiniBatches:
             )
         batches = [np.asarray(batch, dtype=np.int64) for batch in self.batches[:k]]
 
-        def rows_of(t: int) -> tuple[NDArray[np.int64], Space]:
-            return batches[t], Space.of(space.X[batches[t]])
+        def rows_of(t: int) -> tuple[NDArray[np.int64], Rows]:
+            return batches[t], Rows.of(space.X[batches[t]])
 
-        return Measured(space, weight, k, rows_of)
+        return ProbePotential(space, weight, k, rows_of)
 
 
 @dataclass(frozen=True)
-class Probed:
+class CallableProbe:
     """Every row is measured where `function(X, t)` puts it at step t = 1, 2, ..."""
 
     function: Callable[[Any, int], Any]
 
-    def potential(self, space: Space, weight: F64 | None, k: int) -> Potentials:
+    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
         everyone = np.arange(space.n)
 
-        def rows_of(t: int) -> tuple[NDArray[np.int64], Space]:
+        def rows_of(t: int) -> tuple[NDArray[np.int64], Rows]:
             moved = np.ascontiguousarray(self.function(space.X, t + 1), dtype=np.float64)
             if moved.shape != (space.n, space.d) or not np.isfinite(moved).all():
                 raise ValueError(
                     f"probe returned an array of shape {moved.shape} for rows of shape "
                     f"{(space.n, space.d)}; it must be finite and of that shape."
                 )
-            return everyone, Space.of(moved)
+            return everyone, Rows.of(moved)
 
-        return Measured(space, weight, k, rows_of)
+        return ProbePotential(space, weight, k, rows_of)
 
 
-class Measured:
+class ProbePotential:
     """A potential that is measured anew at each step, wherever that step's probes are."""
 
     def __init__(
         self,
-        space: Space,
+        space: Rows,
         weight: F64 | None,
         k: int,
-        rows_of: Callable[[int], tuple[NDArray[np.int64], Space]],
+        rows_of: Callable[[int], tuple[NDArray[np.int64], Rows]],
     ) -> None:
         self.around, self.weight = space, weight
         self.centers = np.empty((k, space.d))
@@ -163,7 +163,7 @@ class Measured:
         self._weight = np.ones(len(self._rows)) if self.weight is None else self.weight[self._rows]
         if self._known:
             known = self.centers[: self._known]
-            self._left = self._probes.own_cost(known, self._probes.nearest(known))
+            self._left = self._probes.costs(known, self._probes.nearest(known))
         else:
             self._left = np.ones(len(self._rows))
         self._cost = self._left * self._weight

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.geometry.euclidean import F64, Space
+from kvariates.data.rows import F64, Rows
 from kvariates.seeding.densities import Density, Dirac, Laplace, UniformOver
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Probe, Synopses
 
@@ -69,7 +69,7 @@ def greedy_trials(k: int) -> int:
 
 
 def kvariates(
-    space: Space,
+    space: Rows,
     k: int,
     weight: F64 | None,
     recipe: Recipe,
@@ -83,7 +83,7 @@ def kvariates(
     """
     order = space.canonical_order() if recipe.pointwise else None
     if order is not None:
-        space = Space.of(space.X[order])
+        space = Rows.of(space.X[order])
         weight = None if weight is None else weight[order]
     potential = recipe.probe.potential(space, weight, k)
     indices = np.empty(k, dtype=np.int64)

@@ -5,7 +5,7 @@
         is measured: how many rows, their mean, their variances, all in units of the frame
         is cut at the mean, across the axis of the largest variance, if it has enough rows; and
         its halves again, where their means are guessed to be: four children for one measure
-        rows beyond its radius go to a fifth child (in the first levels, of many axes)
+        rows outside_radius its radius go to a fifth child (in the first levels, of many axes)
 
 How a node is measured is an argument (`Measure`): with noise that was paid for, or exactly. Nothing
 else is known of the rows, so that the leaves are as private as the measure. Errors of a measure are
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.privacy.grid import Frames, beyond
+from kvariates.data.lattice import Balls, outside_radius
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -46,7 +46,7 @@ class Rules:
     leaves: int  # enough for each centre
     wide: float  # a frame's radius in its rows' guessed deviations
     cuts: int  # in two, from one measure to the next
-    far_levels: int  # in which rows beyond the frame go to a child of their own
+    far_levels: int  # in which rows outside_radius the frame go to a child of their own
 
 
 # With few axes cells are small in all directions: frames may be wide, and small nodes still tell
@@ -75,7 +75,7 @@ class Moments:
 
 
 # What the rows with these labels (negative: none) are like in these frames, asked at this level.
-Measure = Callable[[Labels, Frames, int], Moments]
+Measure = Callable[[Labels, Balls, int], Moments]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +100,10 @@ class Nodes:
         return np.asarray(np.minimum(np.linalg.norm(apart, axis=1), across))
 
     @property
-    def frames(self) -> Frames:
+    def frames(self) -> Balls:
         radii, wide = self.reach, rules(self.centers.shape[1]).wide
         radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
-        return Frames(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
+        return Balls(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
 
     def take(self, which: I64) -> Nodes:
         fields: dict[str, Any] = {name: getattr(self, name)[which] for name in FIELDS}
@@ -187,7 +187,11 @@ def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) 
     frames = before.frames
     seen = _numbers(opened, len(nodes))[labels]
     outside = level < rule.far_levels
-    far = np.flatnonzero(beyond(rows, seen, frames)) if outside else np.empty(0, dtype=np.int64)
+    far = (
+        np.flatnonzero(outside_radius(rows, seen, frames))
+        if outside
+        else np.empty(0, dtype=np.int64)
+    )
     own = seen[far]
     seen[far] = -1
     found = measure(seen, frames, level)
@@ -222,7 +226,7 @@ def _numbers(which: I64, size: int) -> Labels:
     return numbers
 
 
-def _learnt(nodes: Nodes, found: Moments, frames: Frames) -> Nodes:
+def _learnt(nodes: Nodes, found: Moments, frames: Balls) -> Nodes:
     """Centres and variances as measured, as far as the measure is better than the guess."""
     means, radii = _shrunken(found), frames.radii[:, None]
     error = found.errors[2] / np.maximum(found.counts, 1.0)[:, None]
@@ -264,7 +268,7 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
 
 
 def _around(nodes: Nodes, radii: F64, wide: float) -> Nodes:
-    """What is in these cells but beyond their frames; closed where nothing can be."""
+    """What is in these cells but outside_radius their frames; closed where nothing can be."""
     p, reach = nodes.centers.shape[1], nodes.reach
     variances = np.repeat(reach[:, None] ** 2 / (wide**2 * p), p, axis=1)
     return replace(nodes, variances=variances, open=reach > 1.01 * radii)

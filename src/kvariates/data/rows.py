@@ -1,0 +1,173 @@
+"""Rows of a matrix, dense or CSR, under squared Euclidean distance.
+
+Cosine needs no geometry of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so a spherical
+k-means is this space over `unit_rows(X)` with centres put back on the sphere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kvariates import _native
+
+Floats = NDArray[Any]  # float32 or float64
+F64 = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+SMALL = 2**18  # values up to which sorting the rows costs next to nothing
+
+# Mean variances outside these have squares that leave float64's range, or sums of them that do.
+NARROWEST, WIDEST = 1e-290, 1e290
+OVERFLOW = (
+    "X spreads so widely that squared distances overflow float64; "
+    "rescale the features, e.g. with StandardScaler."
+)
+
+
+@dataclass(frozen=True)
+class TwoNearest:
+    """Every row's nearest and second nearest centre, and the squared distances to them.
+
+    Ties go to the lowest index. Of one centre there is no second: `second` is `labels` then, and
+    `second_cost` infinite.
+    """
+
+    labels: Labels
+    second: Labels
+    cost: F64
+    second_cost: F64
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR.
+
+    Centres are float64 whatever the rows are.
+    """
+
+    X: Any
+    view: _native.RowsView
+
+    @classmethod
+    def of(cls, X: Any) -> Rows:
+        if not sparse.issparse(X):
+            return cls(X, _native.dense(X))
+        indices = X.indices.astype(np.int32, copy=False)
+        indptr = X.indptr.astype(np.int64, copy=False)
+        return cls(X, _native.csr(X.data, indices, indptr, X.shape[1]))
+
+    @property
+    def n(self) -> int:
+        return self.view.n
+
+    @property
+    def d(self) -> int:
+        return self.view.d
+
+    @property
+    def dense(self) -> bool:
+        return not sparse.issparse(self.X)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.X.dtype
+        return dtype
+
+    def take(self, indices: NDArray[np.int64]) -> F64:
+        """The rows at `indices` as centres: dense, float64, a fresh array."""
+        rows = self.X[indices]
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        return np.ascontiguousarray(dense, dtype=np.float64)
+
+    def canonical_order(self) -> NDArray[np.int64] | None:
+        """An order of the rows that depends on their values alone; None for large data.
+
+        Draws made in it do not change when rows are shuffled, or repeated instead of weighted.
+        """
+        if self.n * self.d > SMALL:
+            return None
+        rows = self.X.toarray() if sparse.issparse(self.X) else self.X
+        # Big-endian bytes compare alike for a float32 and the float64 it came from; -0.0 is 0.0.
+        values = np.ascontiguousarray(rows + 0.0, dtype=">f8")
+        keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
+        return np.argsort(keys, kind="stable")
+
+    def check_squares(self) -> None:
+        """ValueError if squared distances to moderate centres overflow float64."""
+        values = self.X.data if sparse.issparse(self.X) else self.X
+        if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
+            raise ValueError(OVERFLOW)
+
+    def nearest(self, centers: F64) -> Labels:
+        labels = np.full(self.n, -1, dtype=np.int32)
+        _native.assign(self.view, centers, labels)
+        return labels
+
+    def two_nearest(self, centers: F64) -> TwoNearest:
+        labels, second = np.empty((2, self.n), dtype=np.int32)
+        cost, second_cost = np.empty((2, self.n))
+        _native.two_nearest(self.view, centers, labels, second, cost, second_cost)
+        return TwoNearest(labels, second, cost, second_cost)
+
+    def costs(self, centers: F64, labels: Labels) -> F64:
+        """Squared distance of every row to the centre it is labelled with."""
+        cost = np.empty(self.n)
+        _native.costs(self.view, centers, labels, cost)
+        return cost
+
+    def distances(self, centers: F64, *, squared: bool = False) -> Floats:
+        out = np.empty((self.n, len(centers)), dtype=self.dtype)
+        _native.distances(self.view, centers, squared, out)
+        return out
+
+    def spread(self) -> float:
+        """Mean over the features of their variance; ValueError if float64 cannot hold squares."""
+        spread = _native.mean_variance(self.view)
+        if not spread < WIDEST:
+            raise ValueError(OVERFLOW)
+        if spread < NARROWEST and self._varies():
+            raise ValueError(
+                "X varies so little that squared distances vanish in float64; "
+                "rescale the features, e.g. with StandardScaler."
+            )
+        return spread
+
+    def _varies(self) -> bool:
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
+
+
+def total_cost(cost: F64, weight: F64 | None) -> float:
+    """Sum of the weighted costs, in a fixed order (`@` would leave it to the BLAS)."""
+    return float(np.sum(cost if weight is None else cost * weight))
+
+
+def unit_rows(X: Any) -> Any:
+    """A copy of X with rows of length one. Raises ValueError for a row of zeros."""
+    if sparse.issparse(X):
+        out = X.astype(np.float64)
+        largest = abs(out).max(axis=1).toarray().ravel()
+        _check_directions(largest)
+        stored = np.diff(out.indptr)
+        out.data /= np.repeat(largest, stored)  # squares of what is left cannot leave the range
+        norms = np.sqrt(np.asarray(out.multiply(out).sum(axis=1)).ravel())
+        out.data /= np.repeat(norms, stored)
+        return out.astype(X.dtype)
+    largest = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
+    _check_directions(largest)
+    out = X / largest[:, None]
+    out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
+    return out.astype(X.dtype, copy=False)
+
+
+def _check_directions(largest: F64) -> None:
+    if not largest.all():
+        row = int(np.flatnonzero(largest == 0)[0])
+        raise ValueError(
+            f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows."
+        )

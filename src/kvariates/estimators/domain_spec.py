@@ -1,0 +1,109 @@
+"""Where rows may be, as a user says: a box by its bounds, or a ball by its radius. Public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from kvariates.private_methods.task import F64, Domain
+
+# Squares of what is inside, and variances, must neither overflow nor vanish: k-means on a block of
+# rows complains of both, and whether a fit fails would then be the rows' doing.
+SMALLEST, LARGEST = 1e-100, 1e100
+BLOCK = 1 << 20  # values
+
+MISSING = (
+    "Give bounds=(low, high), or radius=...: where rows may be. It must be known without the data, "
+    "for what is computed from them leaks (a bound is some row's value). Take the range of what "
+    "can be measured or is asked for (an age: 0 to 120), for each feature; rows outside are "
+    "clipped."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DomainSpec:
+    """A domain whose number of features may not be known yet: ends, or centre and radius."""
+
+    low: F64  # of the box; for a ball, its centre
+    high: F64
+    radius: float | None = None
+
+    @classmethod
+    def of(cls, bounds: Any, radius: Any, center: Any) -> DomainSpec:
+        """What was asked for. ValueError if it is no domain, or two."""
+        if bounds is None and radius is None:
+            raise ValueError(MISSING)
+        if bounds is not None and (radius is not None or center is not None):
+            raise ValueError("Give either bounds=(low, high) or radius (and center), not both.")
+        return _ball(radius, center) if bounds is None else _box(bounds)
+
+    @property
+    def d(self) -> int | None:
+        """The number of features; None if one number stands for all."""
+        return int(self.low.size) if self.low.ndim else None
+
+    def check_columns(self, X: Any) -> None:
+        """ValueError if X has another number of columns, as far as that is known unread."""
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) == 2:
+            self._check(shape[1])
+
+    def domain(self, d: int) -> Domain:
+        self._check(d)
+        low, high = (np.broadcast_to(end, (d,)).astype(np.float64) for end in (self.low, self.high))
+        return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)
+
+    def _check(self, d: int) -> None:
+        if self.d is not None and self.d != d:
+            what = "bounds are" if self.radius is None else "center is"
+            raise ValueError(f"The {what} given for {self.d} features, but X has {d}.")
+
+
+def _box(bounds: Any) -> DomainSpec:
+    if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
+        raise ValueError("bounds must be a pair (low, high) of numbers or of one number a feature.")
+    low, high = (
+        _numbers(end, f"bounds' {name} end")
+        for end, name in zip(bounds, ("low", "high"), strict=True)
+    )
+    if low.ndim and high.ndim and low.shape != high.shape:
+        raise ValueError(f"bounds have {low.size} low ends and {high.size} high ends.")
+    low, high = np.broadcast_arrays(low, high)
+    if not (high > low).all():
+        raise ValueError("bounds must have low < high, for every feature; drop constant features.")
+    _sized((high - low).min(), "bounds")
+    return DomainSpec(low, high)
+
+
+def _ball(radius: Any, center: Any) -> DomainSpec:
+    if radius is True or not isinstance(radius, Real) or not 0 < float(radius) < np.inf:
+        raise ValueError(f"radius must be a number > 0; got {radius!r}.")
+    _sized(float(radius), "radius")
+    middle = _numbers(0.0 if center is None else center, "center")
+    return DomainSpec(middle, middle, float(radius))
+
+
+def _numbers(value: Any, name: str) -> F64:
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or one number a feature.") from None
+    if numbers.ndim > 1 or not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be a finite number, or one a feature.")
+    if np.abs(numbers).max() > LARGEST:
+        raise ValueError(f"{name} must be within +-{LARGEST:g}; rescale the features.")
+    return numbers
+
+
+def _sized(size: float, name: str) -> None:
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"{name} must span {SMALLEST:g} to {LARGEST:g}; rescale the features.")
+
+
+def all_finite(X: Any) -> bool:
+    """Whether there is no NaN and no infinity, a block at a time."""
+    size = max(1, BLOCK // max(1, X.shape[1]))
+    return all(bool(np.isfinite(X[i : i + size]).all()) for i in range(0, len(X), size))

@@ -1,0 +1,121 @@
+"""The seedings as functions."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, validate_params
+
+from kvariates.estimators import validation
+from kvariates.seeding import kmeans_parallel as parallel
+from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
+
+
+@validate_params(
+    {
+        **validation.COMMON,
+        "n_clusters": validation.COUNT,
+        "x_squared_norms": ["array-like", None],
+        "n_local_trials": [*validation.COUNT, None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kmeans_plusplus(
+    X: Any,
+    n_clusters: int,
+    *,
+    sample_weight: Any = None,
+    x_squared_norms: Any = None,
+    random_state: Any = None,
+    n_local_trials: int | None = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Pick n_clusters rows of X as centres, each in proportion to its squared distance to the rest.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows to pick from.
+    n_clusters : int
+        How many centres.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight w counts as w rows; one of weight 0 is never picked.
+    x_squared_norms : array-like of shape (n_samples,), default=None
+        Accepted for scikit-learn's signature; distances are computed from differences and do not
+        need it.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+    n_local_trials : int, default=None
+        Rows drawn per centre, of which the one that lowers the cost most is kept. None:
+        ``2 + int(log(n_clusters))``. With 1 the seeding is the plain one, whose expected cost is
+        at most ``8 (ln k + 2)`` times the optimum; greedy trials have no such bound.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,)
+        ``X[indices]`` are the centres.
+    """
+    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
+    if x_squared_norms is not None:
+        norms = check_array(x_squared_norms, dtype=given.space.dtype, ensure_2d=False)
+        if norms.shape[0] != given.space.n:
+            raise ValueError(
+                f"The length of x_squared_norms {norms.shape[0]} should "
+                f"be equal to the length of n_samples {given.space.n}."
+            )
+    trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
+    seeds = kvariates(given.space, n_clusters, given.weight, PLAIN, trials, given.rng)
+    return seeds.centers.astype(given.space.dtype), seeds.indices
+
+
+@validate_params(
+    {
+        **validation.COMMON,
+        "n_clusters": validation.COUNT,
+        "n_rounds": [Interval(Integral, 0, None, closed="left")],
+        "oversampling": [Interval(Real, 0, None, closed="neither")],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kmeans_parallel(
+    X: Any,
+    n_clusters: int,
+    *,
+    sample_weight: Any = None,
+    n_rounds: int = parallel.ROUNDS,
+    oversampling: float = parallel.OVERSAMPLING,
+    random_state: Any = None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Pick n_clusters rows of X as centres by k-means||: many rows a round, few rounds.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows to pick from.
+    n_clusters : int
+        How many centres.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight w counts as w rows; one of weight 0 is never picked.
+    n_rounds : int, default=5
+        Passes over X that add candidates.
+    oversampling : float, default=1.0
+        Candidates expected a round, in multiples of n_clusters.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,)
+        ``X[indices]`` are the centres.
+    """
+    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
+    seeds = parallel.kmeans_parallel(
+        given.space, n_clusters, given.weight,
+        rounds=n_rounds, oversampling=oversampling, rng=given.rng,
+    )  # fmt: skip
+    return seeds.centers.astype(given.space.dtype), seeds.indices

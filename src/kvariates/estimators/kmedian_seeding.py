@@ -1,0 +1,129 @@
+"""Seedings of k-median as functions, and the tree that one of them grows."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from kvariates.data.graph import Graph
+from kvariates.data.hst_tree import HstTree, grow
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.rows import F64
+from kvariates.estimators import metric_input, validation
+from kvariates.seeding import medoid_potential
+from kvariates.seeding.hst import hst_seed
+
+METRIC = [StrOptions({*metric_input.NAMES}), callable]
+RANDOM = ["random_state", np.random.Generator]
+COMMON = {
+    "X": "no_validation",
+    "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    "metric": METRIC,
+    "demand": ["array-like", None],
+    "random_state": RANDOM,
+}
+
+
+@validate_params(
+    {**COMMON, "power": [Interval(Integral, 1, 2, closed="both")]},
+    prefer_skip_nested_validation=True,
+)
+def hst_seeding(
+    X: Any,
+    n_clusters: int,
+    *,
+    metric: Any = "euclidean",
+    demand: Any = None,
+    power: int = 1,
+    random_state: Any = None,
+) -> Ints:
+    """Pick n_clusters points by a random tree over all of them (Fan et al. 2023, Algorithm 4).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+        The points, as in `KMedian`.
+    n_clusters : int
+        How many points.
+    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
+default="euclidean"
+        As in `KMedian`.
+    demand : array-like, default=None
+        The points that count, as in `KMedian.fit`; the tree is over all points all the same.
+    power : {1, 2}, default=1
+        1 for k-median, 2 for k-means.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,)
+    """
+    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
+    return hst_seed(space, n_clusters, weight, power, rng)
+
+
+@validate_params(
+    {**COMMON, "n_local_trials": [Interval(Integral, 1, None, closed="left")]},
+    prefer_skip_nested_validation=True,
+)
+def kmedian_plusplus(
+    X: Any,
+    n_clusters: int,
+    *,
+    metric: Any = "euclidean",
+    demand: Any = None,
+    n_local_trials: int = 1,
+    random_state: Any = None,
+) -> Ints:
+    """Pick n_clusters points, each in proportion to its distance to those before it.
+
+    Parameters
+    ----------
+    X, n_clusters, metric, random_state : as in `hst_seeding`
+    demand : array-like, default=None
+        The points that count, as in `KMedian.fit`; only they are picked.
+    n_local_trials : int, default=1
+        Points drawn for each pick, of which the one that lowers the cost most is kept.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,)
+    """
+    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
+    return medoid_potential.kmedian_plusplus(space, n_clusters, weight, n_local_trials, rng)
+
+
+@validate_params(
+    {name: COMMON[name] for name in ("X", "metric", "random_state")},
+    prefer_skip_nested_validation=True,
+)
+def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> HstTree:
+    """Grow a random 2-HST over the points: a tree whose distances are never below the true ones.
+
+    Parameters
+    ----------
+    X, metric, random_state : as in `hst_seeding`
+
+    Returns
+    -------
+    tree : HstTree
+        With ``distance``, ``distances``, ``counts`` and ``distortion``.
+    """
+    space, _, rng = _given(X, 1, metric, None, random_state, seeds=False)
+    return grow(space, rng)
+
+
+def _given(
+    X: Any, k: int, metric: Any, demand: Any, random_state: Any, seeds: bool = True
+) -> tuple[MetricSpace, F64 | None, np.random.Generator]:
+    space = metric_input.space_of(metric_input.validated_points(X, metric).X, metric)
+    if space.n < k:
+        raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
+    weight = metric_input.demand(demand, None, space.n)
+    if isinstance(space, Graph) and seeds:
+        metric_input.check_components(space, weight, k)
+    return space, weight, validation.generator(random_state)

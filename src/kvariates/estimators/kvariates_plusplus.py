@@ -1,0 +1,170 @@
+"""k-variates++ as a function: any density, any probe, and the promise that goes with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
+
+from kvariates import guarantees
+from kvariates.data.rows import F64, Rows, total_cost
+from kvariates.estimators import validation
+from kvariates.guarantees import Guarantee
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.divergence_potential import DivergenceDirac, DivergenceProbe
+from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, UniformOver
+from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
+from kvariates.seeding.sampler import Recipe, kvariates
+
+CENTRED = (Dirac, Laplace, Gaussian)  # densities whose mean is known to be the row
+
+
+@dataclass(frozen=True)
+class KVariates:
+    """k seeded centres.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    indices : ndarray of shape (n_clusters,)
+        The rows they were picked by (with `Synopses`: the synopses).
+    guarantee : Guarantee or None
+    guarantee_lost : str or None
+        Why there is none.
+    """
+
+    centers: NDArray[Any]
+    indices: NDArray[np.int64]
+    guarantee: Guarantee | None
+    guarantee_lost: str | None
+
+
+@validate_params(
+    {
+        **validation.COMMON,
+        "n_clusters": validation.COUNT,
+        "density": [HasMethods(["sample", "mean", "trace"]), None],
+        "probe": [HasMethods(["potential"]), callable, None],
+        "distortion": [StrOptions(set(DISTORTIONS)), HasMethods(["divergence", "nearest"]), None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kvariates_plusplus(
+    X: Any,
+    n_clusters: int,
+    *,
+    density: Any = None,
+    probe: Any = None,
+    sample_weight: Any = None,
+    distortion: Any = None,
+    random_state: Any = None,
+) -> KVariates:
+    """Seed n_clusters centres by k-variates++ (Nock et al. 2016, Algorithm 0).
+
+    Every centre is drawn from the density of a row that is picked in proportion to the squared
+    distance of its probe to the centres so far. With the defaults this is plain k-means++: the same
+    draws as ``kmeans_plusplus(X, n_clusters, n_local_trials=1)`` for the same random state.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows to pick from.
+    n_clusters : int
+        How many centres.
+    density : Dirac, Laplace, Gaussian, UniformOver or alike, default=None
+        How a picked row becomes a centre: an object with ``sample``, ``mean`` and ``trace``. None:
+        the row itself, ``Dirac()``.
+    probe : EveryPoint, Synopses, MiniBatches or callable, default=None
+        Where distances are measured. A callable takes X and the step t = 1, 2, ... and returns the
+        rows' probes, an array of X's shape. None: at every row, ``EveryPoint()``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A row of weight w counts as w rows.
+    distortion : {"kl", "itakura-saito", "mahalanobis", "total-jensen"} or None, default=None
+        What is measured instead of squared Euclidean distance; then the density and the probe are
+        the default ones.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Returns
+    -------
+    seeds : KVariates
+        With ``centers``, ``indices`` and ``guarantee``.
+    """
+    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
+    space, weight = given.space, given.weight
+    recipe = _recipe(space.X, weight, density, probe, distortion)
+    seeds = kvariates(space, n_clusters, weight, recipe, 1, given.rng)
+    centers = seeds.centers.astype(space.dtype)
+    if distortion is not None:
+        return KVariates(centers, seeds.indices, None, guarantees.LOST["distortion"])
+    return KVariates(centers, seeds.indices, *_promise(space, weight, recipe, seeds.centers))
+
+
+def _recipe(X: Any, weight: F64 | None, density: Any, probe: Any, distortion: Any) -> Recipe:
+    if distortion is not None:
+        if density is not None or probe is not None:
+            raise ValueError(
+                "distortion goes with the default density and probe; leave them out, or it."
+            )
+        chosen = DISTORTIONS[distortion] if isinstance(distortion, str) else distortion
+        chosen.check(X)
+        fitted = chosen.fitted(X, weight)
+        return Recipe(DivergenceProbe(fitted), DivergenceDirac(fitted))
+    at: Probe = EveryPoint() if probe is None else probe
+    if not hasattr(at, "potential"):
+        at = CallableProbe(probe)
+    return Recipe(at, Dirac() if density is None else density)
+
+
+def _promise(
+    space: Rows, weight: F64 | None, recipe: Recipe, centers: F64
+) -> tuple[Guarantee | None, str | None]:
+    """The family's theorem for this recipe, its terms measured; or None and why there is none.
+
+    `opt` is the cost of `centers`.
+    """
+    k, notes = len(centers), (guarantees.OPT_IS_FOUND,)
+    opt = total_cost(space.costs(centers, space.nearest(centers)), weight)
+    probe, density = recipe.probe, recipe.density
+    if isinstance(probe, Synopses | MiniBatches) and not isinstance(density, Dirac):
+        return None, guarantees.LOST["density"]
+    if isinstance(probe, MiniBatches):
+        return guarantees.theorem_6(k, opt=opt, varsigma=None, notes=notes), None
+    if isinstance(probe, Synopses):
+        spread = _spread(space, weight, probe)
+        if spread is None:
+            return None, guarantees.LOST["synopses"]
+        return guarantees.theorem_5(k, opt=opt, spread=spread, eta=None, notes=notes), None
+    eta = 0.0 if isinstance(probe, EveryPoint) else None
+    if isinstance(density, UniformOver) and isinstance(density.then, CENTRED) and eta == 0:
+        return _peers(space, weight, density, k, opt, notes), None
+    var = total_cost(density.trace(space, weight), weight)
+    centred = isinstance(density, CENTRED)
+    promise = guarantees.theorem_2(k, opt=opt, var=var, eta=eta, centred=centred, notes=notes)
+    return promise, None
+
+
+def _spread(space: Rows, weight: F64 | None, probe: Synopses) -> float | None:
+    """The rows' squared distances to their synopses, summed; None if another one is nearer."""
+    points = np.ascontiguousarray(probe.points, dtype=np.float64)
+    own = space.costs(points, np.asarray(probe.of).astype(np.int32))
+    least = space.costs(points, space.nearest(points))
+    farther = own > least * (1 + 1e-12)  # whoever assigned the rows may have rounded a tie
+    if (farther if weight is None else farther & (weight > 0)).any():
+        return None
+    return total_cost(own, weight)
+
+
+def _peers(
+    space: Rows, weight: F64 | None, density: UniformOver, k: int, opt: float,
+    notes: tuple[str, ...],
+) -> Guarantee:  # fmt: skip
+    """Theorem 4: the spread of the groups is the variance of a uniform member."""
+    spread = total_cost(UniformOver(density.groups).trace(space, weight), weight)
+    then: Density = density.then
+    noisy = not isinstance(then, Dirac)
+    var = total_cost(then.trace(space, weight), weight)
+    return guarantees.theorem_4(k, opt=opt, spread=spread, var=var, noisy=noisy, notes=notes)

@@ -1,0 +1,92 @@
+"""The door: what scikit-learn's validators do not look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_sample_weight
+
+from kvariates.data.rows import F64, Rows
+
+# What every function of rows takes, for `validate_params`.
+COMMON: dict[str, list[Any]] = {
+    "X": ["array-like", "sparse matrix"],
+    "sample_weight": ["array-like", None],
+    "random_state": ["random_state", np.random.Generator],
+}
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+@dataclass(frozen=True)
+class ValidatedRows:
+    """COMMON, as the loops want it."""
+
+    space: Rows
+    weight: F64 | None
+    rng: np.random.Generator
+
+
+def validated_rows(X: Any, n_clusters: int, sample_weight: Any, random_state: Any) -> ValidatedRows:
+    """Rows (at least n_clusters), weights and randomness, checked."""
+    X = rows(X, n_clusters)
+    return ValidatedRows(Rows.of(X), weights(sample_weight, X), generator(random_state))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """None, an int, a RandomState or a Generator (passed on, not copied) as a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None or isinstance(random_state, Integral):
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    state = check_random_state(random_state)
+    return np.random.default_rng(state.randint(0, 2**32, size=4, dtype=np.uint32))
+
+
+def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
+    """float64 weights, or None for all ones."""
+    if sample_weight is None:
+        return None
+    out = np.ascontiguousarray(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    )
+    if not out.any():
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return out
+
+
+def rows(X: Any, n_clusters: int) -> Any:
+    """X as the loops want it, with at least as many rows as clusters."""
+    X = canonical(
+        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+                    accept_large_sparse=False)
+    )  # fmt: skip
+    if X.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    return X
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix with sorted, merged entries (a copy if it was not); anything else as it is."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def shape_of_centers(centers: NDArray[Any], n_clusters: int, n_features: int) -> None:
+    """Given centres must be as many as clusters, and as long as rows."""
+    for place, wanted, what in (
+        (0, n_clusters, f"number of clusters {n_clusters}"),
+        (1, n_features, f"number of features of the data {n_features}"),
+    ):
+        if centers.shape[place] != wanted:
+            raise ValueError(
+                f"The shape of the initial centers {centers.shape} does not match the {what}."
+            )

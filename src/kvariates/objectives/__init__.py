@@ -1,0 +1,1 @@
+"""What is minimised: squared Euclidean, cosine, Mahalanobis and divergences."""

@@ -1,0 +1,133 @@
+"""Bregman divergences phi(x) - phi(c) - <grad phi(c), x - c>, whose best centre is the mean.
+
+A Bregman divergence is affine in x but for what all centres share: D(x, c) = a(x) + b_c + <x, h_c>,
+where b and h can be shifted to be >= 0. So a matrix product finds the nearest centre up to a small
+relative error; centres closer than that are compared by the divergence itself, and what the BLAS
+does with its threads decides nothing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kvariates.data.rows import F64, Labels
+from kvariates.objectives.distortion import (
+    MIX,
+    PlainDistortion,
+    log_ratio,
+    mean_row,
+    one_thread,
+    parts,
+    relative_entropy,
+)
+
+
+class Bregman(PlainDistortion):
+    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
+        return mean_row(X, weight)
+
+    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
+        labels, cost = np.empty(X.shape[0], dtype=np.int32), np.empty(X.shape[0])
+        affine = self._affine(centers)
+        with one_thread():
+            for part in parts((X.shape[0], max(centers.shape))):
+                labels[part], cost[part] = self._nearest(X[part], centers, *affine)
+        return labels, cost
+
+    def _nearest(self, X: Any, centers: F64, b: F64, h: F64) -> tuple[Labels, F64]:
+        score = X @ h.T
+        score += b
+        labels = score.argmin(axis=1).astype(np.int32)
+        cost = self._divergence(X, centers[labels])
+        least = score.min(axis=1)
+        # All terms are >= 0, so that (d + a few) eps bounds the relative error of the product, and
+        # that of the divergence beside its own terms; 16 is what these bounds sum to, and more.
+        doubt = 16 * (X.shape[1] + 8) * np.finfo(np.float64).eps
+        close = score <= (least + doubt * (least + cost + self._terms(X)))[:, None]
+        rows = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
+        if rows.size:
+            labels[rows], cost[rows] = self._settled(X[rows], centers, close[rows])
+        return labels, cost
+
+    def _settled(self, X: Any, centers: F64, close: NDArray[np.bool_]) -> tuple[Labels, F64]:
+        """The nearest of the close ones, by the divergence itself."""
+        labels, cost = np.zeros(len(close), dtype=np.int32), np.full(len(close), np.inf)
+        for j in np.flatnonzero(close.any(axis=0)):
+            rows = np.flatnonzero(close[:, j])
+            here = self._divergence(X[rows], centers[j])
+            rows, here = rows[here < cost[rows]], here[here < cost[rows]]
+            labels[rows], cost[rows] = j, here
+        return labels, cost
+
+    @abstractmethod
+    def _affine(self, centers: F64) -> tuple[F64, F64]:
+        """The b (k,) and h (k, d), both >= 0."""
+
+    @abstractmethod
+    def _terms(self, X: Any) -> F64:
+        """Size of what rounding in b and h is relative to, beside b and <x, h> themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class KullbackLeibler(Bregman):
+    """The generalised I-divergence. 0 log 0 = 0; a centre's 0 is infinitely far from mass there.
+
+    So a row with zeros is seeded as a mixture of itself and a little (MIX) of the weighted mean of
+    all rows. The means that Lloyd's steps make are exact.
+    """
+
+    mean: F64 | None = None
+    name: ClassVar[str] = "kl"
+    takes_csr: ClassVar[bool] = True
+
+    def fitted(self, X: Any, weight: F64 | None) -> KullbackLeibler:
+        return replace(self, mean=mean_row(self.prepare(X), weight))
+
+    def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
+        centers = super().seed(X, rows)
+        mean = mean_row(self.prepare(X), None) if self.mean is None else self.mean
+        void = (centers == 0).any(axis=1)
+        centers[void] = (1 - MIX) * centers[void] + MIX * mean
+        return centers
+
+    def _divergence(self, X: Any, center: F64) -> F64:
+        if not sparse.issparse(X):
+            return np.asarray(relative_entropy(X, center).sum(axis=1))
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        own = center[X.indices] if center.ndim == 1 else center[row, X.indices]
+        stored = np.bincount(row, relative_entropy(X.data, own) - own, minlength=X.shape[0])
+        return np.asarray(np.maximum(stored + center.sum(axis=-1), 0.0))
+
+    def _affine(self, centers: F64) -> tuple[F64, F64]:
+        # Any number above all logs will do for infinity: a guess that is wrong costs infinitely
+        # much, and is then compared with all others.
+        h = np.full_like(centers, 1e4)
+        np.divide(centers.max(), centers, out=h, where=centers > 0)
+        np.log(h, out=h, where=centers > 0)
+        return centers.sum(axis=1), h
+
+    def _terms(self, X: Any) -> F64:
+        return np.asarray(X.sum(axis=1)).ravel()
+
+
+class ItakuraSaito(Bregman):
+    """Scale-free: D(x, c) depends on the quotients x/c alone. The choice for power spectra."""
+
+    name: ClassVar[str] = "itakura-saito"
+    positive: ClassVar[bool] = True
+
+    def _divergence(self, X: Any, center: F64) -> F64:
+        terms = (X - center) / center - log_ratio(X, center)
+        return np.asarray(np.maximum(terms, 0.0).sum(axis=1))
+
+    def _affine(self, centers: F64) -> tuple[F64, F64]:
+        return np.log(centers / centers.min(axis=0)).sum(axis=1), 1 / centers
+
+    def _terms(self, X: Any) -> F64:
+        return np.full(X.shape[0], float(X.shape[1]))

@@ -1,0 +1,168 @@
+"""What a distortion is to the loops, and what the distortions of this room share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from kvariates.data.rows import F64, Labels, Rows
+
+MIX = 1e-3  # of the mean in a centre that was seeded on a row with zeros
+CHUNK = 2**17  # values worked on at a time: they stay in the cache
+SMALLEST, LARGEST = 1e-100, 1e100  # float32's are within; quotients and squares are in range
+
+
+class Distortion(Protocol):
+    """`check`, `fitted` and `seed` see rows as the user gave them, the others prepared ones.
+
+    `prepare` is where work is done once (whitening, float64); `restore` takes centres back.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, X: Any) -> None:
+        """ValueError if D is not defined for some row."""
+
+    def fitted(self, X: Any, weight: F64 | None) -> Distortion:
+        """The same, knowing what it has to know of the data. Pre: checked."""
+
+    def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
+        """Picked rows as centres that no row is infinitely far from."""
+
+    def prepare(self, X: Any) -> Any: ...
+
+    def restore(self, centers: F64) -> F64: ...
+
+    def divergence(self, X: Any, center: F64) -> F64:
+        """D of every row to the centre, or to its own one if `center` has as many rows as X."""
+
+    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
+        """The nearest centre (the lowest index of several) and D to it."""
+
+    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
+        """The least weighted sum of D to it; never more than that of `start`. Pre: sum(w) > 0."""
+
+
+class PlainDistortion(ABC):
+    """What distortions share whose coordinates are the user's."""
+
+    name: ClassVar[str]
+    positive: ClassVar[bool] = False  # zeros are not allowed
+    takes_csr: ClassVar[bool] = False
+
+    @abstractmethod
+    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]: ...
+
+    @abstractmethod
+    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64: ...
+
+    @abstractmethod
+    def _divergence(self, X: Any, center: F64) -> F64:
+        """`divergence` of a part of the rows."""
+
+    def check(self, X: Any) -> None:
+        if not self.takes_csr:
+            check_dense(self.name, X)
+        values = X.data if sparse.issparse(X) else X
+        sign, hint = (">", "add a small constant") if self.positive else (">=", "shift X")
+        wrong = values <= 0 if self.positive else values < 0
+        if np.any(wrong):
+            raise ValueError(
+                f"distortion={self.name!r} needs values {sign} 0, but {first(X, wrong)}; "
+                f"drop such rows, {hint}, or use another distortion."
+            )
+        if X.dtype == np.float32:
+            return
+        extreme = (values > LARGEST) | ((values < SMALLEST) & (values > 0))
+        if np.any(extreme):
+            raise ValueError(
+                f"distortion={self.name!r} needs positive values from {SMALLEST:g} to {LARGEST:g}, "
+                f"or float64 cannot hold their quotients, but {first(X, extreme)}; rescale X."
+            )
+
+    def fitted(self, X: Any, weight: F64 | None) -> Distortion:
+        return self
+
+    def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
+        return Rows.of(X).take(rows)
+
+    def prepare(self, X: Any) -> Any:
+        return X.astype(np.float64, copy=False)
+
+    def restore(self, centers: F64) -> F64:
+        return centers
+
+    def divergence(self, X: Any, center: F64) -> F64:
+        out = np.empty(X.shape[0])
+        for part in parts(X.shape):
+            out[part] = self._divergence(X[part], center[part] if center.ndim > 1 else center)
+        return out
+
+
+def mean_row(X: Any, weight: F64 | None) -> F64:
+    """The weighted mean, in row order. Pre: float64; not all weights are zero."""
+    if sparse.issparse(X):
+        share = np.ones(X.shape[0]) if weight is None else weight
+        return np.asarray(X.T @ share / share.sum()).ravel()
+    if weight is None:
+        return np.asarray(X.mean(axis=0))
+    return np.asarray((X * weight[:, None]).sum(axis=0) / weight.sum())
+
+
+def log_ratio(x: F64, c: F64) -> F64:
+    """log(x/c), to the last digits also where x is close to c. Not a number for 0/0."""
+    gap = x - c
+    return np.asarray(np.copysign(np.log1p(np.abs(gap) / np.minimum(x, c)), gap))
+
+
+def relative_entropy(x: F64, c: F64) -> F64:
+    """The terms x log(x/c) - x + c."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # zeros: see KullbackLeibler
+        terms = np.where(x > 0, x * log_ratio(x, c), 0.0)
+    return np.maximum(terms + (c - x), 0.0)
+
+
+def parts(shape: tuple[int, int]) -> Iterator[slice]:
+    """Slices of the rows, each about CHUNK values if a row has shape[1]."""
+    step = max(1, CHUNK // max(1, shape[1]))
+    for begin in range(0, shape[0], step):
+        yield slice(begin, begin + step)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> Any:
+    """Whitened rows are part of the answer: their bits must not depend on the BLAS's threads.
+
+    Nor is there a wait for threads then, which for thin products takes longer than the product.
+    """
+    return _pools().limit(limits=1, user_api="blas")
+
+
+def check_dense(name: str, X: Any) -> None:
+    """ValueError for sparse rows."""
+    if sparse.issparse(X):
+        raise ValueError(f"distortion={name!r} takes dense rows only; give X.toarray().")
+
+
+def first(X: Any, wrong: NDArray[np.bool_]) -> str:
+    """Where the first of the wrong values is, and what it is."""
+    place = int(np.argmax(wrong))
+    if sparse.issparse(X):
+        row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+        column, value = int(X.indices[place]), X.data[place]
+    else:
+        row, column = divmod(place, X.shape[1])
+        value = X[row, column]
+    return f"row {row}, column {column} is {value}"

@@ -1,0 +1,185 @@
+"""A 2-HST over points in the plane: nested clusters as outlines, and the tree they form.
+
+Left, the points and the hull of every cluster, drawn thinner from level to level; right, the same
+clusters as nodes, in the same colours, as high as they are wide. A node's dot grows with the number
+of its points. What lies deeper than the levels shown is cut off, not left out of the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from scipy.spatial import ConvexHull, QhullError
+
+from ..data.hst_tree import HstTree
+from .picture import FAINT, INK, MOST_POINTS, PALETTE, PAPER, STYLE, canvas, save
+
+__all__ = ["draw"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Top:
+    """The nodes of the upper levels, in the tree's own order."""
+
+    nodes: Array
+    level: Array  # of each of them; the root's is 0
+    parent: Array  # a place in `nodes`; the root's is -1
+    count: Array  # of points
+    place: Array  # of every point: the deepest of `nodes` that holds it, as a place
+
+    def inside(self) -> Iterator[tuple[int, Array]]:
+        """Every node, deepest first, with its points."""
+        place = self.place
+        for level in range(int(self.level.max()), -1, -1):
+            for node in np.flatnonzero(self.level == level):
+                yield int(node), np.flatnonzero(place == node)
+            up = (self.level[place] == level) & (level > 0)
+            place = np.where(up, self.parent[place], place)
+
+
+def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
+    """Draw a 2-HST over points in the plane into a PNG file.
+
+    Parameters
+    ----------
+    tree : HstTree
+        What `geometry.hst.grow` made of the points.
+    X : ndarray of shape (n_points, 2)
+        The points; at most 20,000 of them, drawn at random, are shown.
+    path : str or Path
+        The file to write.
+    levels : int, default=4
+        How many levels below the root are shown.
+    """
+    top = _top(tree, levels)
+    with mpl.rc_context(STYLE):
+        figure, whole = canvas((12.0, 5.8), PAPER)
+        whole.remove()
+        left, right = figure.subplots(1, 2)
+        _clusters(left, top, X)
+        _branches(right, top, tree)
+        deep = int(top.level.max())
+        figure.suptitle(
+            f"{len(X):,} points in a tree of {tree.nodes:,} nodes; the root and "
+            f"{deep} level{'' if deep == 1 else 's'} below it",
+            x=0.01, ha="left", size=14, weight="bold", color=INK,
+        )  # fmt: skip
+        save(figure, path)
+
+
+def _top(tree: HstTree, levels: int) -> Top:
+    level = np.full(tree.nodes, -1)
+    level[0], last = 0, np.array([0])
+    for depth in range(1, levels + 1):
+        last = np.flatnonzero(np.isin(tree.parent, last))
+        level[last] = depth
+    nodes = np.flatnonzero(level >= 0)
+    place = np.full(tree.nodes, -1)
+    place[nodes] = np.arange(len(nodes))
+    up = np.where(level >= 0, np.arange(tree.nodes), tree.parent)
+    while (up != (farther := up[up])).any():
+        up = farther
+    parent = np.where(nodes == 0, -1, place[tree.parent[nodes]])
+    return Top(nodes, level[nodes], parent, tree.counts()[nodes], place[up[tree.leaf]])
+
+
+def _clusters(axes: Axes, top: Top, X: Array) -> None:
+    axes.set_facecolor(PAPER)
+    shown = np.arange(len(X))
+    if len(X) > MOST_POINTS:
+        shown = np.random.default_rng(0).choice(len(X), MOST_POINTS, replace=False)
+    size = float(np.clip(4000 / len(shown), 2, 24))
+    axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, linewidths=0, rasterized=True)
+    for node, points in top.inside():
+        if len(points) > 1:
+            style: dict[str, Any] = {"color": _color(top, node), "lw": _width(top, node)}
+            axes.plot(*_outline(X[points]).T, alpha=0.85, zorder=3 - 0.1 * top.level[node], **style)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("clusters", loc="left", size=11, weight="bold", color=INK)
+
+
+def _outline(points: Array) -> Array:
+    """The closed hull; of points on a line, the line."""
+    try:
+        corners = points[ConvexHull(points).vertices]
+        return np.vstack([corners, corners[:1]])
+    except (QhullError, ValueError):
+        spread = points - points.mean(axis=0)
+        along = spread @ np.linalg.svd(spread, full_matrices=False)[2][0]
+        return points[[along.argmin(), along.argmax()]]
+
+
+def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
+    axes.set_facecolor(PAPER)
+    x, y = _positions(top), _widths(top, tree)
+    for node in range(1, len(top.nodes)):
+        up = top.parent[node]
+        style: dict[str, Any] = {"color": _color(top, node), "lw": _width(top, node)}
+        axes.plot(
+            [x[up], x[node], x[node]], [y[up], y[up], y[node]], solid_joinstyle="round", **style
+        )
+    size = 12 + 220 * np.sqrt(top.count / top.count[0])
+    colors = [_color(top, node) for node in range(len(top.nodes))]
+    axes.scatter(x, y, s=size, c=PAPER, edgecolors=colors, linewidths=1.6, zorder=3)
+    if len(top.nodes) <= 40:
+        for node, count in enumerate(top.count.astype(int).tolist()):
+            axes.annotate(
+                f"{count:,}", (x[node], y[node]), xytext=(0, -11), textcoords="offset points",
+                ha="center", va="top", size=7.5, color=FAINT,
+            )  # fmt: skip
+    axes.set_yscale("log", base=2)
+    axes.margins(y=0.1)
+    axes.set_xticks([])
+    axes.set_ylabel("distance in the tree of points that part here")
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.set_title(
+        "the tree, with the numbers of points", loc="left", size=11, weight="bold", color=INK
+    )
+
+
+def _positions(top: Top) -> Array:
+    """Nodes without shown children side by side, the others over the middle of theirs."""
+    order = _preorder(top)
+    barren = ~np.isin(np.arange(len(top.nodes)), top.parent)
+    x = np.zeros(len(top.nodes))
+    ends = [node for node in order if barren[node]]
+    x[ends] = np.arange(len(ends))
+    for node in reversed(order):
+        if not barren[node]:
+            x[node] = x[top.parent == node].mean()
+    return x
+
+
+def _preorder(top: Top) -> list[int]:
+    order, open_ = [], [0]
+    while open_:
+        node = open_.pop()
+        order.append(node)
+        open_ += np.flatnonzero(top.parent == node)[::-1].tolist()
+    return order
+
+
+def _widths(top: Top, tree: HstTree) -> Array:
+    """Distances in the tree of what parts at the nodes; a root over components is one step up."""
+    finite = tree.height[tree.height + tree.low < 1024]
+    height = np.minimum(tree.height[top.nodes], finite.max(initial=0) + 1)
+    widths: Array = np.ldexp(tree.unit, height + 1)
+    return widths
+
+
+def _color(top: Top, node: int) -> str:
+    return PALETTE[int(top.level[node]) % len(PALETTE)]
+
+
+def _width(top: Top, node: int) -> float:
+    return 3.2 * 0.7 ** int(top.level[node])
