@@ -1,4 +1,4 @@
-"""Choosing k as a function: validated here, clustered by global k-means, chosen in `k_selection`."""
+"""Choosing k as a function: validate, cluster by global k-means, choose by `k_selection`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,87 @@
+"""Tables of choices: what a parameter accepts by name, and all that is known about each choice.
+
+A table is the only list of its names. Parameter checks, error messages, `guarantee_`, the command
+line, the API documentation and the contract tests are made from it. To add a choice, write its
+function and add one entry.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry(Generic[T]):
+    """One choice.
+
+    run : the function or object that does the work.
+    help : one sentence for the documentation and the command line.
+    needs : what it needs; a choice works where all of it is offered.
+    theorem : the theorem it carries, or None.
+    lost : why it carries none, in one sentence; None if it carries one.
+    """
+
+    run: T
+    help: str
+    needs: frozenset[str] = frozenset()
+    theorem: str | None = None
+    lost: str | None = None
+
+
+class Table(dict[str, Entry[T]]):
+    """Entries by name. `parameter` is the parameter that takes the names."""
+
+    def __init__(self, parameter: str, entries: Mapping[str, Entry[T]]) -> None:
+        super().__init__(entries)
+        self.parameter = parameter
+
+    def offered(self, offers: frozenset[str]) -> list[str]:
+        """The names of the entries that need no more than what is offered."""
+        return [name for name, entry in self.items() if entry.needs <= offers]
+
+    def check(self, name: str, offers: frozenset[str], what: str) -> None:
+        """Raise ValueError if the entry needs more than `what` offers."""
+        if name not in self.offered(offers):
+            names = sorted(self.offered(offers))
+            raise ValueError(
+                f"{self.parameter}={name!r} does not work with {what}; use one of {names}."
+            )
+
+    @property
+    def names(self) -> str:
+        """All names, quoted, for a docstring."""
+        return ", ".join(f'"{name}"' for name in self)
+
+    @property
+    def text(self) -> str:
+        """One sentence for each entry, for a docstring."""
+        return " ".join(f'"{name}": {entry.help}' for name, entry in self.items())
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Name, help and guarantee of each entry, for the documentation."""
+        return [(n, e.help, e.theorem or e.lost or "") for n, e in self.items()]
+
+
+def documented(**tables: Table[Any]) -> Callable[[D], D]:
+    """Fill ``<names of KEY>`` and ``<text of KEY>`` in a docstring from the table given as KEY."""
+
+    def fill(thing: D) -> D:
+        lines = []
+        for line in (thing.__doc__ or "").splitlines():
+            for key, table in tables.items():
+                line = line.replace(f"<names of {key}>", table.names)
+                if f"<text of {key}>" in line:
+                    indent = line[: len(line) - len(line.lstrip())]
+                    line = line.replace(f"<text of {key}>", table.text)
+                    line = textwrap.fill(line, 100, subsequent_indent=indent)
+            lines.append(line)
+        thing.__doc__ = "\n".join(lines)
+        return thing
+
+    return fill
