@@ -75,12 +75,12 @@ def assert_near(near, d, chosen, *, ties):
     assert np.array_equal(near.cost, cost)
     assert np.array_equal(near.second_cost, second_cost)
     nodes = np.arange(len(cost))
-    assert np.array_equal(d[chosen][near.slot, nodes], cost)
+    assert np.array_equal(d[chosen][near.labels, nodes], cost)
     if len(chosen) > 1:
         assert np.array_equal(d[chosen][near.second, nodes], second_cost)
-        assert (near.slot != near.second).all()
+        assert (near.labels != near.second).all()
     if ties:
-        assert np.array_equal(near.slot, slot)
+        assert np.array_equal(near.labels, slot)
         assert np.array_equal(near.second, second)
 
 

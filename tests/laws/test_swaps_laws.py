@@ -73,7 +73,7 @@ def test_the_native_sweep_makes_the_same_swaps(seed, n, k, weighted):
     slow = search(state, AllCandidates(order, BLOCK), improving(1e-12))
     np.testing.assert_array_equal(fast.medoids, slow.medoids)
     assert fast.n_swaps == slow.n_swaps
-    np.testing.assert_array_equal(fast.near.slot, slow.near.slot)
+    np.testing.assert_array_equal(fast.near.labels, slow.near.labels)
     np.testing.assert_array_equal(fast.near.second_cost, slow.near.second_cost)
 
 

@@ -26,8 +26,8 @@ from kvariates.certificates.certified_problem import (
 from kvariates.certificates.dual import DistanceLists, DistanceOracle, DistanceTable, Goal, ascend
 from kvariates.certificates.sampled_bound import sampled
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace, Near
-from kvariates.data.rows import F64, Floats
+from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace
+from kvariates.data.rows import F64, Floats, TwoNearest
 
 REACH = 1.1  # prices go up to so many times the distance to the second nearest medoid, in lists
 TABLE_BYTES = 2**30  # of distances, in a table
@@ -93,7 +93,7 @@ def _percent(part: float) -> str:
 def certify(
     space: MetricSpace,
     medoids: Ints,
-    near: Near,
+    near: TwoNearest,
     weight: F64 | None,
     *,
     confidence: float = 0.99,

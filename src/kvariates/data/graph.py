@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from kvariates import _native
-from kvariates.data.metric_spaces import Ints, Near
-from kvariates.data.rows import F64
+from kvariates.data.metric_spaces import Ints
+from kvariates.data.rows import F64, TwoNearest
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,18 @@ class Graph:
         """For each of `points` the nodes at a distance below its radius, nearest first."""
         return NeighborLists(*_native.graph_ball(self.roads, points, radii))
 
-    def two_nearest(self, chosen: Ints) -> Near:
+    def two_nearest(self, chosen: Ints) -> TwoNearest:
         """One search from all chosen points at once, in which a node is settled at most twice.
 
         Costs are those of a full table, bit for bit, and the slots have them. Ties go to the lowest
         slot; but where only rounding makes two slots equal, the one that was nearer on the way may
         stay. A slot from which nothing reaches a node is infinitely far from it, and ties likewise.
         """
-        near = Near.empty(self.n, np.float64)
+        near = TwoNearest.empty(self.n, np.float64)
         _native.graph_two_nearest(self.roads, chosen, *near.parts)
         return near
 
-    def swap_changes(self, candidates: Ints, near: Near, k: int, weight: F64 | None) -> F64:
+    def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
         """What the total cost changes by: one row a candidate, one column a slot.
 
         Cost is a pair, compared in order: how many points of positive weight no chosen point
@@ -91,7 +91,7 @@ class Graph:
         _native.graph_swap_changes(self.roads, candidates, *near.parts, weight, out)
         return out
 
-    def swapped(self, near: Near, chosen: Ints, slot: int) -> Near:
+    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
         """`near` itself, mended after `chosen[slot]` was replaced (`chosen` is the new list).
 
         Only nodes that knew the old point or get to know the new one are looked at. Costs equal

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.rows import F64, Floats, Labels
+from kvariates.data.rows import F64, Floats, TwoNearest
 
 Ints = NDArray[np.int64]
 
@@ -27,28 +26,6 @@ KINDS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
 FEW = 16  # features up to which rows are kept coordinate by coordinate as well
 ROWS_BYTES = 2**24  # of distances made at once
 KEPT_BYTES = 2**29  # of distances a callable has returned
-
-
-@dataclass(frozen=True)
-class Near:
-    """For every point its nearest and second nearest chosen point, by slot, and how far they are.
-
-    Of one chosen point there is no second: `second` is `slot` then, and `second_cost` infinite.
-    """
-
-    slot: Labels
-    second: Labels
-    cost: Floats
-    second_cost: Floats
-
-    @classmethod
-    def empty(cls, n: int, dtype: Any) -> Near:
-        slot, second = np.empty((2, n), dtype=np.int32)
-        return cls(slot, second, *np.empty((2, n), dtype=dtype))
-
-    @property
-    def parts(self) -> tuple[Labels, Labels, Floats, Floats]:
-        return self.slot, self.second, self.cost, self.second_cost
 
 
 class MetricSpace(Protocol):
@@ -62,15 +39,15 @@ class MetricSpace(Protocol):
     def among(self, point: int, others: Ints) -> Floats:
         """From one point to some others."""
 
-    def two_nearest(self, chosen: Ints) -> Near: ...
+    def two_nearest(self, chosen: Ints) -> TwoNearest: ...
 
-    def swap_changes(self, candidates: Ints, near: Near, k: int, weight: F64 | None) -> F64:
+    def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
         """What the total cost changes by if a slot's point makes way for a candidate.
 
         One row a candidate, one column a slot.
         """
 
-    def swapped(self, near: Near, chosen: Ints, slot: int) -> Near:
+    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
         """What is nearest after the point in `slot` was replaced; `near` may be overwritten."""
 
 
@@ -105,10 +82,10 @@ class DistanceRows(ABC):
         """How many rows of distances are made at once."""
         return max(1, ROWS_BYTES // (self.dtype.itemsize * self.n))
 
-    def two_nearest(self, chosen: Ints) -> Near:
+    def two_nearest(self, chosen: Ints) -> TwoNearest:
         return self._nearest(self.distances(chosen))
 
-    def swap_changes(self, candidates: Ints, near: Near, k: int, weight: F64 | None) -> F64:
+    def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
         out = np.empty((len(candidates), k))
         for first in range(0, len(candidates), self.block):
             part = slice(first, first + self.block)
@@ -116,7 +93,7 @@ class DistanceRows(ABC):
             _native.swap_changes(rows, *near.parts, weight, out[part])
         return out
 
-    def swapped(self, near: Near, chosen: Ints, slot: int) -> Near:
+    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
         row = self.distances(chosen[slot : slot + 1])[0]
         unknown = np.empty(self.n, dtype=np.int64)
         count = _native.swap_patch(row, slot, *near.parts, unknown)
@@ -127,8 +104,8 @@ class DistanceRows(ABC):
                 part[some] = values
         return near
 
-    def _nearest(self, rows: Floats) -> Near:
-        near = Near.empty(rows.shape[1], self.dtype)
+    def _nearest(self, rows: Floats) -> TwoNearest:
+        near = TwoNearest.empty(rows.shape[1], self.dtype)
         _native.two_nearest_rows(rows, *near.parts)
         return near
 
@@ -152,8 +129,8 @@ class Vectors(DistanceRows):
         _native.metric_rows(at, turned, chosen, KINDS[self.metric], out)
         return out
 
-    def two_nearest(self, chosen: Ints) -> Near:
-        near = Near.empty(self.n, self.dtype)
+    def two_nearest(self, chosen: Ints) -> TwoNearest:
+        near = TwoNearest.empty(self.n, self.dtype)
         step = max(1, ROWS_BYTES // (self.dtype.itemsize * len(chosen)))
         for first in range(0, self.n, step):
             part = slice(first, first + step)

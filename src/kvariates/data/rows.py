@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from kvariates import _native
@@ -31,16 +31,27 @@ OVERFLOW = (
 
 @dataclass(frozen=True)
 class TwoNearest:
-    """Every row's nearest and second nearest centre, and the squared distances to them.
+    """Every point's nearest and second nearest centre, and their costs.
 
-    Ties go to the lowest index. Of one centre there is no second: `second` is `labels` then, and
-    `second_cost` infinite.
+    The cost is the squared distance for `Rows` and the distance in a metric space. Ties go to the
+    lowest index. With one centre, `second` equals `labels` and `second_cost` is infinite.
     """
 
     labels: Labels
     second: Labels
-    cost: F64
-    second_cost: F64
+    cost: Floats
+    second_cost: Floats
+
+    @classmethod
+    def empty(cls, n: int, dtype: DTypeLike = np.float64) -> TwoNearest:
+        """Arrays of n entries for a kernel to fill."""
+        labels, second = np.empty((2, n), dtype=np.int32)
+        return cls(labels, second, *np.empty((2, n), dtype=dtype))
+
+    @property
+    def parts(self) -> tuple[Labels, Labels, Floats, Floats]:
+        """The four arrays, in the order in which the kernels take them."""
+        return self.labels, self.second, self.cost, self.second_cost
 
 
 @dataclass(frozen=True)
@@ -109,10 +120,9 @@ class Rows:
         return labels
 
     def two_nearest(self, centers: F64) -> TwoNearest:
-        labels, second = np.empty((2, self.n), dtype=np.int32)
-        cost, second_cost = np.empty((2, self.n))
-        _native.two_nearest(self.view, centers, labels, second, cost, second_cost)
-        return TwoNearest(labels, second, cost, second_cost)
+        near = TwoNearest.empty(self.n)
+        _native.two_nearest(self.view, centers, *near.parts)
+        return near
 
     def costs(self, centers: F64, labels: Labels) -> F64:
         """Squared distance of every row to the centre it is labelled with."""

@@ -149,7 +149,7 @@ default="euclidean"
             metric_input.check_components(space, weight, self.n_clusters)
         rng = validation.generator(self.random_state)
         found = self._best(space, weight, rng)
-        near = found.near if len(found.near.slot) == n else space.two_nearest(found.medoids)
+        near = found.near if len(found.near.labels) == n else space.two_nearest(found.medoids)
         if not np.isfinite(found.cost):
             node = int(np.argmax(~np.isfinite(near.cost) & (1 if weight is None else weight > 0)))
             raise ValueError(
@@ -157,14 +157,14 @@ default="euclidean"
                 "start with a node of every component."
             )
         self.medoid_indices_ = found.medoids
-        self.labels_ = near.slot
+        self.labels_ = near.labels
         self.inertia_ = found.cost
         self.n_swaps_ = found.n_swaps
         self._promise(found, given.proper)
         self._keep_centers(X)
         if self.certify:
             self.certificate_ = certify(space, found.medoids, near, weight, rng=rng)
-        self._warn_of_duplicates(near.slot)
+        self._warn_of_duplicates(near.labels)
         return self
 
     def _promise(self, found: MedoidSearchResult, proper: bool) -> None:

@@ -37,8 +37,8 @@ def alternate(state: MedoidState, space: Vectors, most: int, rng: np.random.Gene
 
 
 def _round(state: MedoidState, space: Vectors, most: int, rng: np.random.Generator) -> int:
-    order = np.argsort(state.near.slot, kind="stable")
-    ends = np.cumsum(np.bincount(state.near.slot, minlength=len(state.medoids)))
+    order = np.argsort(state.near.labels, kind="stable")
+    ends = np.cumsum(np.bincount(state.near.labels, minlength=len(state.medoids)))
     moved = 0
     for slot, rows in enumerate(np.split(order, ends[:-1])):
         if len(rows) < 2 or moved >= most:

@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 
 from kvariates import _native
-from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Near
-from kvariates.data.rows import F64, total_cost
+from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace
+from kvariates.data.rows import F64, TwoNearest, total_cost
 
 BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
 TOL = 1e-12  # of the cost: what a swap must save; less is rounding
@@ -33,7 +33,7 @@ CLOSE = 8  # points drawn for one candidate that is to lie close to its medoid
 @dataclass(frozen=True)
 class MedoidSearchResult:
     medoids: Ints
-    near: Near
+    near: TwoNearest
     cost: float
     n_swaps: int
     settled: bool  # no swap with any candidate helps (not known of drawn ones)
@@ -45,7 +45,7 @@ class MedoidState:
 
     space: MetricSpace
     medoids: Ints
-    near: Near
+    near: TwoNearest
     weight: F64 | None
     point: Ints
     universe: int  # how many points there are to choose from
@@ -154,11 +154,11 @@ class SampledCandidates:
     def _close(self, state: MedoidState, size: int) -> Ints:
         """Of CLOSE uniform points, the one closest to its medoid by the measure of its cluster."""
         near = state.near
-        sizes = np.bincount(near.slot, minlength=len(state.medoids))
-        means = np.bincount(near.slot, near.cost, len(state.medoids)) / np.maximum(sizes, 1)
+        sizes = np.bincount(near.labels, minlength=len(state.medoids))
+        means = np.bincount(near.labels, near.cost, len(state.medoids)) / np.maximum(sizes, 1)
         tried = self._rng.integers(len(near.cost), size=(size, CLOSE))
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num(near.cost[tried] / means[near.slot[tried]], nan=np.inf)
+            share = np.nan_to_num(near.cost[tried] / means[near.labels[tried]], nan=np.inf)
         share[near.cost[tried] == 0] = np.inf
         rows: Ints = tried[np.arange(size), np.argmin(share, axis=1)]
         return rows
@@ -188,7 +188,7 @@ def sweep(
     restarts: int = 0, max_swaps: int = 10**9, tol: float = TOL, rng: np.random.Generator,
 ) -> MedoidSearchResult:  # fmt: skip
     """`search` with AllCandidates and `improving`, natively; then perturbed restarts."""
-    chosen, near = medoids.copy(), Near.empty(space.n, space.dtype)
+    chosen, near = medoids.copy(), TwoNearest.empty(space.n, space.dtype)
     seed = int(rng.integers(2**63)) if restarts else 0
     swaps, cost, settled = _native.eager_swaps(
         space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kvariates.data.metric_spaces import Ints, MetricSpace, Near
-from kvariates.data.rows import F64
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.rows import F64, TwoNearest
 from kvariates.seeding.sampler import Recipe, kvariates
 
 
@@ -23,7 +23,7 @@ class MedoidPotential:
         self.weight = weight
         self.centers: Any = np.empty(k, dtype=np.int64)
         self._known = 0
-        self._near: Near | None = None
+        self._near: TwoNearest | None = None
 
     def add(self, center: Any) -> None:
         self.centers[self._known] = center
