@@ -33,13 +33,13 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table as RichTable
+from rich.table import Table
 from typer.core import TyperGroup
 
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
 from .report.files import moved_into_place
-from .sources import Table, read, standardize
+from .sources import DataTable, read, standardize
 
 if TYPE_CHECKING:
     from .report.fit import FitRun
@@ -199,7 +199,7 @@ def _cells(r: Region) -> tuple[str, ...]:
     return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)
 
 
-def _read(data: Path, columns: str | None, weights: str | None) -> tuple[Table, Array | None]:
+def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTable, Array | None]:
     wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     table = read(data, wanted)
     if weights is None:
@@ -288,7 +288,7 @@ def _short(x: float) -> str:
 
 def _print_table(columns: list[str], rows: list[tuple[str, ...]]) -> None:
     """Print a table; a column whose name starts with > is set to the right."""
-    table = RichTable(box=SIMPLE_HEAD, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
     for name in columns:
         table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
     for row in rows:

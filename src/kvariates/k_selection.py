@@ -1,18 +1,15 @@
-"""Choosing k: three criteria of nested solutions, and one suggestion with its reason.
+"""Chooses the number of clusters by three criteria, from solutions for k = 1, 2, ..., K.
 
 | criterion | what is computed, for every k |
 |---|---|
-| elbow | how far (log k, log inertia) lies below its chord from end to end, both axes 0..1 |
+| elbow | how far (log k, log inertia) lies below the line between its ends, both axes 0..1 |
 | silhouette | the mean of (b - a) / max(a, b) over a sample of rows, from all pairs of its rows |
-| gap | mean log cost of structureless data less log cost of X (Tibshirani et al. 2001) |
+| gap | mean log cost of uniform data minus log cost of X (Tibshirani et al. 2001) |
 
-In the silhouette, a is a row's mean distance to the other sampled rows of its cluster and b that to
-those of the next cluster: exact for the sample, no centre stands in for rows. The gap is of the
-same sample; structureless data are as many rows, uniform in the sample's box along its principal
-axes, clustered by the same nested pass. Where costs fall like a power of k, there is no elbow.
-
-How rows are clustered is handed in: *solve*, a function from a space, a number K and weights to the
-solutions for k = 1..K.
+In the silhouette, a is the mean distance of a row to the other sampled rows of its cluster, and b
+is the mean distance to those of the next cluster. The gap uses the same sample. Its uniform data
+have as many rows, fill the box of the sample along its principal axes, and are clustered in the
+same way. If the cost falls like a power of k, there is no elbow.
 """
 
 from __future__ import annotations
@@ -20,14 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
-from kvariates.seeding.global_kmeans import Solution
+from kvariates.seeding.global_kmeans import Solution, global_kmeans, sample_size
+from kvariates.seeding.seedings import SeedingProblem, settle
 
 Ints = NDArray[np.int64]
 Solve = Callable[[Rows, int, F64 | None], list[Solution]]
@@ -37,17 +35,17 @@ WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman a
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A suggested number of clusters, why, and a table with one value for each k that was tried.
+    """A suggested number of clusters, the reason, and the criteria for each k that was tried.
 
     Attributes
     ----------
     k : int
         The suggestion.
     reason : str
-        Why, in one sentence.
+        The reason, in one sentence.
     ks, inertia, elbow, silhouette, gap, gap_error : ndarray of shape (n_ks,)
-        The numbers of clusters; the cost of all rows; depth below the chord; mean silhouette (NaN
-        for one cluster) and gap statistic of the sampled rows; the gap's standard error.
+        The numbers of clusters; the cost of all rows; the depth of the elbow; mean silhouette (NaN
+        for one cluster) and gap statistic of the sampled rows; the standard error of the gap.
     solutions : tuple of ndarray of shape (k, n_features)
         The centres for each k.
     """
@@ -68,7 +66,7 @@ class Choice:
         return self.solutions[self.k - int(self.ks[0])]
 
     def frame(self) -> Any:
-        """The table as a pandas DataFrame, a row for each k. Needs pandas."""
+        """The criteria as a pandas DataFrame, a row for each k. Needs pandas."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -89,41 +87,77 @@ class Choice:
         return {"k": self.ks} | {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True)
+class SelectionOptions:
+    """The parameters of `choose`, with the meaning they have in `kvariates.choose_k`."""
+
+    method: str
+    n_reference: int
+    sample_size: int
+
+
 def choose(
-    space: Rows, low: int, high: int, weight: F64 | None, solve: Solve, *,
-    references: int, sample_size: int, rng: np.random.Generator,
-) -> Choice:  # fmt: skip
-    """The choice among low..high. Pre: high distinct rows, all weights > 0; high <= sample_size."""
-    # BLAS sums in an order that depends on its threads; the little it does here needs but one.
+    rows: Rows, weight: F64 | None, ks: range, options: SelectionOptions, rng: np.random.Generator
+) -> Choice:
+    """The choice among `ks`.
+
+    Pre: at least max(ks) distinct rows, all weights > 0, max(ks) <= options.sample_size.
+    """
+    solve = nested_solver(options.method, rng)
+    # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
-        found = solve(space, high, weight)
-        sample, mass, its_found = space, weight, found
-        if space.n > sample_size:
-            picked = np.sort(rng.choice(space.n, sample_size, replace=False))
-            sample, mass = Rows.of(space.X[picked]), None if weight is None else weight[picked]
-            its_found = solve(sample, high, mass)
+        found = solve(rows, ks[-1], weight)
+        sample, mass, sample_found = rows, weight, found
+        if rows.n > options.sample_size:
+            picked = np.sort(rng.choice(rows.n, options.sample_size, replace=False))
+            sample, mass = Rows.of(rows.X[picked]), None if weight is None else weight[picked]
+            sample_found = solve(sample, ks[-1], mass)
         mass = np.ones(sample.n) if mass is None else mass
         silhouette = silhouettes(sample, mass, found)
-        gap, error = gaps(sample, mass, its_found, solve, references, rng)
-    ks, asked = np.arange(low, high + 1), slice(low - 1, None)
+        gap, error = gaps(sample, mass, sample_found, solve, options.n_reference, rng)
+    tried, asked = np.array(ks), slice(ks[0] - 1, None)
     inertia = _costs(found[asked])
-    criteria = (elbow_of(ks, inertia), silhouette[asked], gap[asked], error[asked])
-    centers = tuple(solution.centers.astype(space.dtype) for solution in found[asked])
-    return Choice(*suggest(ks, *criteria), ks, inertia, *criteria, centers)
+    criteria = (elbow_of(tried, inertia), silhouette[asked], gap[asked], error[asked])
+    centers = tuple(solution.centers.astype(rows.dtype) for solution in found[asked])
+    return Choice(*suggest(tried, *criteria), tried, inertia, *criteria, centers)
+
+
+def nested_solver(method: str, rng: np.random.Generator) -> Solve:
+    """A function that returns the solutions for 1..k clusters of the given rows and weights."""
+
+    def solve(rows: Rows, k: int, weight: F64 | None) -> list[Solution]:
+        problem = SeedingProblem(
+            rows, k, weight, max_iter=300, tol=1e-4 * rows.spread(), unit=False, rng=rng
+        )
+        candidates: Literal["all"] | int = "all" if method == "global" else sample_size(rows.n)
+        return global_kmeans(rows, k, weight, settle(problem), candidates=candidates, rng=rng)
+
+    return solve
+
+
+def count_distinct(rows: Rows, limit: int) -> int:
+    """The number of distinct rows, or `limit` if there are at least so many."""
+    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
+    for first in range(0, rows.n, step):
+        block = rows.take(np.arange(first, min(first + step, rows.n)))
+        distinct = np.unique(np.concatenate([distinct, block]), axis=0)
+        if len(distinct) >= limit:
+            return limit
+    return len(distinct)
 
 
 def gaps(
     sample: Rows, mass: F64, found: list[Solution], solve: Solve, B: int, rng: np.random.Generator
 ) -> tuple[F64, F64]:
-    """The gap for every k, and its error. Infinite where every row lies on a centre."""
+    """The gap for every k, and its error. The gap is infinite if the cost is zero."""
     box = principal(sample.take(np.arange(sample.n)), mass)
     low, high = box.min(axis=0), box.max(axis=0)
-    blank = []
+    uniform = []
     for _ in range(B):
-        space = Rows.of(rng.uniform(low, high, size=box.shape))
-        blank.append(_costs(solve(space, len(found), None)) / space.n)
+        rows = Rows.of(rng.uniform(low, high, size=box.shape))
+        uniform.append(_costs(solve(rows, len(found), None)) / rows.n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(blank)
+        logs = np.log(uniform)
         gap = logs.mean(axis=0) - np.log(_costs(found) / mass.sum())
         return gap, logs.std(axis=0) * math.sqrt(1 + 1 / B)
 
@@ -150,14 +184,14 @@ def silhouettes(sample: Rows, mass: F64, found: list[Solution]) -> F64:
 
 
 def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
-    """Mean silhouette; a row alone in its cluster has 0. NaN if there is but one cluster."""
+    """The mean silhouette; a row alone in its cluster has 0. NaN if there is only one cluster."""
     member = np.zeros((len(labels), int(labels.max()) + 1))
     member[np.arange(len(labels)), labels] = mass
     member = member[:, member.any(axis=0)]
     if member.shape[1] == 1:
         return math.nan
     own = member > 0
-    others = member.sum(axis=0) - member  # what each cluster weighs without the row
+    others = member.sum(axis=0) - member  # the weight of each cluster without the row
     alone = own.sum(axis=0)[own.argmax(axis=1)] == 1
     total = apart @ member
     a = total[own] / np.where(alone, 1, others[own])
@@ -168,7 +202,7 @@ def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
 
 
 def elbow_of(ks: Ints, inertia: F64) -> F64:
-    """Depth below the chord; NaN where inertia is zero, and everywhere if there is no curve."""
+    """The depth of the elbow; NaN where inertia is zero, and everywhere for fewer than 3 points."""
     some = np.flatnonzero(inertia > 0)
     if len(some) < 3 or inertia[some[-1]] >= inertia[0]:
         return np.full(len(ks), np.nan)
@@ -177,7 +211,11 @@ def elbow_of(ks: Ints, inertia: F64) -> F64:
 
 
 def suggest(ks: Ints, elbow: F64, silhouette: F64, gap: F64, error: F64) -> tuple[int, str]:
-    """The rule: gap first; where it has not peaked, silhouette; where that is weak, elbow."""
+    """The suggested k and the reason.
+
+    The gap statistic decides. If it has no peak before the highest k, the silhouette decides; if
+    all silhouettes are weak, the elbow decides.
+    """
     if len(ks) == 1:
         return int(ks[0]), "no other k was asked for."
     if np.isfinite(gap).any():
@@ -186,7 +224,7 @@ def suggest(ks: Ints, elbow: F64, silhouette: F64, gap: F64, error: F64) -> tupl
         if ks[0] == 1 and gap[peak] - gap[0] <= CLEAR * noise:
             return 1, "by the gap statistic no other k is clearly better than one cluster."
         if ks[peak] < ks[-1]:
-            # Not the first dip, as in the paper: clusters in groups make it dip before it peaks.
+            # The paper takes the first dip, but groups of clusters cause a dip before the peak.
             first = int(np.flatnonzero(gap >= gap[peak] - error[peak])[0])
             return int(ks[first]), "the gap statistic peaks here, give or take a standard error."
     climbing = "the gap statistic has not peaked before the highest k"

@@ -1,7 +1,7 @@
-"""Files to blocks: a path goes in, a matrix of clean finite numbers with column names comes out.
+"""Reads a file into a matrix of finite numbers with column names.
 
-Every way a file can disappoint is a :class:`ValueError` (or :class:`OSError`) whose message is one
-line: which file, what is wrong, and where.
+A file that cannot be read so raises :class:`ValueError` (or :class:`OSError`) with a message of one
+line: the file, what is wrong, and where.
 
 | extension | read by | columns |
 |---|---|---|
@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Scale", "Table", "read", "standardize"]
+__all__ = ["DataTable", "Scale", "read", "standardize"]
 
 Matrix = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Numbers with names.
+class DataTable:
+    """A matrix of numbers with column names.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Table:
     names : tuple of str
         One name for each column of X.
     path : Path
-        Where the numbers came from.
+        The file.
     left_out : tuple of str
-        Columns of the file that were not asked for by name and hold no numbers.
+        Columns of the file that hold no numbers, if no columns were named.
     """
 
     X: Matrix
@@ -49,18 +49,18 @@ class Table:
     path: Path
     left_out: tuple[str, ...] = ()
 
-    def without(self, name: str) -> Table:
-        """Return the same table less one column, if it is there."""
+    def without(self, name: str) -> DataTable:
+        """Return the table without one column, if it has it."""
         keep = [i for i, other in enumerate(self.names) if other != name]
         if not keep:
             raise ValueError(f"{self.path}: no column is left to cluster without {name!r}")
         X = np.ascontiguousarray(self.X[:, keep])
-        return Table(X, tuple(self.names[i] for i in keep), self.path, self.left_out)
+        return DataTable(X, tuple(self.names[i] for i in keep), self.path, self.left_out)
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What :func:`standardize` did, and how to undo it: ``X = (raw - mean) / spread``."""
+    """The result of :func:`standardize` and its inverse: ``X = (raw - mean) / spread``."""
 
     mean: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
@@ -72,14 +72,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What a reader hands on: the names in the file, whether each is a number, and a way in."""
+    """The columns of a file: their names, whether each is numeric, and a function to get one."""
 
     names: list[str]
     numeric: list[bool]
     get: Callable[[str], npt.NDArray[np.generic]]
 
 
-def read(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+def read(path: str | Path, columns: Sequence[str] | None = None) -> DataTable:
     """Read the numeric columns of a file, or the named ones.
 
     Parameters
@@ -92,7 +92,7 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> Table:
 
     Returns
     -------
-    Table
+    DataTable
 
     Raises
     ------
@@ -118,7 +118,7 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> Table:
     X = np.empty((len(arrays[0]), len(arrays)), dtype)
     for j, array in enumerate(arrays):
         X[:, j] = array
-    return Table(X, tuple(names), path, left_out)
+    return DataTable(X, tuple(names), path, left_out)
 
 
 def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale]:
@@ -128,7 +128,7 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
     """
     mean = np.average(X, axis=0, weights=weights).astype(np.float64)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
-    # Below rounding error a spread is noise: dividing by it would blow the noise up.
+    # A spread below the rounding error is noise; division by it would enlarge the noise.
     floor = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(mean))
     spread = np.where(spread > floor, spread, 1.0)
     return ((X - mean) / spread).astype(X.dtype), Scale(mean, spread)
@@ -161,7 +161,7 @@ def _read_csv(path: Path, _columns: Sequence[str] | None) -> _Columns:
     from pyarrow import csv
 
     file = _arrow(csv.read_csv(path))
-    # pyarrow takes the first line for names; a file without them would lose a row unnoticed.
+    # pyarrow reads the first line as names; a file without names would lose a row.
     if all(_is_number(name) for name in file.names):
         raise ValueError(f"{path}: the first line holds numbers; add a line of column names")
     return file
@@ -173,7 +173,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> _Columns:
     names = parquet.read_schema(path).names
     wanted = None if columns is None else [n for n in names if n in set(columns)]
     file = _arrow(parquet.read_table(path, columns=wanted))
-    # An unknown name is reported against all the names there are, not against those read.
+    # An error about an unknown name lists all names of the file.
     return file if columns is None else _Columns(names, [False] * len(names), file.get)
 
 
@@ -225,7 +225,7 @@ _READERS: dict[str, Callable[[Path, Sequence[str] | None], _Columns]] = {
 
 
 def _check_names(path: Path, known: list[str], wanted: list[str]) -> None:
-    """Each wanted name is there once, and is asked for once."""
+    """Raise ValueError unless each wanted name is in the file once, and is wanted once."""
     if not wanted:
         raise ValueError(f"{path}: no columns")
     for name in wanted:
@@ -240,7 +240,7 @@ def _check_names(path: Path, known: list[str], wanted: list[str]) -> None:
 
 
 def _numbers(path: Path, name: str, values: npt.NDArray[np.generic]) -> Matrix:
-    """Return one column as finite floats, or say what is in the way."""
+    """Return one column as finite floats, or raise ValueError."""
     array: Matrix
     if values.dtype in (np.float32, np.float64):
         array = values.astype(values.dtype, copy=False)

@@ -1,1 +1,1 @@
-"""What a person looks at: pictures today, the one-file report later."""
+"""Pictures, result files, and the tables of the API pages."""

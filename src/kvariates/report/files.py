@@ -1,6 +1,7 @@
-"""What a run leaves on disk. Files are written aside and moved into place when all are complete.
+"""Writes the result files of a run.
 
-A run that fails or is interrupted leaves the output directory as it found it.
+Files are written to a temporary directory and moved when all are complete, so that a run that fails
+or is interrupted does not change the output directory.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ __all__ = ["moved_into_place", "write_json", "write_labels", "write_rows"]
 
 @contextmanager
 def moved_into_place(out: Path) -> Iterator[Path]:
-    """Give a directory beside `out` to write into; on success its files replace those in `out`.
+    """Yield a new directory to write into; on success its files move to `out`.
 
-    Other files in `out` are left alone.
+    They replace files of the same name; other files in `out` are not touched.
     """
     out = out.resolve()
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out}: exists and is not a directory")
     out.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        yield aside
+        yield temporary
         out.mkdir(exist_ok=True)
-        for file in sorted(aside.iterdir()):
-            os.replace(file, out / file.name)  # noqa: PTH105 (the name of the guarantee)
+        for file in sorted(temporary.iterdir()):
+            os.replace(file, out / file.name)  # noqa: PTH105 (os.replace is atomic by its documentation)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_labels(path: Path, labels: npt.NDArray[Any]) -> None:
-    """Write one label a line, in the order of the rows, under the name `label`."""
+    """Write one label per line, in the order of the rows, with the header `label`."""
     path.write_text("\n".join(["label", *map(str, labels.tolist())]) + "\n", encoding="utf-8")
 
 
@@ -54,5 +55,5 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record for people and programs: indented JSON."""
+    """Write a record as indented JSON."""
     path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The four files of `kvariates fit`: labels, centres, summary, picture."""
+"""Writes the four files of `kvariates fit`: labels, centres, summary and picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..sources import Scale, Table
+from ..sources import DataTable, Scale
 from .files import write_json, write_labels, write_rows
 from .picture import draw
 
@@ -22,27 +22,27 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class FitRun:
-    """One run, complete.
+    """The input and the result of one run.
 
     Attributes
     ----------
-    table : Table
-        The columns as they were read.
+    table : DataTable
+        The columns of the file.
     X : ndarray of shape (n_rows, n_features)
-        The rows as they were clustered: those of the table, or standardized.
+        The rows that were clustered: those of the table, or standardized ones.
     scale : Scale or None
-        How to get from X back to the units of the table.
+        Converts X back to the units of the table.
     weights : ndarray of shape (n_rows,) or None
         The weight of each row.
     parameters : mapping
-        What the estimator was told.
+        The parameters of the estimator.
     labels, centers, inertia, n_iter
-        What it found, in the units of X.
+        The result of the estimator, in the units of X.
     seconds : float
-        How long the fit took.
+        The duration of the fit.
     """
 
-    table: Table
+    table: DataTable
     X: Array
     scale: Scale | None
     weights: Array | None
@@ -60,7 +60,7 @@ class FitRun:
 
     @property
     def masses(self) -> Array:
-        """Weight of each cluster; its rows where there are no weights."""
+        """Weight of each cluster; the number of its rows if there are no weights."""
         masses = np.bincount(self.labels, weights=self.weights, minlength=len(self.centers))
         return masses.astype(np.float64)
 
@@ -107,7 +107,7 @@ def _summary(run: FitRun) -> dict[str, Any]:
 
 
 def _draw(run: FitRun, path: Path) -> None:
-    """Two plain features are drawn in the units of the table, anything else as it was clustered."""
+    """Draw up to two features in the units of the table, anything else as it was clustered."""
     metric = run.parameters["metric"]
     X, centers = run.X, run.centers
     if metric == "cosine":
