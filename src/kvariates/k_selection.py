@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
-from kvariates.seeding.global_kmeans import Solution, global_kmeans, sample_size
-from kvariates.seeding.seedings import SeedingProblem, settle
+from kvariates.refining.lloyd import StopRule
+from kvariates.seeding.global_kmeans import Solution, global_kmeans, lloyd_on, sample_size
 
 Ints = NDArray[np.int64]
 Solve = Callable[[Rows, int, F64 | None], list[Solution]]
@@ -126,11 +126,9 @@ def nested_solver(method: str, rng: np.random.Generator) -> Solve:
     """A function that returns the solutions for 1..k clusters of the given rows and weights."""
 
     def solve(rows: Rows, k: int, weight: F64 | None) -> list[Solution]:
-        problem = SeedingProblem(
-            rows, k, weight, max_iter=300, tol=1e-4 * rows.spread(), unit=False, rng=rng
-        )
+        lloyd = lloyd_on(rows, weight, StopRule(300, 1e-4 * rows.spread()))
         candidates: Literal["all"] | int = "all" if method == "global" else sample_size(rows.n)
-        return global_kmeans(rows, k, weight, settle(problem), candidates=candidates, rng=rng)
+        return global_kmeans(rows, k, weight, lloyd, candidates=candidates, rng=rng)
 
     return solve
 

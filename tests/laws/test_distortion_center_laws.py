@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from kvariates.objectives.divergence_lloyd import refine_distorted
 from laws.divergences import distributions, every, fitted, rows, summed
 from scipy.optimize import minimize
 from scipy.special import kl_div
 
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.divergence_lloyd import refine_distorted
 
 
 def local_size(R, c):

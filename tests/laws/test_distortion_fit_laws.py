@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from kvariates.objectives.divergence_lloyd import filled, in_dtype, refine_distorted
 from laws.brute import lloyd
 from laws.divergences import (
     covariance_of,
@@ -21,7 +22,6 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kvariates.objectives.distortion import mean_row
-from kvariates.objectives.divergence_lloyd import filled, in_dtype, refine_distorted
 from kvariates.objectives.mahalanobis import Mahalanobis
 
 

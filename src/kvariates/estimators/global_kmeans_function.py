@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from kvariates.data.rows import Labels
 from kvariates.estimators import validation
+from kvariates.refining.lloyd import StopRule
 from kvariates.seeding import global_kmeans as solving
 from kvariates.seeding import seedings
 
@@ -75,13 +76,11 @@ def global_kmeans(
     """
     given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
     space, weight, rng = given.space, given.weight, given.rng
-    problem = seedings.SeedingProblem(
-        space, n_clusters, weight, max_iter, tol * space.spread(), unit=False, rng=rng
-    )  # fmt: skip
+    lloyd = solving.lloyd_on(space, weight, StopRule(max_iter, tol * space.spread()))
     if candidates == "auto":
         candidates = seedings.candidates(space)
     found = solving.global_kmeans(
-        space, n_clusters, weight, seedings.settle(problem),
+        space, n_clusters, weight, lloyd,
         candidates=candidates, full=full, rng=rng,
     )  # fmt: skip
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -26,15 +27,30 @@ from kvariates.data.rows import Labels, Rows, total_cost
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import RefineOptions, check_choices, objective_for
-from kvariates.refining.assigners import ASSIGNERS
-from kvariates.refining.lloyd import LloydResult
-from kvariates.seeding.seedings import SEEDINGS
+from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
+from kvariates.refining.lloyd import LloydResult, StopRule
+from kvariates.refining.refinements import REFINEMENTS, RefineProblem
+from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.seeding.seedings import SEEDINGS, SeedingProblem
+from kvariates.tables import documented
 
 F64 = NDArray[np.float64]
-ALGORITHMS = {*ASSIGNERS, "hartigan", "minibatch"}
+LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding: more centres follow
 
 
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What the runs of one fit share."""
+
+    objective: Objective
+    rows: Rows
+    weight: F64 | None
+    X: Any
+
+
+@documented(
+    SEEDINGS=SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
+)
 class KMeans(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -50,15 +66,10 @@ class KMeans(
     ----------
     n_clusters : int, default=8
         The number of clusters.
-    init : {"k-means++", "d2", "k-means||", "ls++", "global", "hst", "random"}, callable or \
-array-like of shape (n_clusters, n_features), default="k-means++"
-        Where the first centres come from. "k-means++" is greedy, as in scikit-learn. "d2" is the
-        plain one, which carries a guarantee. "k-means||" draws many rows in few rounds, for many
-        clusters. "ls++" improves "k-means++" by swaps, and "global" adds one centre at a time
-        where it helps most: both are slower and find better clusterings. "hst" embeds the rows
-        in a random tree and takes what is best there, in a time that hardly depends on
-        n_clusters. "random" picks rows uniformly; a callable takes X, n_clusters and a random
-        state.
+    init : {<names of SEEDINGS>}, callable or array-like of shape (n_clusters, n_features), \
+default="k-means++"
+        Where the first centres come from. <text of SEEDINGS> A callable takes X, n_clusters and a \
+random state.
     n_init : "auto" or int, default="auto"
         Runs, of which the one of lowest inertia is kept. "auto": 10 for "random" or a callable,
         1 otherwise.
@@ -74,19 +85,14 @@ array-like of shape (n_clusters, n_features), default="k-means++"
     copy_x : bool, default=True
         Accepted for scikit-learn's signature. X is neither copied nor changed in either case,
         unless it must be converted first.
-    algorithm : {"auto", "lloyd", "elkan", "hamerly", "yinyang", "hartigan", "minibatch"}, \
-default="auto"
-        How centres are refined. "lloyd", "elkan", "hamerly" and "yinyang" give the same result, bit
-        for bit, and "auto" takes whichever is fastest just now; "elkan" keeps
-        n_samples * n_clusters float32 bounds, "yinyang" 16 a row. "hartigan" goes on
-        where they end, moving single rows while that lowers the cost. "minibatch" looks at samples
-        of 1024 rows and suits large X; its cost is somewhat higher.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-        "cosine" is spherical k-means: rows and centres are scaled to length one, `inertia_` is the
-        sum of 1 - cos, and `transform` gives 1 - cos.
-    distortion : {"kl", "itakura-saito", "mahalanobis", "total-jensen"} or None, default=None
-        What is summed instead of squared Euclidean distances, see the quick start. `inertia_` and
-        `transform` are in its terms ("mahalanobis": `transform` gives distances).
+    algorithm : {<names of REFINEMENTS>}, default="auto"
+        How centres are refined. <text of REFINEMENTS>
+    metric : {<names of OBJECTIVES>}, default="euclidean"
+        <text of OBJECTIVES>
+    distortion : {<names of DISTORTIONS>} or None, default=None
+        A divergence to use instead of squared Euclidean distances, see the quick start. `inertia_`
+        and `transform` are in its terms ("mahalanobis": `transform` gives distances).
+        <text of DISTORTIONS>
 
     Attributes
     ----------
@@ -117,16 +123,16 @@ default="auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions(set(SEEDINGS)), callable, "array-like"],
+        "init": [StrOptions(SEEDINGS.keys()), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
         "copy_x": ["boolean"],
-        "algorithm": [StrOptions(ALGORITHMS)],
-        "metric": [StrOptions({"euclidean", "cosine"})],
-        "distortion": [StrOptions(set(DISTORTIONS)), HasMethods(["divergence", "nearest"]), None],
+        "algorithm": [StrOptions(REFINEMENTS.keys())],
+        "metric": [StrOptions(OBJECTIVES.keys())],
+        "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
     }
 
     def __init__(
@@ -172,26 +178,29 @@ default="auto"
         -------
         self
         """
-        X = self._rows(X, reset=True)
+        X = self._validated(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         weight = validation.weights(sample_weight, X)
-        self._frame = objective_for(self.metric, self.distortion, X, weight)
-        check_choices(self._frame, self.init, self.algorithm)
-        space = self._frame.space(X)
-        self._n_init = self._runs()
-        self._how = RefineOptions(self._algorithm(), self.max_iter, space.spread() * self.tol)
+        objective = objective_for(self.metric, self.distortion, X, weight)
+        if isinstance(self.init, str):
+            SEEDINGS.check(self.init, objective.offers, objective.name)
+        REFINEMENTS.check(self.algorithm, objective.offers, objective.name)
+        rows = objective.rows(X)
+        self._n_init, algorithm = self._runs(), self._algorithm()
+        self._tol = rows.spread() * self.tol
         rng = validation.generator(self.random_state)
 
-        fit_task = self._init_callback_context(max_subtasks=self._n_init)
-        fit_task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        best = self._run(fit_task, space, X, weight, rng)
+        task = self._init_callback_context(max_subtasks=self._n_init)
+        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        fit = Fit(objective, rows, weight, X)
+        best = self._run(task, fit, algorithm, rng)
         for _ in range(1, self._n_init):
-            other = self._run(fit_task, space, X, weight, rng)
+            other = self._run(task, fit, algorithm, rng)
             if other.inertia < best.inertia:
                 best = other
-        self._keep(self._frame.finish(space, weight, best))
-        fit_task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        self._store(objective, objective.finish(rows, weight, best))
+        task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
     def predict(self, X: Any) -> Labels:
@@ -205,8 +214,8 @@ default="auto"
         -------
         labels : ndarray of shape (n_samples,)
         """
-        space = self._known_space(X)
-        return self._frame.nearest(space, self._centers())
+        rows = self._fitted_rows(X)
+        return self._objective.nearest(rows, self._centers())
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """``fit(X).labels_``, X and its weights as in `fit`."""
@@ -229,8 +238,8 @@ default="auto"
         -------
         distances : ndarray of shape (n_samples, n_clusters)
         """
-        space = self._known_space(X)
-        return self._frame.distances(space, self._centers())
+        rows = self._fitted_rows(X)
+        return self._objective.distances(rows, self._centers())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of X.
@@ -245,15 +254,15 @@ default="auto"
         -------
         score : float
         """
-        space = self._known_space(X)
-        weight = validation.weights(sample_weight, space.X)
+        rows = self._fitted_rows(X)
+        weight = validation.weights(sample_weight, rows.X)
         centers = self._centers()
-        labels = self._frame.nearest(space, centers)
-        return -total_cost(self._frame.costs(space, centers, labels), weight)
+        labels = self._objective.nearest(rows, centers)
+        return -total_cost(self._objective.costs(rows, centers, labels), weight)
 
-    # -- the door ----------------------------------------------------------------------------------
+    # -- validation --------------------------------------------------------------------------------
 
-    def _rows(self, X: Any, *, reset: bool) -> Any:
+    def _validated(self, X: Any, *, reset: bool) -> Any:
         return validation.canonical(
             validate_data(
                 self,
@@ -266,11 +275,11 @@ default="auto"
             )
         )
 
-    def _known_space(self, X: Any) -> Rows:
+    def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        space = self._frame.space(self._rows(X, reset=False))
-        space.check_squares()
-        return space
+        rows = self._objective.rows(self._validated(X, reset=False))
+        rows.check_squares()
+        return rows
 
     def _centers(self) -> F64:
         return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
@@ -300,58 +309,69 @@ default="auto"
             return "lloyd"
         return self.algorithm
 
-    # -- the wiring --------------------------------------------------------------------------------
+    # -- one run -----------------------------------------------------------------------------------
 
     def _run(
-        self, fit_task: Any, space: Rows, X: Any, weight: F64 | None, rng: np.random.Generator
+        self, fit_task: Any, fit: Fit, algorithm: str, rng: np.random.Generator
     ) -> LloydResult:
         task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
-        task.call_on_fit_task_begin(estimator=self, X=X)
-        centers = self._start(space, X, weight, rng)
+        task.call_on_fit_task_begin(estimator=self, X=fit.X)
+        centers = self._seed(fit, rng)
         if self.verbose:
             print("Initialization complete")
-        watch = iteration_callback(self, task, space, weight)
-        result = self._frame.refine(space, centers, weight, self._how, watch, rng)
-        task.call_on_fit_task_end(estimator=self, X=X)
+        callback = iteration_callback(self, task, fit.objective)
+        problem = RefineProblem(
+            fit.rows,
+            fit.weight,
+            centers,
+            self.max_iter,
+            self._tol,
+            callback,
+            fit.objective.lloyd,
+            rng,
+        )
+        result = REFINEMENTS[algorithm].run(problem)
+        task.call_on_fit_task_end(estimator=self, X=fit.X)
         return result
 
-    def _start(self, space: Rows, X: Any, weight: F64 | None, rng: np.random.Generator) -> F64:
-        k = self.n_clusters
+    def _seed(self, fit: Fit, rng: np.random.Generator) -> F64:
+        objective, rows = fit.objective, fit.rows
         if isinstance(self.init, str):
-            return self._frame.seed(space, k, weight, self.init, self._how, rng)
-        if callable(self.init):
+            stop = StopRule(self.max_iter, LOOSER * self._tol)
+            lloyd = lloyd_on(rows, fit.weight, stop, unit=self.metric == "cosine")
+            problem = SeedingProblem(
+                rows, fit.weight, self.n_clusters, objective.recipe, lloyd, rng
+            )
+            return SEEDINGS[self.init].run(problem)
+        given = self.init
+        if callable(given):
             # Users' callables were written for scikit-learn's RandomState.
             own = isinstance(self.random_state, np.random.Generator)
             state = rng if own else np.random.RandomState(rng.integers(2**32))
-            given = self.init(X, k, random_state=state)
-        else:
-            given = self.init
-        # In the rows' dtype first: a start is what could also have been handed out.
-        centers = check_array(given, dtype=space.dtype, order="C").astype(np.float64)
-        validation.shape_of_centers(centers, k, X.shape[1])
-        return self._frame.given(centers)
+            given = given(fit.X, self.n_clusters, random_state=state)
+        # Rounded to the rows' dtype, as fitted centres are.
+        centers = check_array(given, dtype=rows.dtype, order="C").astype(np.float64)
+        validation.shape_of_centers(centers, self.n_clusters, fit.X.shape[1])
+        return objective.start(centers)
 
-    # -- what is kept ------------------------------------------------------------------------------
+    # -- what is stored ----------------------------------------------------------------------------
 
-    def _promise(self) -> None:
-        """Plain D^2 seeding carries Theorem 2 through any refinement that never raises the cost."""
-        self.guarantee_, self.guarantee_lost_ = None, None
-        if not isinstance(self.init, str):
-            self.guarantee_lost_ = guarantees.LOST["callable" if callable(self.init) else "array"]
-        elif self.init != "d2":
-            self.guarantee_lost_ = guarantees.LOST[self.init]
-        elif self.distortion not in (None, "mahalanobis"):
-            self.guarantee_lost_ = guarantees.LOST["distortion"]
-        else:
-            self.guarantee_ = guarantees.theorem_2(
-                self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
-            )
+    def _lost(self, objective: Objective) -> str | None:
+        """Why no guarantee holds: of the start, then of the objective."""
+        if isinstance(self.init, str):
+            return SEEDINGS[self.init].lost or objective.lost
+        return guarantees.LOST["callable" if callable(self.init) else "array"]
 
-    def _keep(self, best: LloydResult) -> None:
+    def _store(self, objective: Objective, best: LloydResult) -> None:
+        self._objective = objective
         self.cluster_centers_ = best.centers
         self.labels_ = best.labels
         self.inertia_ = best.inertia
-        self._promise()
+        self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
+        if self.guarantee_lost_ is None:
+            self.guarantee_ = guarantees.theorem_2(
+                self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
+            )
         self.n_iter_ = best.n_iter
         self._n_features_out = self.n_clusters
         distinct = int(np.count_nonzero(np.bincount(best.labels)))

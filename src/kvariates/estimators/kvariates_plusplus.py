@@ -48,7 +48,7 @@ class KVariates:
         "n_clusters": validation.COUNT,
         "density": [HasMethods(["sample", "mean", "trace"]), None],
         "probe": [HasMethods(["potential"]), callable, None],
-        "distortion": [StrOptions(set(DISTORTIONS)), HasMethods(["divergence", "nearest"]), None],
+        "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
     },
     prefer_skip_nested_validation=True,
 )
@@ -109,7 +109,7 @@ def _recipe(X: Any, weight: F64 | None, density: Any, probe: Any, distortion: An
             raise ValueError(
                 "distortion goes with the default density and probe; leave them out, or it."
             )
-        chosen = DISTORTIONS[distortion] if isinstance(distortion, str) else distortion
+        chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
         chosen.check(X)
         fitted = chosen.fitted(X, weight)
         return Recipe(DivergenceProbe(fitted), DivergenceDirac(fitted))

@@ -29,6 +29,8 @@ from kvariates.objectives.distortion import (
 
 
 class Bregman(PlainDistortion):
+    mean_is_best: ClassVar[bool] = True
+
     def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
         return mean_row(X, weight)
 
@@ -52,10 +54,10 @@ class Bregman(PlainDistortion):
         close = score <= (least + doubt * (least + cost + self._terms(X)))[:, None]
         rows = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
         if rows.size:
-            labels[rows], cost[rows] = self._settled(X[rows], centers, close[rows])
+            labels[rows], cost[rows] = self._break_ties(X[rows], centers, close[rows])
         return labels, cost
 
-    def _settled(self, X: Any, centers: F64, close: NDArray[np.bool_]) -> tuple[Labels, F64]:
+    def _break_ties(self, X: Any, centers: F64, close: NDArray[np.bool_]) -> tuple[Labels, F64]:
         """The nearest of the close ones, by the divergence itself."""
         labels, cost = np.zeros(len(close), dtype=np.int32), np.full(len(close), np.inf)
         for j in np.flatnonzero(close.any(axis=0)):

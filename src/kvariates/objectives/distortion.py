@@ -57,6 +57,7 @@ class PlainDistortion(ABC):
     name: ClassVar[str]
     positive: ClassVar[bool] = False  # zeros are not allowed
     takes_csr: ClassVar[bool] = False
+    mean_is_best: ClassVar[bool] = False  # the weighted mean is the best centre
 
     @abstractmethod
     def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]: ...
@@ -109,12 +110,14 @@ class PlainDistortion(ABC):
 
 def mean_row(X: Any, weight: F64 | None) -> F64:
     """The weighted mean, in row order. Pre: float64; not all weights are zero."""
+    return sum_rows(X, weight) / (float(X.shape[0]) if weight is None else weight.sum())
+
+
+def sum_rows(X: Any, weight: F64 | None) -> F64:
+    """The weighted sum, in row order. Pre: float64."""
     if sparse.issparse(X):
-        share = np.ones(X.shape[0]) if weight is None else weight
-        return np.asarray(X.T @ share / share.sum()).ravel()
-    if weight is None:
-        return np.asarray(X.mean(axis=0))
-    return np.asarray((X * weight[:, None]).sum(axis=0) / weight.sum())
+        return np.asarray(X.T @ (np.ones(X.shape[0]) if weight is None else weight)).ravel()
+    return np.asarray((X if weight is None else X * weight[:, None]).sum(axis=0))
 
 
 def log_ratio(x: F64, c: F64) -> F64:

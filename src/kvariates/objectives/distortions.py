@@ -18,8 +18,31 @@ from kvariates.objectives.bregman import ItakuraSaito, KullbackLeibler
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.mahalanobis import Mahalanobis
 from kvariates.objectives.total_jensen import TotalJensen
+from kvariates.tables import Entry, Table
 
-DISTORTIONS: dict[str, Distortion] = {
-    distortion.name: distortion
-    for distortion in (KullbackLeibler(), ItakuraSaito(), Mahalanobis(), TotalJensen())
-}
+LOST = (
+    "Theorem 2 is about squared Euclidean distances; for other distortions its constants "
+    "depend on the data (Nock, Luosto, Kivinen 2008) and are not computed."
+)
+
+DISTORTIONS: Table[Distortion] = Table(
+    "distortion",
+    {
+        "kl": Entry(
+            KullbackLeibler(),
+            "The Kullback-Leibler divergence (generalised I-divergence); rows >= 0, dense or CSR.",
+            lost=LOST,
+        ),
+        "itakura-saito": Entry(
+            ItakuraSaito(), "The Itakura-Saito divergence, for power spectra; rows > 0.", lost=LOST
+        ),
+        "mahalanobis": Entry(
+            Mahalanobis(),
+            "Squared Euclidean distance after whitening with the covariance of X.",
+            theorem="Theorem 2",
+        ),
+        "total-jensen": Entry(
+            TotalJensen(), "The total Jensen divergence, which is symmetric; rows >= 0.", lost=LOST
+        ),
+    },
+)

@@ -1,224 +1,236 @@
-"""What distance means to an estimator: where its rows live, and which loops serve there.
+"""Objectives: what ``metric=`` and ``distortion=`` mean.
 
-| frame | rows are seen | loops |
+| objective | coordinates | offers |
 |---|---|---|
-| SquaredEuclidean | as they are, on the unit sphere ("cosine"), or whitened ("mahalanobis") | all |
-| DivergenceObjective | as they are, under a divergence | sampler and Lloyd under a distortion |
+| `SquaredEuclidean` | as given, or whitened ("mahalanobis") | all seedings and refinements |
+| the same | on the unit sphere ("cosine") | those that work with centres on the sphere |
+| `DivergenceObjective` | as given, under a divergence | those that need the potential only |
 
-Both have the same methods, so that an estimator need not know which one it has. Centres go in and
-out in the user's coordinates.
+An objective knows its coordinates, its potential for seeding, its Lloyd (assigner and update), its
+costs in the user's terms, and whether the guarantee of the seeding holds. Centres go in and out in
+the user's coordinates unless a method says otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost, unit_rows
 from kvariates.objectives.distortion import Distortion
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.divergence_lloyd import refine_distorted
+from kvariates.objectives.distortions import DISTORTIONS, LOST
+from kvariates.objectives.divergence_assigner import (
+    DivergenceAssigner,
+    DivergenceUpdate,
+    counted_cost,
+    in_dtype,
+)
 from kvariates.objectives.divergence_potential import DivergenceDirac, DivergenceProbe
-from kvariates.refining.hartigan import hartigan
-from kvariates.refining.lloyd import LloydResult, Step, refine
-from kvariates.refining.minibatch import minibatch
-from kvariates.seeding.forgy import forgy
-from kvariates.seeding.sampler import Recipe, greedy_trials, kvariates
-from kvariates.seeding.seedings import SEEDINGS, SeedingProblem
+from kvariates.refining.lloyd import LloydResult, StopRule, lloyd, refine
+from kvariates.refining.refinements import RefineProblem
+from kvariates.seeding.sampler import PLAIN, Recipe
+from kvariates.tables import Entry, Table
 
-BATCH = 1024  # rows of a mini-batch
-Watch = Callable[[Step], bool] | None
+POTENTIAL = frozenset({"potential"})
+DISTANCES = POTENTIAL | {"squared distances"}
+EVERYTHING = DISTANCES | {"free centers"}
 
 
-@dataclass(frozen=True)
-class RefineOptions:
-    """How a run is refined. `tol` is absolute."""
+class Objective(Protocol):
+    @property
+    def name(self) -> str:
+        """For messages: the parameter and its value."""
 
-    algorithm: str
-    max_iter: int
-    tol: float
+    @property
+    def offers(self) -> frozenset[str]:
+        """What seedings and refinements may need."""
+
+    @property
+    def lost(self) -> str | None:
+        """Why no theorem holds; None if the seeding's theorem does."""
+
+    def rows(self, X: Any) -> Rows:
+        """X in the objective's coordinates."""
+
+    def start(self, centers: F64) -> F64:
+        """Given centres in the objective's coordinates."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """Probe and density of the D^2 sampler."""
+
+    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
+        """Lloyd from centres in the objective's coordinates; the result is in them too."""
+
+    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
+        """The result in the user's coordinates, with the labels and cost of these centres."""
+
+    def cost(self, squared: float) -> float:
+        """A cost in the user's terms."""
+
+    def nearest(self, rows: Rows, centers: F64) -> Labels: ...
+
+    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
+        """What every row costs at the centre it is labelled with."""
+
+    def distances(self, rows: Rows, centers: F64) -> Floats: ...
 
 
 @dataclass(frozen=True)
 class SquaredEuclidean:
     """Squared Euclidean distance, perhaps after a change of coordinates."""
 
-    metric: str
+    unit: bool = False
     whitened: Distortion | None = None
+    lost: str | None = None
 
     @property
-    def unit(self) -> bool:
-        return self.metric == "cosine"
+    def name(self) -> str:
+        return "metric='cosine'" if self.unit else "metric='euclidean'"
 
-    def space(self, X: Any) -> Rows:
+    @property
+    def offers(self) -> frozenset[str]:
+        return DISTANCES if self.unit else EVERYTHING
+
+    def rows(self, X: Any) -> Rows:
         if self.whitened is not None:
             return Rows.of(np.ascontiguousarray(self.whitened.prepare(X), dtype=X.dtype))
         return Rows.of(unit_rows(X) if self.unit else X)
 
-    def inside(self, centers: F64) -> F64:
-        """Centres that were handed out. On the sphere they are as long as rounding left them."""
+    def start(self, centers: F64) -> F64:
+        start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
+        return start
+
+    @property
+    def recipe(self) -> Recipe:
+        return PLAIN
+
+    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
+        stop = StopRule(problem.max_iter, problem.tol, problem.callback)
+        return refine(
+            problem.rows, problem.centers, problem.weight, stop, algorithm=scan, unit=self.unit
+        )
+
+    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
+        if self.whitened is None:
+            return replace(end, inertia=self.cost(end.inertia))
+        restored = self.whitened.restore(end.centers.astype(np.float64)).astype(rows.dtype)
+        centers = restored.astype(np.float64)
+        labels = self.nearest(rows, centers)
+        cost = total_cost(self.costs(rows, centers, labels), weight)
+        return replace(end, centers=restored, labels=labels, inertia=cost)
+
+    def cost(self, squared: float) -> float:
+        return squared / 2 if self.unit else squared
+
+    def nearest(self, rows: Rows, centers: F64) -> Labels:
+        return rows.nearest(self._inside(centers))
+
+    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
+        cost = rows.costs(self._inside(centers), labels)
+        return cost / 2 if self.unit else cost
+
+    def distances(self, rows: Rows, centers: F64) -> Floats:
+        inside = self._inside(centers)
+        return rows.distances(inside, squared=True) / 2 if self.unit else rows.distances(inside)
+
+    def _inside(self, centers: F64) -> F64:
+        """Fitted centres. On the sphere they keep the length that rounding gave them."""
         if self.whitened is None:
             return centers
         return np.ascontiguousarray(self.whitened.prepare(centers))
 
-    def given(self, centers: F64) -> F64:
-        """Centres from outside, to start from."""
-        start: F64 = unit_rows(centers) if self.unit else self.inside(centers)
-        return start
-
-    def outside(self, centers: Floats) -> Floats:
-        if self.whitened is None:
-            return centers
-        return self.whitened.restore(centers.astype(np.float64)).astype(centers.dtype)
-
-    def seed(
-        self, space: Rows, k: int, weight: F64 | None, init: str, how: RefineOptions,
-        rng: np.random.Generator,
-    ) -> F64:  # fmt: skip
-        """Centres inside this frame."""
-        return SEEDINGS[init](
-            SeedingProblem(space, k, weight, how.max_iter, how.tol, self.unit, rng)
-        )
-
-    def refine(
-        self, space: Rows, centers: F64, weight: F64 | None, how: RefineOptions, watch: Watch,
-        rng: np.random.Generator,
-    ) -> LloydResult:  # fmt: skip
-        if how.algorithm == "minibatch":  # its steps shrink by themselves: cost says when to stop
-            return minibatch(
-                space, centers, weight,
-                batch_size=BATCH, max_iter=how.max_iter, tol=0.0, rng=rng,
-            )  # fmt: skip
-        moves = how.algorithm == "hartigan"
-        first = refine(
-            space, centers, weight,
-            algorithm="auto" if moves else how.algorithm,
-            max_iter=how.max_iter, tol=how.tol, unit=self.unit, on_step=watch,
-        )  # fmt: skip
-        if not moves:
-            return first
-        then = hartigan(space, first, weight, max_iter=how.max_iter, on_step=watch)
-        done = first.n_iter + then.n_iter
-        return LloydResult(then.centers, then.labels, then.inertia, done, then.converged)
-
-    def nearest(self, space: Rows, centers: F64) -> Labels:
-        return space.nearest(self.inside(centers))
-
-    def costs(self, space: Rows, centers: F64, labels: Labels) -> F64:
-        """What every row costs at the centre it is labelled with."""
-        cost = space.costs(self.inside(centers), labels)
-        return cost / 2 if self.unit else cost
-
-    def distances(self, space: Rows, centers: F64) -> Floats:
-        inside = self.inside(centers)
-        if self.unit:
-            return space.distances(inside, squared=True) / 2
-        return space.distances(inside)
-
-    def finish(self, space: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
-        """The end of a run, in the user's coordinates and with the labels of what is handed out."""
-        if self.whitened is None:
-            return replace(end, inertia=end.inertia / 2) if self.unit else end
-        restored = self.whitened.restore(end.centers.astype(np.float64)).astype(space.dtype)
-        centers = restored.astype(np.float64)
-        labels = self.nearest(space, centers)
-        cost = total_cost(self.costs(space, centers, labels), weight)
-        return replace(end, centers=restored, labels=labels, inertia=cost)
-
 
 @dataclass(frozen=True)
 class DivergenceObjective:
-    """A divergence. Pre: it is fitted."""
+    """A divergence. Pre: the distortion is fitted."""
 
     distortion: Distortion
+    lost: str | None = LOST
 
-    def space(self, X: Any) -> Rows:
+    @property
+    def name(self) -> str:
+        return f"distortion={self.distortion.name!r}"
+
+    @property
+    def offers(self) -> frozenset[str]:
+        return POTENTIAL
+
+    def rows(self, X: Any) -> Rows:
         self.distortion.check(X)
         return Rows.of(X)
 
-    def given(self, centers: F64) -> F64:
+    def start(self, centers: F64) -> F64:
         return centers
 
-    def outside(self, centers: Floats) -> Floats:
-        return centers
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(DivergenceProbe(self.distortion), DivergenceDirac(self.distortion))
 
-    def seed(
-        self, space: Rows, k: int, weight: F64 | None, init: str, how: RefineOptions,
-        rng: np.random.Generator,
-    ) -> F64:  # fmt: skip
-        if init == "random":
-            return self.distortion.seed(space.X, forgy(space, k, weight, rng).indices)
-        recipe = Recipe(DivergenceProbe(self.distortion), DivergenceDirac(self.distortion))
-        trials = 1 if init == "d2" else greedy_trials(k)
-        return kvariates(space, k, weight, recipe, trials, rng).centers
+    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
+        distortion, weight = self.distortion, problem.weight
+        X, start = distortion.prepare(problem.rows.X), distortion.prepare(problem.centers)
+        assigner = DivergenceAssigner(X, weight, len(start), distortion)
+        update = DivergenceUpdate(assigner, getattr(distortion, "mean_is_best", False))
+        end = lloyd(
+            assigner, start, update, StopRule(problem.max_iter, problem.tol, problem.callback)
+        )
+        rounded = in_dtype(distortion.restore(end.centers), problem.rows.dtype)
+        labels, cost = distortion.nearest(X, distortion.prepare(rounded.astype(np.float64)))
+        inertia = total_cost(counted_cost(cost, weight), weight)
+        return LloydResult(rounded, labels, inertia, end.n_iter, end.converged)
 
-    def refine(
-        self, space: Rows, centers: F64, weight: F64 | None, how: RefineOptions, watch: Watch,
-        rng: np.random.Generator,
-    ) -> LloydResult:  # fmt: skip
-        return refine_distorted(
-            space.X, centers, weight, self.distortion,
-            max_iter=how.max_iter, tol=how.tol, on_step=watch,
-        )  # fmt: skip
-
-    def nearest(self, space: Rows, centers: F64) -> Labels:
-        return self._nearest(space, centers)[0]
-
-    def costs(self, space: Rows, centers: F64, labels: Labels) -> F64:
-        prepared = self.distortion.prepare(centers)[labels]
-        return self.distortion.divergence(self.distortion.prepare(space.X), prepared)
-
-    def distances(self, space: Rows, centers: F64) -> Floats:
-        rows, prepared = self.distortion.prepare(space.X), self.distortion.prepare(centers)
-        out = [self.distortion.divergence(rows, center) for center in prepared]
-        return np.stack(out, axis=1).astype(space.dtype)
-
-    def finish(self, space: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
+    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         return end
 
-    def _nearest(self, space: Rows, centers: F64) -> tuple[Labels, NDArray[np.float64]]:
+    def cost(self, squared: float) -> float:
+        return squared
+
+    def nearest(self, rows: Rows, centers: F64) -> Labels:
         prepare = self.distortion.prepare
-        return self.distortion.nearest(prepare(space.X), prepare(centers))
+        return self.distortion.nearest(prepare(rows.X), prepare(centers))[0]
+
+    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
+        prepared = self.distortion.prepare(centers)[labels]
+        return self.distortion.divergence(self.distortion.prepare(rows.X), prepared)
+
+    def distances(self, rows: Rows, centers: F64) -> Floats:
+        X, prepared = self.distortion.prepare(rows.X), self.distortion.prepare(centers)
+        out = [self.distortion.divergence(X, center) for center in prepared]
+        return np.stack(out, axis=1).astype(rows.dtype)
 
 
-Objective = SquaredEuclidean | DivergenceObjective
+OBJECTIVES: Table[Callable[[], Objective]] = Table(
+    "metric",
+    {
+        "euclidean": Entry(
+            SquaredEuclidean, "The sum of squared Euclidean distances.", theorem="Theorem 2"
+        ),
+        "cosine": Entry(
+            lambda: SquaredEuclidean(unit=True),
+            "Spherical k-means: rows and centres are scaled to length one, `inertia_` is the sum "
+            "of 1 - cos, and `transform` gives 1 - cos.",
+            theorem="Theorem 2",
+        ),
+    },
+)
 
 
 def objective_for(metric: str, distortion: Any, X: Any, weight: F64 | None) -> Objective:
-    """The frame of a fit to X. `distortion`: None, a name, or an object like those."""
+    """The objective of a fit to X. `distortion`: None, a name, or an object like those."""
     if distortion is None:
-        return SquaredEuclidean(metric)
+        return OBJECTIVES[metric].run()
     if metric != "euclidean":
         raise ValueError(
             f"metric={metric!r} and distortion={distortion!r} exclude each other; give one of them."
         )
-    chosen = DISTORTIONS[distortion] if isinstance(distortion, str) else distortion
+    chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
     chosen.check(X)
     fitted = chosen.fitted(X, weight)
-    return (
-        SquaredEuclidean("euclidean", fitted)
-        if fitted.name == "mahalanobis"
-        else DivergenceObjective(fitted)
-    )
-
-
-def check_choices(frame: Objective, init: Any, algorithm: str) -> None:
-    """ValueError for an init or an algorithm that does not exist in this frame."""
-    if isinstance(frame, DivergenceObjective):
-        what = f"distortion={frame.distortion.name!r}"
-        starts, ways = {"k-means++", "d2", "random"}, {"auto", "lloyd"}
-    elif frame.unit:
-        what = "metric='cosine'"
-        starts, ways = set(SEEDINGS) - {"ls++"}, {"auto", "lloyd", "elkan", "hamerly", "yinyang"}
-    else:
-        return
-    if isinstance(init, str) and init not in starts:
-        raise ValueError(f"init={init!r} does not work with {what}; use one of {sorted(starts)}.")
-    if algorithm not in ways:
-        raise ValueError(
-            f"algorithm={algorithm!r} does not work with {what}; use one of {sorted(ways)}."
-        )
+    if fitted.name == "mahalanobis":
+        # Theorem 2 is promised for the built-in whitening only, as named.
+        return SquaredEuclidean(whitened=fitted, lost=None if distortion == fitted.name else LOST)
+    return DivergenceObjective(fitted)

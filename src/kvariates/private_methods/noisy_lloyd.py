@@ -14,6 +14,7 @@ The steps are counted beforehand: nothing but noisy counts and sums decides wher
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,8 @@ from kvariates.privacy import mechanisms
 from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.shrinkage import shrunken, variance
 from kvariates.private_methods.task import F64, Accountant, Cost, PrivateResult, PrivateTask
-from kvariates.refining.lloyd import LloydState, Move
+from kvariates.refining.assigners import Statistics
+from kvariates.refining.lloyd import lloyd
 
 I64 = NDArray[np.int64]
 
@@ -110,12 +112,22 @@ def shares(task: PrivateTask) -> tuple[float, float]:
     return (MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d), 1.0
 
 
-def _walked(task: PrivateTask, centers: F64, move: Move, steps: int) -> F64:
+def _walked(task: PrivateTask, centers: F64, move: Callable[..., F64], steps: int) -> F64:
     """Exactly so many steps. Labels and whether they changed stay here."""
-    walk = LloydState(Rows.of(task.rows), centers, "lloyd")
-    for _ in walk.steps(move, steps):
-        pass
-    return walk.centers
+    rows = Rows.of(task.rows)
+
+    class Labels:
+        def assign(self, centers: F64) -> Statistics:
+            self.labels = rows.nearest(centers)
+            return Statistics(np.empty(0), np.empty(0), np.empty(0, np.int64), -1)
+
+    labels = Labels()
+    return lloyd(
+        labels,
+        centers,
+        lambda here, _: move(here, labels.labels),
+        lambda s: s.iteration + 1 >= steps,
+    ).centers
 
 
 def _from_rows(

@@ -7,7 +7,7 @@ import numpy as np
 from kvariates.data.rows import Rows
 from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.task import F64, Domain
-from kvariates.refining.lloyd import LloydResult, refine
+from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
 
@@ -36,4 +36,4 @@ def settled(
     """One run. Pre: at least k rows."""
     seeds = kvariates(space, k, weight, PLAIN, greedy_trials(k), rng).centers
     start = local_search(space, seeds, weight, steps=search_steps(k), rng=rng).centers
-    return refine(space, start, weight, algorithm="auto", max_iter=steps, tol=0.0)
+    return refine(space, start, weight, StopRule(steps, 0.0))

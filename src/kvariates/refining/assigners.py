@@ -1,181 +1,194 @@
-"""Who finds the nearest centres: all of them give the same labels, bit for bit.
+"""Assigners: assign rows to their nearest centres and return statistics of the clusters.
 
-| name    | keeps a row          | pays when                                   |
-|---------|----------------------|---------------------------------------------|
-| lloyd   | nothing              | one step, or bounds never hold              |
-| hamerly | one bound            | almost always                               |
-| elkan   | a bound a centre     | distances are dear and n*k is small beside X |
-| auto    | what pays just now   | always                                      |
+An assigner is all that Lloyd's loop knows of the data. Rows in memory, shards of other assigners
+and private data (`private_methods`) are assigners; so are divergences (`objectives`).
 """
 
 from __future__ import annotations
 
-import math
-from time import perf_counter
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates import _native
-from kvariates._native import Changes
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.rows import F64, Labels, Rows, total_cost
+from kvariates.data.scans import SCANS, LabelChanges
 
-F32 = NDArray[np.float32]
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What one assignment tells about each cluster. Valid until the next assignment.
+
+    The value of a sum is ``sums + sums_rest``: the rest is what rounding took from it. `counts`
+    are rows of positive weight; `changed` is the number of labels that changed, -1 if unknown.
+    """
+
+    sums: F64  # (k, d), weighted
+    weights: F64  # (k,)
+    counts: NDArray[np.int64]  # (k,)
+    changed: int
+    cost_of: Callable[[], float] = lambda: np.nan
+    sums_rest: F64 | float = 0.0
+    weights_rest: F64 | float = 0.0
+
+    @cached_property
+    def cost(self) -> float:
+        """Weighted cost of all rows at the centres they were assigned to. Computed when read."""
+        return self.cost_of()
+
+    @property
+    def total_sums(self) -> F64:
+        return np.asarray(self.sums + self.sums_rest)
+
+    @property
+    def total_weights(self) -> F64:
+        return np.asarray(self.weights + self.weights_rest)
+
+
+@dataclass(frozen=True, eq=False)
+class FarRows:
+    """Rows far from their centres, farthest first."""
+
+    points: F64
+    weights: F64
+    labels: Labels
+    costs: F64
 
 
 class Assigner(Protocol):
-    def __init__(self, space: Rows, k: int) -> None: ...
-
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        """Bring `labels` up to date. How many changed, and the share of the work that was done.
-
-        `changes` will know which.
-
-        `moved`: how far each centre went since the last call; None if no bound is to be trusted.
-        """
+    def assign(self, centers: F64) -> Statistics:
+        """Assign every row to its nearest centre, ties to the lowest index."""
 
 
-class PlainScan:
-    def __init__(self, space: Rows, k: int) -> None:
-        self._rows = space.view
-        self.sure = 0.0  # share of the rows that would have kept their label unseen
+class ExactAssigner(Assigner, Protocol):
+    """An assigner that may show rows, as moving empty clusters needs."""
 
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        # Centres go on about as far as they came: what would stay is what bounds would save.
-        step = 0.0 if moved is None else float(moved.mean())
-        changed, self.sure = _native.assign(self._rows, centers, labels, changes, step)
-        return changed, 1.0
+    def farthest(self, count: int) -> FarRows:
+        """The `count` rows that cost most at the last assignment."""
 
 
-class HamerlyScan:
-    def __init__(self, space: Rows, k: int) -> None:
-        self._rows = space.view
-        self._upper = np.empty(space.n, dtype=np.float32)
-        self._lower = np.empty(space.n, dtype=np.float32)
-        self._tighten = True
+class InMemoryAssigner:
+    """Rows in memory. Labels, bounds and running sums are kept between calls."""
 
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        changed, scanned = _native.assign_hamerly(
-            self._rows, centers, moved, labels, self._upper, self._lower, self._tighten, changes
-        )
-        work = scanned / len(labels)
-        # A tightened bound costs one distance a row: worth it only while it saves rows.
-        self._tighten = moved is None or work < 0.7
-        return changed, work
+    def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
+        self._rows, self._weight = rows, weight
+        self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
+        self._scan = SCANS[algorithm](rows, k)
+        self._sums = ClusterSums(rows, weight, k)
+        self._changes = LabelChanges()
+        self._centers: F64 | None = None  # of the last assignment
 
+    def assign(self, centers: F64) -> Statistics:
+        changed = self.relabel(centers)
+        sums = self._sums
+        if changed:
+            sums.update(self.labels, changed, self._changes)
+        return Statistics(
+            sums.sums[0], sums.weights[0], sums.counts, changed, self.cost,
+            sums.sums[1], sums.weights[1],
+        )  # fmt: skip
 
-class ElkanScan:
-    def __init__(self, space: Rows, k: int) -> None:
-        self._rows = space.view
-        self._upper = np.empty(space.n, dtype=np.float32)
-        self._lower = np.empty(space.n * k, dtype=np.float32)
-        self._drift = np.zeros(k, dtype=np.float32)
+    def relabel(self, centers: F64) -> int:
+        """Only bring the labels up to date; return how many changed."""
+        moved = None if self._centers is None else movement(self._centers, centers).each
+        self._centers = centers
+        return self._scan.assign(centers, moved, self.labels, self._changes)
 
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        changed, scanned = _native.assign_elkan(
-            self._rows, centers, moved, self._drift, labels, self._upper, self._lower, changes
-        )
-        return changed, scanned / (len(labels) * len(centers))
+    def cost(self) -> float:
+        return total_cost(self._costs(), self._weight)
 
+    def farthest(self, count: int) -> FarRows:
+        cost = self._costs()
+        if self._weight is not None:
+            cost[self._weight == 0] = 0
+        far = np.argpartition(cost, -count)[-count:]
+        far = far[np.argsort(-cost[far], kind="stable")]
+        weights = np.ones(count) if self._weight is None else self._weight[far]
+        self._sums.recompute_next()
+        return FarRows(self._rows.take(far), weights, self.labels[far], cost[far])
 
-class YinyangScan:
-    """One lower bound for each of sixteen groups of centres. Dense rows only."""
-
-    GROUPS = 16
-    STEPS = 8  # of PlainScan's loop over the centres, when they are grouped
-
-    def __init__(self, space: Rows, k: int) -> None:
-        self._rows = space.view
-        self._upper = np.empty(space.n, dtype=np.float32)
-        self._lower = np.empty((space.n, self.GROUPS), dtype=np.float32)
-        self._group = np.zeros(k, dtype=np.int32)
-
-    @classmethod
-    def pays(cls, space: Rows, k: int) -> bool:
-        """Groups of some size, rows long enough to be worth skipping, and to pay for the bounds."""
-        row = space.d * space.dtype.itemsize
-        return space.dense and k >= 4 * cls.GROUPS and row >= 8 * cls.GROUPS and space.d >= 32
-
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        if moved is None:
-            self._group = self._grouped(centers)
-        changed, scanned = _native.assign_yinyang(
-            self._rows, centers, self._group, moved, labels, self._upper, self._lower, changes
-        )
-        return changed, scanned / (len(labels) * len(centers))
-
-    def _grouped(self, centers: F64) -> Labels:
-        """Near centres move alike; any grouping is right."""
-        points = Rows.of(centers)
-        heads = centers[np.linspace(0, len(centers) - 1, self.GROUPS).astype(int)]
-        for _ in range(self.STEPS):
-            labels = points.nearest(heads)
-            sums = np.zeros_like(heads)
-            np.add.at(sums, labels, centers)
-            counts = np.bincount(labels, minlength=self.GROUPS)
-            heads = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], heads)
-        return points.nearest(heads)
+    def _costs(self) -> F64:
+        assert self._centers is not None  # noqa: S101
+        return self._rows.costs(self._centers, self.labels)
 
 
-class AutoScan:
-    """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
+class ShardedAssigner:
+    """Several assigners as one; each holds a part of the rows.
 
-    Bounds are tried once a plain scan has found enough rows that would have stayed where they are
-    however the centres moved; every try that loses triples the wait before the next.
+    `map` applies a function to each shard and returns the answers in the order of the shards, as
+    the built-in does; the shards may compute at the same time and finish in any order.
     """
 
-    SURE = 0.5  # the share of such rows
+    def __init__(
+        self,
+        shards: Sequence[ExactAssigner],
+        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
+    ) -> None:
+        self._shards, self._map = shards, map
 
-    def __init__(self, space: Rows, k: int) -> None:
-        self._plain = PlainScan(space, k)
-        self._bounded = (
-            YinyangScan(space, k) if YinyangScan.pays(space, k) else HamerlyScan(space, k)
-        )
-        self._plain_time = math.inf
-        self._wait, self._patience = 1, 1
-        self._trusted = False
+    def assign(self, centers: F64) -> Statistics:
+        parts: Iterable[Statistics] = self._map(lambda s: s.assign(centers), self._shards)
+        return reduce(_added, parts)
 
-    def assign(
-        self, centers: F64, moved: F32 | None, labels: Labels, changes: Changes
-    ) -> tuple[int, float]:
-        if self._wait > 0 or moved is None:
-            begin = perf_counter()
-            changed, work = self._plain.assign(centers, moved, labels, changes)
-            self._plain_time = min(self._plain_time, perf_counter() - begin)
-            self._wait = max(self._wait - 1, 1 if self._plain.sure < self.SURE else 0)
-            return changed, work
-        begin = perf_counter()
-        trusted = moved if self._trusted else None
-        changed, work = self._bounded.assign(centers, trusted, labels, changes)
-        lost = self._trusted and perf_counter() - begin > self._plain_time
-        self._trusted = not lost
-        if lost:
-            self._wait = self._patience = 3 * self._patience
-        return changed, work
+    def farthest(self, count: int) -> FarRows:
+        parts: list[FarRows] = list(self._map(lambda s: s.farthest(count), self._shards))
+        fields = ("points", "weights", "labels", "costs")
+        whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
+        far = np.argsort(-whole["costs"], kind="stable")[:count]
+        return FarRows(**{name: values[far] for name, values in whole.items()})
 
 
-def assigner(algorithm: str, space: Rows, k: int) -> Assigner:
-    """By name. Sparse rows have no groups' filter; HamerlyScan's bounds give the same labels."""
-    if algorithm == "yinyang" and not space.dense:
-        algorithm = "hamerly"
-    return ASSIGNERS[algorithm](space, k)
+def _added(a: Statistics, b: Statistics) -> Statistics:
+    """The statistics of the rows of both."""
+    sums, sums_error = _two_sum(a.sums, b.sums)
+    weights, weights_error = _two_sum(a.weights, b.weights)
+    return Statistics(
+        sums, weights, a.counts + b.counts, a.changed + b.changed,
+        lambda: a.cost + b.cost,
+        a.sums_rest + b.sums_rest + sums_error, a.weights_rest + b.weights_rest + weights_error,
+    )  # fmt: skip
 
 
-ASSIGNERS: dict[str, type[Assigner]] = {
-    "lloyd": PlainScan,
-    "hamerly": HamerlyScan,
-    "elkan": ElkanScan,
-    "yinyang": YinyangScan,
-    "auto": AutoScan,
-}
+def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
+    """A + b in floats, and what rounding took from it, exactly (Knuth)."""
+    total = a + b
+    rest = total - a
+    return total, (a - (total - rest)) + (b - rest)
+
+
+def fill_empty_clusters(statistics: Statistics, assigner: ExactAssigner) -> Statistics:
+    """Give every empty cluster one of the rows that are farthest from their centres."""
+    empty = np.flatnonzero(statistics.counts == 0)
+    far = assigner.farthest(len(empty))
+    sums, weights = statistics.sums.copy(), statistics.weights.copy()
+    counts = statistics.counts.copy()
+    for i, cluster in enumerate(empty[: len(far.costs)]):
+        if far.costs[i] == 0:
+            break  # only duplicates of centres are left
+        x = far.points[i] * far.weights[i]
+        for j, sign in ((far.labels[i], -1), (cluster, 1)):
+            sums[j] += sign * x
+            weights[j] += sign * far.weights[i]
+            counts[j] += sign
+    return replace(statistics, sums=sums, weights=weights, counts=counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """How far each centre moved, rounded up, and the sum of the squares."""
+
+    each: NDArray[np.float32]
+    shift: float
+
+
+def movement(before: F64, after: F64) -> Movement:
+    """From where the centres were to where they are."""
+    step = after - before
+    squares = np.einsum("ij,ij->i", step, step)
+    with np.errstate(over="ignore"):  # an infinite distance is a bound too
+        moved = np.sqrt(squares).astype(np.float32)
+    return Movement(np.nextafter(moved, np.float32(np.inf)), float(squares.sum()))

@@ -1,12 +1,11 @@
-"""Mini-batch k-means (Sculley 2010): every centre is the running mean of the rows it has won.
+"""Mini-batch k-means (Sculley 2010): every centre is the running mean of the rows assigned to it.
 
-A batch of rows is drawn, each row goes to its nearest centre, and each centre moves towards the
-mean of its rows by their share of all the rows that it has ever been given. So early batches move
-centres far and late ones hardly. As in scikit-learn, a centre that wins next to nothing is put
-on a row of the batch now and then, and the search ends when the smoothed cost of the batches has
-not fallen for a while. Next to nothing is measured against the mean of all centres, not against
-the largest: a good start has small clusters too, and should keep them. Weights are odds: a row of
-weight w is drawn w times as often.
+A batch of rows is drawn, each row is assigned to its nearest centre, and each centre moves towards
+the mean of its rows by their share of all rows it was ever given. So early batches move centres far
+and late ones hardly. As in scikit-learn, a centre with very few rows is moved to a row of the batch
+now and then, and the search ends when the smoothed cost of the batches has not fallen for a while.
+"Very few" is relative to the mean of all centres, not to the largest: a good start has small
+clusters too, and should keep them. A row of weight w is drawn w times as often.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates import _native
+from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
-from kvariates.refining.lloyd import LloydResult, handed_out, movement
+from kvariates.refining.assigners import movement
+from kvariates.refining.lloyd import LloydResult, evaluated
 
+BATCH_SIZE = 1024
 PATIENCE = 10  # batches without a new lowest cost
-POOR = 0.01  # a centre is poor below this share of the mean centre's rows
-REVIEW = 100  # rows a centre between two looks for poor ones: sooner, chance alone makes some
+FEW_ROWS = 0.01  # of the mean number of rows of a centre
+REASSIGN_EVERY = 100  # rows a centre; more often, chance alone would leave some centres with few
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Batch:
     """What is known after one batch."""
 
     iteration: int
-    centers: F64  # where the rows were measured from
+    centers: F64  # that the rows were assigned to
     cost: float  # mean cost of a row of the batch
     shift: float  # sum of the squared movements of the centres
 
@@ -43,31 +44,30 @@ class RunningMeans:
         self.centers = centers
         self.counts = np.zeros(len(centers), dtype=np.int64)
 
-    def absorb(self, batch: Rows) -> F64:
-        """Move towards the rows of a batch. What each of them cost before."""
-        k, d = self.centers.shape
+    def update(self, batch: Rows) -> F64:
+        """Move towards the rows of a batch; return what each row cost before."""
         labels = batch.nearest(self.centers)
         costs = batch.costs(self.centers, labels)
-        sums, weights, count = np.zeros((2, k, d)), np.zeros((2, k)), np.zeros(k, dtype=np.int64)
-        _native.update(batch.view, None, labels, None, sums, weights, count)
+        sums = ClusterSums.of(batch, None, labels, len(self.centers))
+        count = sums.counts
         self.counts += count
-        won = count > 0
-        step = sums[0, won] + sums[1, won] - count[won, None] * self.centers[won]
+        full = count > 0
+        step = sums.sums[0, full] + sums.sums[1, full] - count[full, None] * self.centers[full]
         self.centers = self.centers.copy()
-        self.centers[won] += step / self.counts[won, None]
+        self.centers[full] += step / self.counts[full, None]
         return costs
 
     def reassign(self, batch: Rows, costs: F64, rng: np.random.Generator) -> None:
-        """Put poor centres on rows of the batch, drawn by what they cost."""
-        poor = np.flatnonzero(self.counts < POOR * self.counts.mean())
-        poor = poor[np.argsort(self.counts[poor], kind="stable")][: batch.n // 2]
-        poor = poor[: np.count_nonzero(costs)]
-        if not len(poor):
+        """Move centres with few rows to rows of the batch, drawn by cost."""
+        few = np.flatnonzero(self.counts < FEW_ROWS * self.counts.mean())
+        few = few[np.argsort(self.counts[few], kind="stable")][: batch.n // 2]
+        few = few[: np.count_nonzero(costs)]
+        if not len(few):
             return
-        rows = rng.choice(batch.n, size=len(poor), replace=False, p=costs / costs.sum())
-        self.centers[poor] = batch.take(rows)
-        # Not so few that they are poor again at once, nor so many that they cannot move.
-        self.counts[poor] = np.delete(self.counts, poor).min()
+        rows = rng.choice(batch.n, size=len(few), replace=False, p=costs / costs.sum())
+        self.centers[few] = batch.take(rows)
+        # Enough not to be moved again at once, and few enough that the centres can still move.
+        self.counts[few] = np.delete(self.counts, few).min()
 
 
 class CostPlateau:
@@ -79,7 +79,7 @@ class CostPlateau:
         self._lowest = np.inf
         self._waited = 0
 
-    def is_out(self, cost: float) -> bool:
+    def reached(self, cost: float) -> bool:
         before = cost if self._smooth is None else self._smooth
         self._smooth = before * (1 - self._share) + cost * self._share
         self._waited += 1
@@ -103,42 +103,42 @@ def batches(
 
 
 def minibatch(
-    space: Rows,
+    rows: Rows,
     centers: F64,
     weight: F64 | None,
     *,
-    batch_size: int,
     max_iter: int,
-    tol: float,
+    batch_size: int = BATCH_SIZE,
+    tol: float = 0.0,
+    callback: Callable[[Batch], bool] | None = None,
     rng: np.random.Generator,
-    on_step: Callable[[Batch], bool] | None = None,
 ) -> LloydResult:
     """Improve `centers` batch by batch; they are not changed. Labels and inertia are exact.
 
-    Never costs more than the start: what is worse is not handed out.
+    The result never costs more than the start, which is returned if the batches made it worse.
 
     Ends after `max_iter` times n rows, or when the batches' cost no longer falls, the centres'
-    squared shift is positive but at most `tol`, or `on_step` returns True. `n_iter` counts n rows.
+    squared shift is positive but at most `tol`, or `callback` returns True. `n_iter` counts n rows.
 
     Pre: 1 <= batch_size, 1 <= max_iter; weight is None or float64, not all zero.
     """
-    size = min(batch_size, space.n)
-    means, patience = RunningMeans(centers), CostPlateau(size / (space.n + 1))
-    unseen = 0
-    for step, rows in enumerate(batches(space.n, weight, size, rng)):
-        batch, here = Rows.of(space.X[rows]), means.centers
-        costs = means.absorb(batch)
-        unseen += size
-        if unseen >= REVIEW * len(centers):
-            unseen = 0
+    size = min(batch_size, rows.n)
+    means, plateau = RunningMeans(centers), CostPlateau(size / (rows.n + 1))
+    since_reassigned = 0
+    for step, drawn in enumerate(batches(rows.n, weight, size, rng)):
+        batch, before = Rows.of(rows.X[drawn]), means.centers
+        costs = means.update(batch)
+        since_reassigned += size
+        if since_reassigned >= REASSIGN_EVERY * len(centers):
+            since_reassigned = 0
             means.reassign(batch, costs, rng)
-        shift, cost = movement(here, means.centers)[1], float(np.mean(costs))
-        stop = on_step is not None and on_step(Batch(step, here, cost, shift))
+        shift, cost = movement(before, means.centers).shift, float(np.mean(costs))
+        stop = callback is not None and callback(Batch(step, before, cost, shift))
         # The first batch was measured from the start, which says nothing about progress.
-        stalled = step > 0 and patience.is_out(cost)
-        if stop or stalled or 0 < shift <= tol or (step + 2) * size > max_iter * space.n:
+        stalled = step > 0 and plateau.reached(cost)
+        if stop or stalled or 0 < shift <= tol or (step + 2) * size > max_iter * rows.n:
             break
-    passes = -(-(step + 1) * size // space.n)
-    # Rows that few batches hold can lose their centre for good: a good start must not suffer.
-    ends = [handed_out(space, c, weight, passes, converged=False) for c in (centers, means.centers)]
+    passes = -(-(step + 1) * size // rows.n)
+    # Rows that few batches hold can lose their centre: a good start must not suffer.
+    ends = [evaluated(rows, c, weight, passes, converged=False) for c in (centers, means.centers)]
     return min(ends, key=lambda end: end.inertia)

@@ -2,13 +2,13 @@
 
     one centre: the mean;  then, for k = 2..K:  add the row c that minimises
         sum_i w_i min(D_i^2, ||x_i - c||^2),   D_i the distance to the k - 1 centres,
-    and settle (run Lloyd) from those k centres.
+    and run Lloyd from those k centres.
 
 | candidates | full  | a step tries                                          | for         |
 |------------|-------|-------------------------------------------------------|-------------|
 | "all"      | False | every row, by the sum above: up to n^2 distances      | n to 50,000 |
 | m          | False | m rows drawn by weight * D^2, by the sum above        | any n       |
-| either     | True  | these rows, by settling from each; the best is kept   | small n     |
+| either     | True  | these rows, by Lloyd from each; the best is kept   | small n     |
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.refining.lloyd import StopRule, refine
 
 I64 = NDArray[np.int64]
 
@@ -36,7 +37,17 @@ class Solution:
     cost: float
 
 
-Settle = Callable[[F64], Solution]
+RunLloyd = Callable[[F64], Solution]
+
+
+def lloyd_on(rows: Rows, weight: F64 | None, stop: StopRule, *, unit: bool = False) -> RunLloyd:
+    """Lloyd on these rows, as a function of the centres to start from."""
+
+    def run(centers: F64) -> Solution:
+        end = refine(rows, centers, weight, stop, unit=unit)
+        return Solution(end.centers.astype(np.float64), end.labels, end.inertia)
+
+    return run
 
 
 def sample_size(n: int) -> int:
@@ -54,18 +65,18 @@ def global_kmeans(
     space: Rows,
     k: int,
     weight: F64 | None,
-    settle: Settle,
+    lloyd: RunLloyd,
     *,
     candidates: Literal["all"] | int,
     full: bool = False,
     rng: np.random.Generator,
 ) -> list[Solution]:
-    """Solutions for 1..k centres. `settle` takes centres and returns where they end.
+    """Solutions for 1..k centres. `lloyd` takes centres and returns where Lloyd ends.
 
     `rng` is not used if all rows are candidates. Pre: 1 <= k; weight is None or float64.
     """
     order = space.canonical_order()  # draws do not depend on how rows are shuffled
-    solutions = [settle(space.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
+    solutions = [lloyd(space.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
     while len(solutions) < k:
         last = solutions[-1]
         cost = space.costs(last.centers, last.labels)
@@ -76,7 +87,7 @@ def global_kmeans(
         if not full:
             rows = rows[[np.argmax(_gains(space, weight, last, cost, rows))]]
         starts = (np.vstack([last.centers, space.take(row)]) for row in rows[:, None])
-        trials = (settle(start) for start in starts)
+        trials = (lloyd(start) for start in starts)
         solutions.append(min(trials, key=lambda solution: solution.cost))
     return solutions
 

@@ -1,0 +1,161 @@
+"""Scans: find the nearest centre of every row in memory. All scans return identical labels.
+
+| name    | keeps for a row        | pays off                                       |
+|---------|------------------------|------------------------------------------------|
+| lloyd   | nothing                | in a single step, or where bounds do not hold  |
+| hamerly | one lower bound        | almost always                                  |
+| elkan   | a bound for a centre   | where distances are expensive and n*k is small |
+| yinyang | sixteen bounds         | with many centres and features; dense rows     |
+| auto    | what pays off just now | always                                         |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates import _native
+from kvariates.data.rows import F64, Labels, Rows
+
+F32 = NDArray[np.float32]
+LabelChanges = _native.Changes
+
+
+class Scan(Protocol):
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        """Bring `labels` up to date and return how many changed; `changes` records which.
+
+        `moved` is how far each centre moved since the last call, or None if no bound may be used.
+        """
+
+
+class PlainScan:
+    """Compares every row with every centre."""
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self._view = rows.view
+        self.stable = 0.0  # share of the rows that bounds would have skipped
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        # The next move of the centres is expected to be about as long as the last one.
+        step = 0.0 if moved is None else float(moved.mean())
+        changed, self.stable = _native.assign(self._view, centers, labels, changes, step)
+        return changed
+
+
+class HamerlyScan:
+    """One lower bound for all centres but the nearest (Hamerly 2010)."""
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self._view = rows.view
+        self._upper = np.empty(rows.n, dtype=np.float32)
+        self._lower = np.empty(rows.n, dtype=np.float32)
+        self._tighten = True
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        changed, scanned = _native.assign_hamerly(
+            self._view, centers, moved, labels, self._upper, self._lower, self._tighten, changes
+        )
+        # Tightening a bound costs one distance a row: worth it only while it saves rows.
+        self._tighten = moved is None or scanned < 0.7 * len(labels)
+        return changed
+
+
+class ElkanScan:
+    """One lower bound for each centre (Elkan 2003)."""
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self._view = rows.view
+        self._upper = np.empty(rows.n, dtype=np.float32)
+        self._lower = np.empty(rows.n * k, dtype=np.float32)
+        self._drift = np.zeros(k, dtype=np.float32)
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        return _native.assign_elkan(
+            self._view, centers, moved, self._drift, labels, self._upper, self._lower, changes
+        )[0]
+
+
+class YinyangScan:
+    """One lower bound for each of sixteen groups of centres (Ding et al. 2015). Dense rows only."""
+
+    GROUPS = 16
+    GROUPING_STEPS = 8  # Lloyd steps over the centres when they are grouped
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self._view = rows.view
+        self._upper = np.empty(rows.n, dtype=np.float32)
+        self._lower = np.empty((rows.n, self.GROUPS), dtype=np.float32)
+        self._group = np.zeros(k, dtype=np.int32)
+
+    @classmethod
+    def pays(cls, rows: Rows, k: int) -> bool:
+        """Whether there are enough centres and features to pay for the bounds."""
+        row_bytes = rows.d * rows.dtype.itemsize
+        return rows.dense and k >= 4 * cls.GROUPS and row_bytes >= 8 * cls.GROUPS and rows.d >= 32
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        if moved is None:
+            self._group = self._grouped(centers)
+        return _native.assign_yinyang(
+            self._view, centers, self._group, moved, labels, self._upper, self._lower, changes
+        )[0]
+
+    def _grouped(self, centers: F64) -> Labels:
+        """Group centres that are close, since they move alike. Any grouping is correct."""
+        points = Rows.of(centers)
+        means = centers[np.linspace(0, len(centers) - 1, self.GROUPS).astype(int)]
+        for _ in range(self.GROUPING_STEPS):
+            labels = points.nearest(means)
+            sums = np.zeros_like(means)
+            np.add.at(sums, labels, centers)
+            counts = np.bincount(labels, minlength=self.GROUPS)
+            means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], means)
+        return points.nearest(means)
+
+
+class AutoScan:
+    """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
+
+    Bounds are tried once a plain scan has found enough rows that bounds would have skipped. Each
+    trial that is slower than a plain scan triples the wait before the next trial.
+    """
+
+    ENOUGH = 0.5  # share of such rows
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        bounded = YinyangScan if YinyangScan.pays(rows, k) else HamerlyScan
+        self._plain, self._bounded = PlainScan(rows, k), bounded(rows, k)
+        self._plain_time = math.inf
+        self._wait, self._next_wait = 1, 1
+        self._valid = False  # whether the bounds are those of the last labels
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        begin = perf_counter()
+        if self._wait > 0 or moved is None:
+            changed = self._plain.assign(centers, moved, labels, changes)
+            self._plain_time = min(self._plain_time, perf_counter() - begin)
+            self._wait = max(self._wait - 1, 1 if self._plain.stable < self.ENOUGH else 0)
+            return changed
+        usable = moved if self._valid else None
+        changed = self._bounded.assign(centers, usable, labels, changes)
+        slower = self._valid and perf_counter() - begin > self._plain_time
+        self._valid = not slower
+        if slower:
+            self._wait = self._next_wait = 3 * self._next_wait
+        return changed
+
+
+SCANS: dict[str, Callable[[Rows, int], Scan]] = {
+    "lloyd": PlainScan,
+    "hamerly": HamerlyScan,
+    "elkan": ElkanScan,
+    # Sparse rows have no filter for groups; Hamerly's bounds give the same labels.
+    "yinyang": lambda rows, k: (YinyangScan if rows.dense else HamerlyScan)(rows, k),
+    "auto": AutoScan,
+}
