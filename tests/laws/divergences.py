@@ -1,10 +1,13 @@
-"""The distortions' formulas, written a second time as the papers have them, and rows to try."""
+"""The distortions' formulas, written a second time as in the papers, and rows to try."""
 
 import numpy as np
 import pytest
 from scipy.special import kl_div, xlogy
 
+from kvariates.data.rows import Rows
 from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.objective import DivergenceObjective
+from kvariates.refining.refinements import RefineProblem
 
 NAMES = list(DISTORTIONS)
 every = pytest.mark.parametrize("name", NAMES)
@@ -66,8 +69,17 @@ def weights_of(n, seed=5):
     return w
 
 
+def lloyd_under(distortion, X, start, weights=None, *, max_iter=99, tol=0, callback=None):
+    """Lloyd under a fitted distortion, from centres in the user's coordinates."""
+    objective = DivergenceObjective(distortion)
+    problem = RefineProblem(
+        Rows.of(X), weights, start, max_iter, tol, callback, objective.lloyd, None
+    )
+    return objective.lloyd(problem, "lloyd")
+
+
 def fitted(name, X, weights=None):
-    distortion = DISTORTIONS[name]
+    distortion = DISTORTIONS[name].run
     distortion.check(X)
     return distortion.fitted(X, weights)
 

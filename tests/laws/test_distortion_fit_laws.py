@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from kvariates.objectives.divergence_lloyd import filled, in_dtype, refine_distorted
 from laws.brute import lloyd
 from laws.divergences import (
     covariance_of,
@@ -12,6 +11,7 @@ from laws.divergences import (
     every,
     fitted,
     labelled,
+    lloyd_under,
     measured,
     rows,
     table,
@@ -22,6 +22,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kvariates.objectives.distortion import mean_row
+from kvariates.objectives.divergence_assigner import filled, in_dtype
 from kvariates.objectives.mahalanobis import Mahalanobis
 
 
@@ -33,17 +34,15 @@ def test_no_step_raises_the_cost(name, with_weights, dtype):
     w = weights_of(500) if with_weights else None
     share = np.ones(500) if w is None else w
     distortion = fitted(name, X, w)
-    R, costs = distortion.prepare(X), []
+    costs = []
 
     def watch(step):
-        own = distortion.prepare(step.centers)[step.labels]
-        cost = distortion.divergence(R, own)
-        costs.append(float((share * cost)[share > 0].sum()))
+        costs.append(step.statistics.cost)
         return False
 
     start = distortion.seed(X, np.arange(1, 10))
     start[7:] = 50 * X.max(axis=0)  # two clusters start empty, and would stay so
-    fit = refine_distorted(X, start, w, distortion, max_iter=200, tol=0, on_step=watch)
+    fit = lloyd_under(distortion, X, start, w, max_iter=200, tol=0, callback=watch)
     costs = np.array(costs)
     assert fit.converged
     assert fit.n_iter == len(costs) > 5, "too easy"
@@ -65,14 +64,14 @@ def test_a_fit_stops_as_it_is_told(name):
 
     def fit(**options):
         options = {"tol": 0, "max_iter": 99} | options
-        return refine_distorted(X, start, None, distortion, **options)
+        return lloyd_under(distortion, X, start, None, **options)
 
     assert fit().n_iter > 4
     assert fit(max_iter=3).n_iter == 3
     assert not fit(max_iter=3).converged
     assert fit(tol=1e9).n_iter == 1
-    assert fit(on_step=lambda step: step.iteration == 1).n_iter == 2
-    again = refine_distorted(X, fit().centers, None, distortion, max_iter=99, tol=0)
+    assert fit(callback=lambda step: step.iteration == 1).n_iter == 2
+    again = lloyd_under(distortion, X, fit().centers, None, max_iter=99, tol=0)
     assert np.array_equal(again.labels, fit().labels)
     assert again.n_iter <= 2
 
@@ -86,7 +85,7 @@ def test_weights_equal_repeats(name):
     for data, weight in ((X, w), (repeated, None)):
         distortion = fitted(name, data, weight)
         start = distortion.seed(np.concatenate([data, X[counts > 0][:4]]), np.arange(4) + len(data))
-        fits.append(refine_distorted(data, start, weight, distortion, max_iter=99, tol=0))
+        fits.append(lloyd_under(distortion, data, start, weight, max_iter=99, tol=0))
     one, other = fits
     assert np.array_equal(np.repeat(one.labels, counts), other.labels)
     assert np.allclose(one.centers, other.centers, rtol=1e-7 if name == "total-jensen" else 1e-9)
@@ -109,7 +108,7 @@ def test_rounding_a_centre_leaves_no_new_zero():
     X = np.array([[1.0, 1e-40], [1.0, 0], [1.0, 0]], dtype=np.float32)
     w = np.array([1e-12, 1.0, 1.0])
     kl = fitted("kl", X, w)
-    fit = refine_distorted(X, kl.seed(X, np.array([0])), w, kl, max_iter=5, tol=0)
+    fit = lloyd_under(kl, X, kl.seed(X, np.array([0])), w, max_iter=5, tol=0)
     assert mean_row(kl.prepare(X), w)[1] < 1e-46
     assert fit.centers[0, 1] > 0
     assert np.isfinite(fit.inertia)
@@ -124,7 +123,7 @@ def test_threads_change_no_bit(name):
         with threadpool_limits(threads):
             distortion = fitted(name, X)
             C = distortion.seed(X, np.arange(8))
-            fits.append(refine_distorted(X, C, None, distortion, max_iter=4, tol=0))
+            fits.append(lloyd_under(distortion, X, C, None, max_iter=4, tol=0))
     for other in fits[1:]:
         assert fits[0].labels.tobytes() == other.labels.tobytes()
         assert fits[0].centers.tobytes() == other.centers.tobytes()
@@ -143,8 +142,8 @@ def test_kl_of_csr_rows_is_that_of_dense_ones(csr):
     C = np.concatenate([kl.seed(csr(X), np.arange(5)), X[7:9]])
     assert np.array_equal(C[:5], fitted("kl", csr(X), w).seed(X, np.arange(5)))
     assert np.allclose(measured(kl, csr(X), C), measured(kl, X, C), rtol=1e-12, atol=1e-12)
-    sparse_fit = refine_distorted(csr(X), C, w, kl, max_iter=50, tol=0)
-    dense_fit = refine_distorted(X, C, w, kl, max_iter=50, tol=0)
+    sparse_fit = lloyd_under(kl, csr(X), C, w, max_iter=50, tol=0)
+    dense_fit = lloyd_under(kl, X, C, w, max_iter=50, tol=0)
     assert np.array_equal(sparse_fit.labels, dense_fit.labels)
     assert np.allclose(sparse_fit.centers, dense_fit.centers, rtol=1e-12)
     assert sparse_fit.inertia == pytest.approx(dense_fit.inertia, rel=1e-12)
@@ -171,7 +170,7 @@ def test_the_best_restart_is_the_best_partition(name, n, k, seed):
     distortion, best = fitted(name, X), np.inf
     for start in itertools.combinations(range(n), k):
         centers = distortion.seed(X, np.array(start))
-        fit = refine_distorted(X, centers, None, distortion, max_iter=99, tol=0)
+        fit = lloyd_under(distortion, X, centers, None, max_iter=99, tol=0)
         best = min(best, fit.inertia)
     assert best == pytest.approx(best_partition(name, X, k), rel=1e-10)
 
@@ -187,7 +186,7 @@ def test_mahalanobis_is_euclidean_of_whitened_rows(with_weights, given_matrix):
     distortion = distortion.fitted(X, w)
     S = covariance_of(X, w) if matrix is None else matrix
     white = X @ np.linalg.inv(np.linalg.cholesky(S)).T  # another root of the same inverse
-    fit = refine_distorted(X, X[:7], w, distortion, max_iter=300, tol=0)
+    fit = lloyd_under(distortion, X, X[:7], w, max_iter=300, tol=0)
     peer = lloyd(white, white[:7], w, tol=0)
     assert np.array_equal(fit.labels, peer.labels)
     assert fit.inertia == pytest.approx(peer.inertia, rel=1e-6)

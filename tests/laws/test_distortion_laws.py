@@ -1,4 +1,4 @@
-"""Distortions: the formulas, the nearest centre, and what the door turns away."""
+"""Distortions: the formulas, the nearest centre, and what is refused."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_divergence_keeps_its_digits_close_to_the_centre(name):
     if name == "total-jensen":
         slope = (np.log(x[0]) * gap).sum() / np.sqrt((gap**2).sum())
         limit = limit / 4 / np.sqrt(1 + slope**2)
-    found = DISTORTIONS[name].divergence(x, x[0] + gap)[0]
+    found = DISTORTIONS[name].run.divergence(x, x[0] + gap)[0]
     assert found == pytest.approx(limit, rel=1e-5)
 
 
@@ -58,14 +58,14 @@ def test_divergence_is_zero_on_the_row_and_positive_off_it(name):
 
 def test_total_jensen_is_symmetric_and_kl_is_not():
     X = rows("itakura-saito", 50, 4)
-    D = measured(DISTORTIONS["total-jensen"], X, X)
+    D = measured(DISTORTIONS["total-jensen"].run, X, X)
     assert np.array_equal(D, D.T)
-    D = measured(DISTORTIONS["kl"], X, X)
+    D = measured(DISTORTIONS["kl"].run, X, X)
     assert np.abs(D - D.T).max() > 0.1
 
 
 def test_kl_zeros():
-    kl = DISTORTIONS["kl"]
+    kl = DISTORTIONS["kl"].run
     X = np.array([[0.0, 2.0], [1.0, 1.0], [0.0, 0.0]])
     assert kl.divergence(X, np.array([0.0, 2.0])).tolist() == [0.0, np.inf, 2.0]
 
@@ -113,18 +113,18 @@ def test_nearest_with_ties_zeros_and_copies(name, data, k, d):
 
 @pytest.mark.parametrize("name", ["kl", "itakura-saito"])
 @pytest.mark.parametrize("gap", [0.0, 1e-16, 1e-15, 1e-14, 1e-12, 1e-9])
-def test_near_ties_are_settled_by_the_divergence(name, gap):
+def test_near_ties_are_decided_by_the_divergence(name, gap):
     """Centres a rounding apart: the matrix product cannot tell them, the divergence decides."""
     rng = np.random.default_rng(3)
     X = rng.gamma(2.0, size=(2000, 5)) * 10.0 ** rng.integers(-3, 4, size=5)
     C = np.repeat(X[:2], 4, axis=0) * (1 + gap * rng.normal(size=(8, 5)))
-    D = measured(DISTORTIONS[name], X, C)
-    assert np.array_equal(DISTORTIONS[name].nearest(X, C)[0], D.argmin(axis=1))
+    D = measured(DISTORTIONS[name].run, X, C)
+    assert np.array_equal(DISTORTIONS[name].run.nearest(X, C)[0], D.argmin(axis=1))
 
 
 def test_the_product_alone_would_not_do():
     """The test above can fail: on its data the plain argmin of the scores is often wrong."""
-    kl, rng = DISTORTIONS["kl"], np.random.default_rng(3)
+    kl, rng = DISTORTIONS["kl"].run, np.random.default_rng(3)
     X = rng.gamma(2.0, size=(2000, 5)) * 10.0 ** rng.integers(-3, 4, size=5)
     C = np.repeat(X[:2], 4, axis=0) * (1 + 1e-15 * rng.normal(size=(8, 5)))
     b, h = kl._affine(C)
@@ -136,13 +136,13 @@ def test_the_product_alone_would_not_do():
 def test_an_infinitely_far_centre_is_never_nearest_unless_all_are():
     X = np.array([[1.0, 1, 0], [0, 1, 0], [1, 0, 5], [1e-90, 1, 0]])
     C = np.array([[0.0, 1, 0], [9, 9, 0], [0.0, 1, 0]])
-    labels, cost = DISTORTIONS["kl"].nearest(X, C)
+    labels, cost = DISTORTIONS["kl"].run.nearest(X, C)
     assert labels.tolist() == [1, 0, 0, 1]
     assert cost[1] == 0
     assert np.isinf(cost).tolist() == [False, False, True, False]
 
 
-# ---- the door ----
+# ---- input checks ----
 
 
 def test_kl_seeds_are_mixed_only_where_a_row_has_zeros():
@@ -152,7 +152,7 @@ def test_kl_seeds_are_mixed_only_where_a_row_has_zeros():
     mean = np.average(X, axis=0, weights=w)
     assert np.array_equal(seeds[0], X[0])
     assert np.allclose(seeds[1:], (1 - MIX) * X[1:] + MIX * mean)
-    assert np.isfinite(measured(DISTORTIONS["kl"], X, seeds)).all()
+    assert np.isfinite(measured(DISTORTIONS["kl"].run, X, seeds)).all()
     assert np.array_equal(
         KullbackLeibler().seed(X, np.array([1])), fitted("kl", X).seed(X, np.array([1]))
     )
@@ -174,20 +174,20 @@ GOOD = [[1.0, 2.0], [3.0, 1.0], [2.0, 5.0], [4.0, 4.0]]
 )
 def test_bad_values_are_named(name, place, value, says):
     X = np.array(GOOD)
-    DISTORTIONS[name].check(X)
+    DISTORTIONS[name].run.check(X)
     X[place] = value
     with pytest.raises(ValueError, match=says) as error:
-        DISTORTIONS[name].check(X)
+        DISTORTIONS[name].run.check(X)
     assert "\n" not in str(error.value)
     if name == "kl":
         with pytest.raises(ValueError, match=says):
-            DISTORTIONS[name].check(sparse.csr_array(X))
+            DISTORTIONS[name].run.check(sparse.csr_array(X))
 
 
 @pytest.mark.parametrize("name", ["itakura-saito", "mahalanobis", "total-jensen"])
 def test_csr_rows_are_for_kl_only(name):
     with pytest.raises(ValueError, match=f"{name}' takes dense rows only"):
-        DISTORTIONS[name].check(sparse.csr_array(np.array(GOOD)))
+        DISTORTIONS[name].run.check(sparse.csr_array(np.array(GOOD)))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_csr_rows_are_for_kl_only(name):
 )
 def test_bad_covariances_are_named(X, matrix, says):
     distortion, X = Mahalanobis(matrix), np.array(X)
-    with pytest.raises(ValueError, match=says):  # noqa: PT012 - at the first or at the second door
+    with pytest.raises(ValueError, match=says):  # noqa: PT012 - by `check` or by `fitted`
         distortion.check(X)
         distortion.fitted(X, None)
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import Rows, total_cost
 from kvariates.refining import minibatch as module
-from kvariates.refining.lloyd import refine
+from kvariates.refining.lloyd import StopRule, refine
 from kvariates.refining.minibatch import CostPlateau, batches, minibatch
 
 OPTIONS = {"batch_size": 100, "max_iter": 20, "tol": 0.0}
@@ -89,7 +89,7 @@ def test_equals_its_definition(name, layout, dtype, weighted):
     weights = np.random.default_rng(0).integers(0, 4, size=700) * 0.5 if weighted else None
     options = {**OPTIONS, **CASES[name]}
     batches = []
-    found = run(LAYOUTS[layout](X), start(X, 8), weights, on_step=batches.append, **options)
+    found = run(LAYOUTS[layout](X), start(X, 8), weights, callback=batches.append, **options)
     centers, count, _ = slow(X, start(X, 8), weights, seed=0, **options)
     assert len(batches) == count
     assert found.n_iter == -(-count * min(options["batch_size"], 700) // 700)
@@ -109,7 +109,7 @@ def test_the_definition_ends_in_every_way():
     assert batches(tol=0.05) < batches()
 
 
-def test_poor_centres_are_reassigned_as_defined():
+def test_centres_with_few_rows_are_reassigned_as_defined():
     X = groups(3000, 10, seed=92)
     centers = np.concatenate([X[:4], np.full((6, 3), 1e3) + np.arange(6)[:, None]])
     right, _, moved = slow(X, centers, None, seed=3, **OPTIONS)
@@ -129,7 +129,7 @@ def test_small_clusters_of_a_good_start_are_kept(monkeypatch):
     assert np.array_equal(found.labels, of)
     assert not np.array_equal(found.centers, places + 0.5)
     # As much of the mean as 0.01 of the largest: small ones are lost, and the start handed back.
-    monkeypatch.setattr(module, "POOR", 0.01 * 0.92 * 21)
+    monkeypatch.setattr(module, "FEW_ROWS", 0.01 * 0.92 * 21)
     assert np.array_equal(run(X, places + 0.5, batch_size=1000).centers, places + 0.5)
 
 
@@ -165,13 +165,13 @@ def test_cost_is_near_that_of_lloyd(spread):
     space, excess = Rows.of(X), []
     for seed in range(5):
         init = start(X, 12, seed=seed)
-        lloyd = refine(space, init, None, algorithm="auto", max_iter=300, tol=0.0)
+        lloyd = refine(space, init, None, StopRule(300, 0.0))
         found = run(X, lloyd.centers + 0.3, batch_size=1024, max_iter=100, seed=seed)
         excess.append(found.inertia / lloyd.inertia)
     assert max(excess) < 1.03
 
 
-def test_a_seed_names_the_result():
+def test_the_same_seed_gives_the_same_result():
     X = rows(800, 3, seed=96)
     one, two, other = (run(X, start(X, 6), seed=seed) for seed in (1, 1, 2))
     assert one.centers.tobytes() == two.centers.tobytes()
@@ -194,16 +194,16 @@ def test_threads_do_not_matter(layout):
 
 def test_batches_are_drawn_by_weight():
     weights = np.array([0.0, 1, 3, 0, 0.5, 2, 0])
-    batches = batches(7, weights, 1000, np.random.default_rng(2))
-    drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
+    drawing = batches(7, weights, 1000, np.random.default_rng(2))
+    drawn = np.bincount(np.concatenate([next(drawing) for _ in range(20)]), minlength=7)
     assert chi_square(drawn, weights / weights.sum()) > ALPHA
     assert chi_square(drawn, np.r_[weights[1:], weights[:1]] / weights.sum()) < ALPHA
-    batches = batches(7, None, 1000, np.random.default_rng(3))
-    drawn = np.bincount(np.concatenate([next(batches) for _ in range(20)]), minlength=7)
+    drawing = batches(7, None, 1000, np.random.default_rng(3))
+    drawn = np.bincount(np.concatenate([next(drawing) for _ in range(20)]), minlength=7)
     assert chi_square(drawn, np.full(7, 1 / 7)) > ALPHA
 
 
-def test_weightless_rows_do_nothing():
+def test_rows_of_weight_zero_change_nothing():
     """Whatever they are: the same centres, to the bit."""
     X = rows(600, 3, seed=98)
     weights = np.random.default_rng(4).integers(0, 3, size=600) * 1.0
@@ -221,14 +221,14 @@ def test_scaled_weights_change_nothing_but_the_cost():
     assert other.inertia == one.inertia * 2.0**40
 
 
-def test_on_step_sees_every_batch_and_can_stop():
+def test_a_callback_sees_every_batch_and_can_stop():
     X, seen = rows(600, 3, seed=100), []
 
     def third(batch):
         seen.append(batch)
         return batch.iteration == 2
 
-    found = run(X, start(X, 7), on_step=third)
+    found = run(X, start(X, 7), callback=third)
     centers, _, _ = slow(X, start(X, 7), None, seed=0, steps=3, **OPTIONS)
     np.testing.assert_allclose(found.centers, centers, rtol=0, atol=1e-10)
     assert [batch.iteration for batch in seen] == [0, 1, 2]
@@ -239,7 +239,7 @@ def test_on_step_sees_every_batch_and_can_stop():
     assert seen[0].shift == pytest.approx(((seen[1].centers - seen[0].centers) ** 2).sum())
 
 
-def test_rows_that_all_lie_on_centres_end_in_peace():
+def test_rows_that_all_lie_on_centres():
     X = np.repeat(np.array([[0.0, 1], [5, 5]]), 300, axis=0)
     found = run(X, np.array([[0.0, 1], [5, 5], [9, 9]]))
     assert found.inertia == 0
@@ -247,8 +247,8 @@ def test_rows_that_all_lie_on_centres_end_in_peace():
 
 
 def test_patience_counts_batches_without_a_new_lowest_cost():
-    patience = CostPlateau(1.0)  # no smoothing
-    falling = [patience.is_out(cost) for cost in (5.0, 4.0, 3.0)]
+    plateau = CostPlateau(1.0)  # no smoothing
+    falling = [plateau.reached(cost) for cost in (5.0, 4.0, 3.0)]
     assert not any(falling)
-    waiting = [patience.is_out(3.0) for _ in range(module.PATIENCE)]
+    waiting = [plateau.reached(3.0) for _ in range(module.PATIENCE)]
     assert waiting == [False] * (module.PATIENCE - 1) + [True]

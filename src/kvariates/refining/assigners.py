@@ -68,7 +68,7 @@ class ExactAssigner(Assigner, Protocol):
     """An assigner that may show rows, as moving empty clusters needs."""
 
     def farthest(self, count: int) -> FarRows:
-        """The `count` rows that cost most at the last assignment."""
+        """The `count` rows (or all) that cost most at the last assignment."""
 
 
 class InMemoryAssigner:
@@ -105,6 +105,7 @@ class InMemoryAssigner:
         cost = self._costs()
         if self._weight is not None:
             cost[self._weight == 0] = 0
+        count = min(count, len(cost))
         far = np.argpartition(cost, -count)[-count:]
         far = far[np.argsort(-cost[far], kind="stable")]
         weights = np.ones(count) if self._weight is None else self._weight[far]
