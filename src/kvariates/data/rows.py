@@ -1,13 +1,16 @@
-"""Rows of a matrix, dense or CSR, under squared Euclidean distance.
+"""Rows of a matrix in memory, dense or CSR, under squared Euclidean distance.
 
-Cosine needs no geometry of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so a spherical
-k-means is this space over `unit_rows(X)` with centres put back on the sphere.
+`Rows` is the only way to the native kernels for the rest of the library: no module outside this
+room calls them. Rows on another device would be another class with the same methods.
+
+Cosine distance needs no class of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so spherical
+k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,13 +18,17 @@ from scipy import sparse
 
 from kvariates import _native
 
+if TYPE_CHECKING:
+    from kvariates.data.cluster_sums import ClusterSums
+    from kvariates.data.scans import Scan
+
 Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-SMALL = 2**18  # values up to which sorting the rows costs next to nothing
+SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
-# Mean variances outside these have squares that leave float64's range, or sums of them that do.
+# Outside these mean variances, squares or their sums leave the range of float64.
 NARROWEST, WIDEST = 1e-290, 1e290
 OVERFLOW = (
     "X spreads so widely that squared distances overflow float64; "
@@ -56,9 +63,9 @@ class TwoNearest:
 
 @dataclass(frozen=True)
 class Rows:
-    """n rows of d features and their view for the kernels. Pre: finite, C order or sorted CSR.
+    """n rows of d features, and their view for the kernels. Pre: finite, C order or sorted CSR.
 
-    Centres are float64 whatever the rows are.
+    Centres are float64, whatever the dtype of the rows.
     """
 
     X: Any
@@ -90,7 +97,7 @@ class Rows:
         return dtype
 
     def take(self, indices: NDArray[np.int64]) -> F64:
-        """The rows at `indices` as centres: dense, float64, a fresh array."""
+        """The rows at `indices` as centres: a new dense float64 array."""
         rows = self.X[indices]
         dense = rows.toarray() if sparse.issparse(rows) else rows
         return np.ascontiguousarray(dense, dtype=np.float64)
@@ -98,12 +105,12 @@ class Rows:
     def canonical_order(self) -> NDArray[np.int64] | None:
         """An order of the rows that depends on their values alone; None for large data.
 
-        Draws made in it do not change when rows are shuffled, or repeated instead of weighted.
+        Draws made in this order do not change when the rows are shuffled.
         """
         if self.n * self.d > SMALL:
             return None
         rows = self.X.toarray() if sparse.issparse(self.X) else self.X
-        # Big-endian bytes compare alike for a float32 and the float64 it came from; -0.0 is 0.0.
+        # Big-endian bytes of a float32 and of its float64 are in the same order; -0.0 becomes 0.0.
         values = np.ascontiguousarray(rows + 0.0, dtype=">f8")
         keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
         return np.argsort(keys, kind="stable")
@@ -113,6 +120,18 @@ class Rows:
         values = self.X.data if sparse.issparse(self.X) else self.X
         if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
             raise ValueError(OVERFLOW)
+
+    def scan(self, algorithm: str, k: int) -> Scan:
+        """A scan by name that finds nearest centres again and again."""
+        from kvariates.data.scans import SCANS
+
+        return SCANS[algorithm](self, k)
+
+    def cluster_sums(self, weight: F64 | None, k: int) -> ClusterSums:
+        """Sums of the rows of each cluster, still zero."""
+        from kvariates.data.cluster_sums import ClusterSums
+
+        return ClusterSums(self, weight, k)
 
     def nearest(self, centers: F64) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)
@@ -158,13 +177,13 @@ def total_cost(cost: F64, weight: F64 | None) -> float:
 
 
 def unit_rows(X: Any) -> Any:
-    """A copy of X with rows of length one. Raises ValueError for a row of zeros."""
+    """A copy of X whose rows have length one. Raises ValueError for a row of zeros."""
     if sparse.issparse(X):
         out = X.astype(np.float64)
         largest = abs(out).max(axis=1).toarray().ravel()
         _check_directions(largest)
         stored = np.diff(out.indptr)
-        out.data /= np.repeat(largest, stored)  # squares of what is left cannot leave the range
+        out.data /= np.repeat(largest, stored)  # now no square overflows
         norms = np.sqrt(np.asarray(out.multiply(out).sum(axis=1)).ravel())
         out.data /= np.repeat(norms, stored)
         return out.astype(X.dtype)

@@ -1,4 +1,4 @@
-"""The door: what scikit-learn's validators do not look at."""
+"""Input checks that scikit-learn's validators do not make."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.rows import F64, Rows
 
-# What every function of rows takes, for `validate_params`.
+# Parameters that all functions of rows take, for `validate_params`.
 COMMON: dict[str, list[Any]] = {
     "X": ["array-like", "sparse matrix"],
     "sample_weight": ["array-like", None],
@@ -26,7 +26,7 @@ COUNT = [Interval(Integral, 1, None, closed="left")]
 
 @dataclass(frozen=True)
 class ValidatedRows:
-    """COMMON, as the loops want it."""
+    """The parameters of COMMON, checked and converted."""
 
     space: Rows
     weight: F64 | None
@@ -40,7 +40,7 @@ def validated_rows(X: Any, n_clusters: int, sample_weight: Any, random_state: An
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """None, an int, a RandomState or a Generator (passed on, not copied) as a Generator."""
+    """A Generator from None, an int, a RandomState or a Generator (used as it is, not copied)."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None or isinstance(random_state, Integral):
@@ -62,7 +62,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
 
 
 def rows(X: Any, n_clusters: int) -> Any:
-    """X as the loops want it, with at least as many rows as clusters."""
+    """X, checked and converted, with at least as many rows as clusters."""
     X = canonical(
         check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
                     accept_large_sparse=False)

@@ -1,9 +1,9 @@
 """Bregman divergences phi(x) - phi(c) - <grad phi(c), x - c>, whose best centre is the mean.
 
-A Bregman divergence is affine in x but for what all centres share: D(x, c) = a(x) + b_c + <x, h_c>,
-where b and h can be shifted to be >= 0. So a matrix product finds the nearest centre up to a small
-relative error; centres closer than that are compared by the divergence itself, and what the BLAS
-does with its threads decides nothing.
+Up to a term a(x) that all centres share, a Bregman divergence is affine in x:
+D(x, c) = a(x) + b_c + <x, h_c>, where b and h can be shifted to be >= 0. So a matrix product finds
+the nearest centre up to a small relative error. Centres that are closer than this error are
+compared by the divergence itself, so that the result does not depend on the BLAS.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Bregman(PlainDistortion):
         labels = score.argmin(axis=1).astype(np.int32)
         cost = self._divergence(X, centers[labels])
         least = score.min(axis=1)
-        # All terms are >= 0, so that (d + a few) eps bounds the relative error of the product, and
-        # that of the divergence beside its own terms; 16 is what these bounds sum to, and more.
+        # All terms are >= 0, so (d + 8) eps bounds the relative error of the product and of the
+        # divergence; the factor 16 covers the sum of these bounds.
         doubt = 16 * (X.shape[1] + 8) * np.finfo(np.float64).eps
         close = score <= (least + doubt * (least + cost + self._terms(X)))[:, None]
         rows = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
@@ -58,7 +58,7 @@ class Bregman(PlainDistortion):
         return labels, cost
 
     def _break_ties(self, X: Any, centers: F64, close: NDArray[np.bool_]) -> tuple[Labels, F64]:
-        """The nearest of the close ones, by the divergence itself."""
+        """The nearest of the close centres, by the divergence itself."""
         labels, cost = np.zeros(len(close), dtype=np.int32), np.full(len(close), np.inf)
         for j in np.flatnonzero(close.any(axis=0)):
             rows = np.flatnonzero(close[:, j])
@@ -73,15 +73,16 @@ class Bregman(PlainDistortion):
 
     @abstractmethod
     def _terms(self, X: Any) -> F64:
-        """Size of what rounding in b and h is relative to, beside b and <x, h> themselves."""
+        """What the rounding errors of b and h are relative to, besides b and <x, h>."""
 
 
 @dataclass(frozen=True, eq=False)
 class KullbackLeibler(Bregman):
-    """The generalised I-divergence. 0 log 0 = 0; a centre's 0 is infinitely far from mass there.
+    """The generalised I-divergence, with 0 log 0 = 0.
 
-    So a row with zeros is seeded as a mixture of itself and a little (MIX) of the weighted mean of
-    all rows. The means that Lloyd's steps make are exact.
+    A centre with a 0 is infinitely far from rows that are positive there. So a centre seeded at a
+    row with zeros is mixed with a little (MIX) of the weighted mean of all rows. Lloyd's means are
+    not changed.
     """
 
     mean: F64 | None = None
@@ -107,8 +108,8 @@ class KullbackLeibler(Bregman):
         return np.asarray(np.maximum(stored + center.sum(axis=-1), 0.0))
 
     def _affine(self, centers: F64) -> tuple[F64, F64]:
-        # Any number above all logs will do for infinity: a guess that is wrong costs infinitely
-        # much, and is then compared with all others.
+        # Any number above all logs can stand for infinity: a wrong guess has infinite cost, and is
+        # then compared with all other centres.
         h = np.full_like(centers, 1e4)
         np.divide(centers.max(), centers, out=h, where=centers > 0)
         np.log(h, out=h, where=centers > 0)
@@ -119,7 +120,7 @@ class KullbackLeibler(Bregman):
 
 
 class ItakuraSaito(Bregman):
-    """Scale-free: D(x, c) depends on the quotients x/c alone. The choice for power spectra."""
+    """D(x, c) depends on the quotients x/c only, so it is scale-free. Used for power spectra."""
 
     name: ClassVar[str] = "itakura-saito"
     positive: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What a distortion is to the loops, and what the distortions of this room share."""
+"""The interface of a distortion, and what the distortions of this room share."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from threadpoolctl import ThreadpoolController
 
 from kvariates.data.rows import F64, Labels, Rows
 
-MIX = 1e-3  # of the mean in a centre that was seeded on a row with zeros
-CHUNK = 2**17  # values worked on at a time: they stay in the cache
-SMALLEST, LARGEST = 1e-100, 1e100  # float32's are within; quotients and squares are in range
+MIX = 1e-3  # share of the mean in a centre that is seeded at a row with zeros
+CHUNK = 2**17  # values handled at a time, so that they stay in the cache
+SMALLEST, LARGEST = 1e-100, 1e100  # quotients and squares of these are in range
 
 
 class Distortion(Protocol):
-    """`check`, `fitted` and `seed` see rows as the user gave them, the others prepared ones.
+    """A divergence D(x, c), and the centre that minimises a weighted sum of it.
 
-    `prepare` is where work is done once (whitening, float64); `restore` takes centres back.
+    `check`, `fitted` and `seed` take rows as the user gave them; the others take prepared rows.
+    `prepare` does work that is needed once (whitening, float64); `restore` maps centres back.
     """
 
     @property
@@ -32,10 +33,10 @@ class Distortion(Protocol):
         """ValueError if D is not defined for some row."""
 
     def fitted(self, X: Any, weight: F64 | None) -> Distortion:
-        """The same, knowing what it has to know of the data. Pre: checked."""
+        """The same distortion with parameters estimated from the data. Pre: `check` has passed."""
 
     def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
-        """Picked rows as centres that no row is infinitely far from."""
+        """Picked rows as centres, changed where some row would be infinitely far from them."""
 
     def prepare(self, X: Any) -> Any: ...
 
@@ -45,14 +46,14 @@ class Distortion(Protocol):
         """D of every row to the centre, or to its own one if `center` has as many rows as X."""
 
     def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
-        """The nearest centre (the lowest index of several) and D to it."""
+        """The index of the nearest centre (the lowest of equal ones) and D to it."""
 
     def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
-        """The least weighted sum of D to it; never more than that of `start`. Pre: sum(w) > 0."""
+        """The centre of least weighted sum of D, never more than at `start`. Pre: sum(w) > 0."""
 
 
 class PlainDistortion(ABC):
-    """What distortions share whose coordinates are the user's."""
+    """A distortion that works in the user's coordinates."""
 
     name: ClassVar[str]
     positive: ClassVar[bool] = False  # zeros are not allowed
@@ -121,7 +122,7 @@ def sum_rows(X: Any, weight: F64 | None) -> F64:
 
 
 def log_ratio(x: F64, c: F64) -> F64:
-    """log(x/c), to the last digits also where x is close to c. Not a number for 0/0."""
+    """log(x/c), accurate also where x is close to c. NaN for 0/0."""
     gap = x - c
     return np.asarray(np.copysign(np.log1p(np.abs(gap) / np.minimum(x, c)), gap))
 
@@ -146,9 +147,9 @@ def _pools() -> ThreadpoolController:
 
 
 def one_thread() -> Any:
-    """Whitened rows are part of the answer: their bits must not depend on the BLAS's threads.
+    """Run BLAS on one thread, so that results do not depend on its number of threads.
 
-    Nor is there a wait for threads then, which for thin products takes longer than the product.
+    For thin products this is faster too: starting threads takes longer than the product.
     """
     return _pools().limit(limits=1, user_api="blas")
 
@@ -160,7 +161,7 @@ def check_dense(name: str, X: Any) -> None:
 
 
 def first(X: Any, wrong: NDArray[np.bool_]) -> str:
-    """Where the first of the wrong values is, and what it is."""
+    """The place and the value of the first wrong value, in words."""
     place = int(np.argmax(wrong))
     if sparse.issparse(X):
         row = int(np.searchsorted(X.indptr, place, side="right")) - 1

@@ -30,7 +30,7 @@ class Whitening:
                 f"distortion='mahalanobis' needs columns that vary; column {column} does not. "
                 "Drop such columns."
             )
-        # Of the correlations: columns in different units are no reason for a lost digit.
+        # Eigenvalues of the correlations, so that units of the columns cost no digits.
         values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
         rank = int(np.count_nonzero(values > len(values) * 1e-13 * values[-1]))
         if rank < len(values):
@@ -48,9 +48,9 @@ class Whitening:
 
 @dataclass(frozen=True, eq=False)
 class Mahalanobis:
-    """(x - c) S^-1 (x - c), S given or the (weighted) covariance of the rows `fitted` saw.
+    """(x - c) S^-1 (x - c), with S given or the weighted covariance of the rows.
 
-    After whitening all is squared Euclidean: the loops of `Rows.of(prepare(X))` serve too.
+    After whitening it is squared Euclidean distance.
     """
 
     covariance: F64 | None = None

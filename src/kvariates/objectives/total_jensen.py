@@ -26,7 +26,7 @@ class JensenTerms(NamedTuple):
 
 
 class TotalJensen(PlainDistortion):
-    """Symmetric; a Jensen divergence that does not change when the graph of F is rotated."""
+    """A symmetric Jensen divergence that does not change when the graph of F is rotated."""
 
     name: ClassVar[str] = "total-jensen"
 
@@ -35,8 +35,8 @@ class TotalJensen(PlainDistortion):
         for part in parts(X.shape):
             height = _height(X[part])
             for j, center in enumerate(centers):
-                bent = _bent(X[part], height, center)
-                here = bent.jensen * bent.factor
+                terms = _terms(X[part], height, center)
+                here = terms.jensen * terms.factor
                 labels[part][here < cost[part]] = j
                 np.minimum(cost[part], here, out=cost[part])
         return labels, cost
@@ -45,59 +45,59 @@ class TotalJensen(PlainDistortion):
         """By descent from the mean, or from `start` if that is better."""
         w = np.ones(len(X)) if weight is None else weight
         mean = mean_row(X, weight)
-        live = mean > 0  # elsewhere all rows are 0, and so is the best centre
+        live = mean > 0  # in other features all rows are 0, and so is the best centre
         if not live.any():
             return mean
         rows, X, begin = X, X[:, live], mean[live]
         height = _height(X)
-        bent = _bent(X, height, begin)
+        terms = _terms(X, height, begin)
         if start is not None:
             lifted = np.where(start > 0, start, MIX * mean)[live]  # steps are taken in log c
-            other = _bent(X, height, lifted)
-            if other.total(w) < bent.total(w):
-                begin, bent = lifted, other
+            other = _terms(X, height, lifted)
+            if other.total(w) < terms.total(w):
+                begin, terms = lifted, other
         out = np.zeros(len(mean))
-        out[live] = _descend(X, w, height, begin, bent)
+        out[live] = _descend(X, w, height, begin, terms)
         if start is None or self._sum(rows, w, out) <= self._sum(rows, w, start):
             return out
-        return start  # its zeros were better than what they were lifted to
+        return start  # its zeros were better than the small values used instead
 
     def _sum(self, X: F64, w: F64, center: F64) -> float:
         return float(np.sum(w * self.divergence(X, center)))
 
     def _divergence(self, X: Any, center: F64) -> F64:
-        bent = _bent(X, _height(X), center)
-        return np.asarray(bent.jensen * bent.factor)
+        terms = _terms(X, _height(X), center)
+        return np.asarray(terms.jensen * terms.factor)
 
 
-def _descend(X: F64, w: F64, height: F64, center: F64, bent: JensenTerms) -> F64:
-    """Where the weighted sum of total Jensen divergences is least, near `center`; it never rises.
+def _descend(X: F64, w: F64, height: F64, center: F64, terms: JensenTerms) -> F64:
+    """A local minimum of the weighted sum of divergences near `center`, never above it.
 
-    Nielsen and Nock hold the factors still and repeat log c' = mean of log((x + c)/2), a gradient
-    step in log c. Its fixed points are not the minima, for the factors depend on c; with the whole
-    gradient they are, but hundreds of steps may not get there, for the factors make narrow valleys.
-    So the steps, still in log c, are quasi-Newton ones.
+    Nielsen and Nock keep the factors fixed and repeat log c' = mean of log((x + c)/2), a gradient
+    step in log c. Its fixed points are not the minima, because the factors depend on c. With the
+    whole gradient they are, but convergence is slow in narrow valleys. So the steps, in log c, are
+    quasi-Newton steps (L-BFGS).
     """
     share, top = w / w.sum(), np.log(X.max(axis=0))
 
     def cost(log_c: F64) -> tuple[float, F64]:
         c = np.exp(log_c)
-        there = _bent(X, height, c)
+        there = _terms(X, height, c)
         return there.total(share), c * _gradient(X, share, c, there)
 
     with one_thread():
         found = minimize(
             cost, np.log(center), jac=True, method="L-BFGS-B",
             bounds=np.stack([top - 250, top + 5], axis=1),
-            options={"maxiter": STEPS, "ftol": 1e-13, "gtol": 1e-9 * bent.total(share)},
+            options={"maxiter": STEPS, "ftol": 1e-13, "gtol": 1e-9 * terms.total(share)},
         )  # fmt: skip
-    return np.asarray(np.exp(found.x)) if found.fun < bent.total(share) else center
+    return np.asarray(np.exp(found.x)) if found.fun < terms.total(share) else center
 
 
-def _gradient(X: F64, w: F64, c: F64, bent: JensenTerms) -> F64:
-    turn = w * bent.jensen * bent.factor**3 * bent.slope  # of the factors
-    grad = 0.5 * ((w * bent.factor)[:, None] * np.log(2 * c / (X + c))).sum(axis=0)
-    grad += ((turn * bent.slope)[:, None] * (c - X)).sum(axis=0) - np.log(c) * turn.sum()
+def _gradient(X: F64, w: F64, c: F64, terms: JensenTerms) -> F64:
+    turn = w * terms.jensen * terms.factor**3 * terms.slope  # of the factors
+    grad = 0.5 * ((w * terms.factor)[:, None] * np.log(2 * c / (X + c))).sum(axis=0)
+    grad += ((turn * terms.slope)[:, None] * (c - X)).sum(axis=0) - np.log(c) * turn.sum()
     return np.asarray(grad)
 
 
@@ -106,14 +106,14 @@ def _height(X: F64) -> F64:
     return np.asarray((xlogy(X, X) - X).sum(axis=-1))
 
 
-def _bent(X: F64, height: F64, c: F64) -> JensenTerms:
+def _terms(X: F64, height: F64, c: F64) -> JensenTerms:
     gap, both = c - X, X + c
     t = np.divide(gap, both, out=np.zeros_like(gap), where=both > 0)
     inside = np.nextafter(1.0, 0.0)  # 0 log 0 = 0 at t = 1 and -1
-    terms = (1 + t) * np.log1p(np.maximum(t, -inside))
-    terms += (1 - t) * np.log1p(np.maximum(-t, -inside))
-    terms *= both / 4
+    jensen = (1 + t) * np.log1p(np.maximum(t, -inside))
+    jensen += (1 - t) * np.log1p(np.maximum(-t, -inside))
+    jensen *= both / 4
     squared = (gap * gap).sum(axis=1)
     rise = _height(c) - height
     slope = np.divide(rise, squared, out=np.zeros_like(squared), where=squared > 0)
-    return JensenTerms(np.maximum(terms, 0.0).sum(axis=1), 1 / np.sqrt(1 + rise * slope), slope)
+    return JensenTerms(np.maximum(jensen, 0.0).sum(axis=1), 1 / np.sqrt(1 + rise * slope), slope)

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Labels, Rows, total_cost
-from kvariates.data.scans import SCANS, LabelChanges
+from kvariates.data.scans import LabelChanges
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +76,8 @@ class InMemoryAssigner:
     def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
-        self._scan = SCANS[algorithm](rows, k)
-        self._sums = ClusterSums(rows, weight, k)
+        self._scan = rows.scan(algorithm, k)
+        self._sums = rows.cluster_sums(weight, k)
         self._changes = LabelChanges()
         self._centers: F64 | None = None  # of the last assignment
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
+from kvariates.data.cluster_sums import HartiganBounds
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.refining.assigners import Statistics, movement
 from kvariates.refining.lloyd import LloydResult, Step, evaluated
@@ -30,7 +30,7 @@ class HartiganState:
         self.centers: F64 = start.centers.astype(np.float64)
         self.labels = start.labels.copy()
         self.shift = 0.0  # sum of the squared movements of the means in the last pass
-        self._sums = ClusterSums(rows, weight, k)
+        self._sums = rows.cluster_sums(weight, k)
         self._bounds = HartiganBounds(rows, weight, k)
         self._update_means()
 
