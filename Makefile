@@ -69,7 +69,7 @@ sanitize: $(VENV)/.tools
 	ctest --test-dir build/sanitize --output-on-failure --no-tests=error
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs demo-out
+	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt demo-out
 
 # --- how .venv comes to be -------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""How Sphinx builds these pages: `make docs`."""
+"""Configuration of Sphinx; `make docs` builds the pages."""
 
 import shutil
 from importlib.metadata import version as installed
 from pathlib import Path
 
-# Proofs stand beside the code they are about; their pages are a copy.
+from kvariates.report.choice_tables import restructured_text
+
 HERE = Path(__file__).resolve().parent
+(HERE / "choice_tables.txt").write_text(restructured_text(), encoding="utf-8")  # for api.rst
+# The proofs are beside the code that they are about; the pages are a copy.
 shutil.rmtree(HERE / "proofs", ignore_errors=True)
 shutil.copytree(HERE.parent / "src" / "kvariates" / "privacy" / "proofs", HERE / "proofs")
 
@@ -19,7 +22,7 @@ exclude_patterns = ["_build"]
 autosummary_generate = True
 numpydoc_show_class_members = False
 templates_path = []
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "kvariates"

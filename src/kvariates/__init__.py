@@ -1,4 +1,4 @@
-"""k-clustering with guarantees: k-means and k-median seeded with care and a promise."""
+"""k-means, k-median and private k-means with scikit-learn's interface and with guarantees."""
 
 from kvariates import _openmp
 

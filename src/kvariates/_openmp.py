@@ -1,9 +1,9 @@
-"""Load the native core with a patient thread pool.
+"""Loads the native module so that waiting threads soon give up the processor.
 
-GNU's OpenMP lets a waiting thread spin for about 15 ms before it sleeps. Where another program
-wants the core, that is time in which the thread waited for cannot run: a fit on a busy machine
-becomes several times slower. How long to spin is read from the environment once, when the library
-is loaded, so it is set for that moment only; a user's own setting is left alone.
+A waiting thread of GNU's OpenMP spins for about 15 ms before it sleeps. On a busy machine this
+keeps the thread that it waits for from running, and a fit becomes several times slower. The library
+reads the spin count from the environment once, when it is loaded. So the variable is set during
+loading only, and a setting of the user is kept.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 
 SPINS = "1000"  # about 50 microseconds
-OWN = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+USER_SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 def load() -> None:
-    mine = not any(name in os.environ for name in OWN)
-    if mine:
+    ours = not any(name in os.environ for name in USER_SETTINGS)
+    if ours:
         os.environ["GOMP_SPINCOUNT"] = SPINS
     try:
         from kvariates import _native  # noqa: F401
     finally:
-        if mine:
+        if ours:
             del os.environ["GOMP_SPINCOUNT"]

@@ -1,7 +1,7 @@
-"""The command `kvariates`: a table in, clusters out.
+"""The command `kvariates`: reads a table, clusters it and writes files.
 
-Results go to standard output and to files, progress and complaints to standard error. A complaint
-is one line, ``kvariates: what, where``; the exit code is 2 for bad input and 130 for Ctrl-C.
+Results go to standard output and to files, progress and errors to standard error. An error is one
+line, ``kvariates: what, where``; the exit code is 2 for bad input and 130 for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
@@ -33,13 +32,17 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
-from typer.core import TyperGroup
+from rich.table import Table as ScreenTable
+from typer.core import TyperCommand, TyperGroup
 
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
+from .objectives.objective import OBJECTIVES
+from .refining.refinements import REFINEMENTS
 from .report.files import moved_into_place
+from .seeding.seedings import SEEDINGS
 from .sources import DataTable, read, standardize
+from .tables import Table
 
 if TYPE_CHECKING:
     from .report.fit import FitRun
@@ -47,18 +50,32 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 Array = npt.NDArray[Any]
-# Typer re-exports only this leaf of Click's tree of usage errors, and newer ones carry their own
-# Click: the branch it grows from is reached through it, whichever Click that is.
+# Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
-MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # what a screen takes
+MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
+TABLES: dict[str, Table[Any]] = {"init": SEEDINGS, "algorithm": REFINEMENTS, "metric": OBJECTIVES}
 
 
-Metric = StrEnum("Metric", ["euclidean", "cosine"])
-Algorithm = StrEnum("Algorithm", ["auto", "lloyd", "elkan", "hamerly"])
+class _TableOptions(TyperCommand):
+    """A command whose help lists the entries that the tables have when it is called."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for option in self.params:
+            if option.name in TABLES:
+                option.help = f"{option.help} {TABLES[option.name].text}"  # type: ignore[attr-defined]
+
+
+def _listed(option: typer.CallbackParam, name: str) -> str:
+    """Return the name if the table of the option has it."""
+    table = TABLES[str(option.name)]
+    if name not in table:
+        raise typer.BadParameter(f"{name!r} is not one of {table.names}.")
+    return name
 
 
 class _OneLineErrors(TyperGroup):
-    """A command group whose usage errors are one line, like all the others."""
+    """A command group that prints a usage error as one line."""
 
     def main(
         self,
@@ -116,7 +133,7 @@ def _root(
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
-@app.command()
+@app.command(cls=_TableOptions)
 def fit(
     data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .parquet, .npz or .npy file.")],
     k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
@@ -125,16 +142,15 @@ def fit(
     ),
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns to use, as a,b,c; all that are numeric if not given."),
+        typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given."),
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column that holds row weights.")] = None,
     scale: Annotated[
         bool, typer.Option("--standardize", help="Give each column mean 0 and deviation 1 first.")
     ] = False,
-    metric: Annotated[Metric, typer.Option(help="What distance means.")] = Metric.euclidean,
-    algorithm: Annotated[
-        Algorithm, typer.Option(help="How to refine; all give the same result.")
-    ] = Algorithm.auto,
+    metric: Annotated[str, typer.Option(callback=_listed, help="The cost.")] = "euclidean",
+    init: Annotated[str, typer.Option(callback=_listed, help="The seeding.")] = "k-means++",
+    algorithm: Annotated[str, typer.Option(callback=_listed, help="The refinement.")] = "auto",
     n_init: Annotated[
         int | None, typer.Option(min=1, help="Number of starts; the best is kept.")
     ] = None,
@@ -146,10 +162,11 @@ def fit(
     """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
     choices: dict[str, Any] = {
         "n_clusters": k,
-        "metric": metric.value,
-        "algorithm": algorithm.value,
+        "metric": metric,
+        "init": init,
+        "algorithm": algorithm,
         "n_init": n_init or "auto",
-        # A drawn seed is kept in summary.json: any run can be repeated.
+        # A drawn seed is written to summary.json, so that the run can be repeated.
         "random_state": secrets.randbits(32) if seed is None else seed,
     }
     with _tidy_errors(), _progress(quiet) as progress:
@@ -160,13 +177,13 @@ def fit(
             X, how = standardize(table.X, w) if scale else (table.X, None)
         if table.left_out and not quiet:
             _say(f"left out, not numeric: {', '.join(table.left_out)}")
-        with moved_into_place(out) as aside:
+        with moved_into_place(out) as folder:
             with _phase(progress, f"clustering {len(X):,} rows") as bar:
                 model, seconds = _fitted(KMeans(**choices), X, w, bar)
             found = (model.labels_, model.cluster_centers_, model.inertia_, model.n_iter_)
             run = FitRun(table, X, how, w, choices, *found, seconds)
             with _phase(progress, "drawing and writing"):
-                write_fit(run, aside)
+                write_fit(run, folder)
     if not quiet:
         _show(run, out)
 
@@ -179,7 +196,7 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Divide the world's cities into twelve regions: writes regions.csv and picture.png."""
-    with _tidy_errors(), _progress(quiet) as progress, moved_into_place(out) as aside:
+    with _tidy_errors(), _progress(quiet) as progress, moved_into_place(out) as folder:
         with _phase(progress, "reading the world's cities"):
             cities = load_cities()
         with _phase(progress, f"clustering {len(cities.names):,} cities") as bar:
@@ -187,7 +204,7 @@ def demo(
             model, seconds = _fitted(model, cities.places, cities.people, bar)
         with _phase(progress, "drawing the map"):
             regions = name_regions(cities, model.labels_, model.cluster_centers_)
-            write_demo(cities, regions, model.labels_, model.cluster_centers_, aside)
+            write_demo(cities, regions, model.labels_, model.cluster_centers_, folder)
     if not quiet:
         header = ["region", ">people", ">share", ">cities", "largest cities"]
         _print_table(header, [_cells(r) for r in sorted(regions, key=lambda r: -r.people)])
@@ -219,7 +236,7 @@ def _fitted(model: KMeans, X: Array, weights: Array | None, bar: _Bar) -> tuple[
 
 
 def _progress(quiet: bool) -> Progress:
-    """Return lines on standard error, one for each phase; none where no one is watching."""
+    """Return a progress display on standard error; it is off if that is not a terminal."""
     console = Console(stderr=True)
     return Progress(
         SpinnerColumn(finished_text="[green]✓"),
@@ -250,7 +267,7 @@ class _Bar:
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        # Tasks are a tree; `done` is the share of it that lies behind the task that ends.
+        # Tasks form a tree; `done` is the share of it that is complete when this task ends.
         done = 1.0
         while context.parent is not None:
             done = (context.task_id + done) / (context.parent.max_subtasks or math.inf)
@@ -259,7 +276,7 @@ class _Bar:
 
 
 def _show(run: FitRun, out: Path) -> None:
-    """Print the clusters, largest first, as far as they fit a screen."""
+    """Print the largest clusters and the first columns, as many as fit a screen."""
     masses, names = run.masses, run.table.names[:MOST_COLUMNS]
     order = np.argsort(-masses, kind="stable")
     rows = [
@@ -287,8 +304,8 @@ def _short(x: float) -> str:
 
 
 def _print_table(columns: list[str], rows: list[tuple[str, ...]]) -> None:
-    """Print a table; a column whose name starts with > is set to the right."""
-    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    """Print a table; a column whose name starts with > is aligned to the right."""
+    table = ScreenTable(box=SIMPLE_HEAD, header_style="bold")
     for name in columns:
         table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
     for row in rows:
@@ -302,7 +319,7 @@ def _print_end(steps: int, seconds: float, out: Path, files: str) -> None:
 
 @contextmanager
 def _tidy_errors() -> Iterator[None]:
-    """Bad input and Ctrl-C end the command with one line; anything else is a bug and is shown."""
+    """End the command with one line after bad input or Ctrl-C; other errors are not caught."""
     try:
         yield
     except KeyboardInterrupt:

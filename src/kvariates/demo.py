@@ -1,7 +1,7 @@
-"""The demo: twelve centres for the 3.9 billion people who live in cities.
+"""The demo: clusters the world's cities, 3.9 billion people, into twelve regions.
 
-Cities are points on a sphere, so distance is an angle: unit vectors, weighted by population, and
-spherical k-means. A region is then named after the largest city near its centre.
+A city is a unit vector, weighted by its population, and the regions come from spherical k-means. A
+region is named after a large city near its centre.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cities:
 
 @dataclass(frozen=True)
 class Region:
-    """One cluster of cities: `city` is the row of the city it is named after."""
+    """A cluster of cities; `city` is the row of the city that it is named after."""
 
     city: int
     name: str
@@ -46,9 +46,8 @@ class Region:
 
 def load_cities() -> Cities:
     """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
-    with gzip.open(
-        Path(__file__).parent / "datasets" / "cities.csv.gz", "rt", encoding="utf-8"
-    ) as file:
+    path = Path(__file__).parent / "datasets" / "cities.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
         names, countries, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
     places = unit_vectors(np.array(lat, dtype=np.float64), np.array(lon, dtype=np.float64))
     return Cities(list(names), list(countries), np.array(people, dtype=np.float64), places)
@@ -61,18 +60,18 @@ def unit_vectors(lat: Array, lon: Array) -> Array:
 
 
 def name_regions(cities: Cities, labels: Array, centers: Array) -> list[Region]:
-    """Describe each cluster, in the order of its label.
+    """Describe each cluster, in the order of the labels.
 
-    The city that gives the name is the largest among those nearest the centre that hold half of
-    the region's people.
+    Half of the people of a region live in the cities nearest to its centre. The largest of these
+    cities gives the name.
     """
     return [_region(cities, np.flatnonzero(labels == j), c) for j, c in enumerate(centers)]
 
 
 def _region(cities: Cities, rows: Array, center: Array) -> Region:
-    outward = rows[np.argsort(-(cities.places[rows] @ center), kind="stable")]
-    behind = np.cumsum(cities.people[outward]) - cities.people[outward]
-    near = outward[behind < 0.5 * cities.people[rows].sum()]
+    by_distance = rows[np.argsort(-(cities.places[rows] @ center), kind="stable")]
+    nearer = np.cumsum(cities.people[by_distance]) - cities.people[by_distance]
+    near = by_distance[nearer < 0.5 * cities.people[rows].sum()]
     city = int(near[cities.people[near].argmax()])
     largest = tuple(cities.names[i] for i in rows[:3])  # rows are sorted by population
     people = int(cities.people[rows].sum())

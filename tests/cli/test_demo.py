@@ -1,4 +1,4 @@
-"""`kvariates demo` and the small options of the command."""
+"""`kvariates demo`, `--version` and `--help`."""
 
 import csv
 
@@ -11,7 +11,7 @@ from kvariates.cli import app
 from kvariates.demo import load_cities, name_regions
 
 
-def test_demo(tmp_path):
+def test_the_regions_contain_all_cities(tmp_path):
     result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["picture.png", "regions.csv"]
@@ -26,14 +26,14 @@ def test_demo(tmp_path):
         assert region["region"] in result.stdout
 
 
-def test_demo_is_the_same_twice(tmp_path):
+def test_the_demo_can_be_repeated(tmp_path):
     for name in ("a", "b"):
         CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / name)])
     for name in ("regions.csv", "picture.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_cities_lie_on_the_globe():
+def test_cities_are_unit_vectors():
     cities = load_cities()
     np.testing.assert_allclose(np.linalg.norm(cities.places, axis=1), 1)
     assert (np.diff(cities.people) <= 0).all()
@@ -54,7 +54,7 @@ def test_a_region_is_named_after_a_large_city_near_its_centre():
         assert cities.names[region.city] == region.name
 
 
-def test_version_and_help():
+def test_version_and_help_are_printed():
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"kvariates {kvariates.__version__}\n")
     for words in ([], ["--help"], ["fit", "-h"]):
@@ -63,7 +63,7 @@ def test_version_and_help():
         assert "Usage" in result.stdout
 
 
-def test_an_unexpected_error_is_not_hidden(monkeypatch, tmp_path):
+def test_an_unexpected_error_is_not_caught(monkeypatch, tmp_path):
     def broken():
         raise ZeroDivisionError("a bug")
 

@@ -1,7 +1,7 @@
-"""A choice of k as a picture: what each criterion says, and which k is suggested.
+"""Draws a choice of k: each criterion as a curve over k, and the suggested k.
 
-Three curves over k, one line through all of them at the suggestion, and its reason as the title's
-second line. A criterion's own favourite is a filled dot, so that disagreement is seen at once.
+A dashed line marks the suggested k in every curve, and a filled dot the k that the criterion
+prefers. The title gives the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def draw(choice: Choice, path: str | Path) -> None:
     Parameters
     ----------
     choice : Choice
-        What :func:`kvariates.choose_k` returned.
+        The result of :func:`kvariates.choose_k`.
     path : str or Path
         The file to write.
     """
@@ -55,7 +55,7 @@ def draw(choice: Choice, path: str | Path) -> None:
 
 
 def _curve(axes: Axes, choice: Choice, values: Array, merit: Array, color: str) -> None:
-    """Draw a criterion; `merit` is what its favourite k has most of."""
+    """Draw a criterion; the dot marks the largest `merit`."""
     axes.set_facecolor(PAPER)
     axes.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
     shown = np.isfinite(values)

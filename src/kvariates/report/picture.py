@@ -1,7 +1,7 @@
-"""A clustering as a picture: at most 20,000 points in two dimensions, coloured by cluster.
+"""Draws a clustering: at most 20,000 points in two dimensions, coloured by cluster.
 
-Two features are drawn as they are; more are projected on their first two principal directions.
-Colour never speaks alone: each centre carries its number, and the legend repeats it.
+More than two features are projected on their first two principal directions. Clusters are also
+told apart without colour: each centre has its number, and the legend repeats it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["PALETTE", "canvas", "draw", "outlined", "save", "spread_colors"]
 
 Array = npt.NDArray[Any]
 
-# Twelve colours that stay apart (0.1 or more in OKLab) for normal, protan and deutan eyes alike.
+# Twelve colours, 0.1 or more apart in OKLab for normal, protan and deutan eyes.
 PALETTE = (
     "#3977c2", "#cc8200", "#059499", "#d13e53", "#9d92f4", "#f7d22e",
     "#4bd2ff", "#893d0a", "#d5b25a", "#932c7e", "#3943bf", "#efa5ba",
@@ -45,7 +45,7 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Points and centres in two dimensions, and what the two axes are called."""
+    """Points and centres in two dimensions, and the names of the two axes."""
 
     points: Array
     centers: Array
@@ -85,15 +85,9 @@ def draw(
     with mpl.rc_context(STYLE):
         figure, axes = canvas((9.6, 6.6), PAPER)
         colors = np.array(PALETTE)[spread_colors(plane.centers)]
-        axes.scatter(
-            plane.points[:, 0],
-            plane.points[:, 1],
-            s=_dot_size(len(shown)),
-            c=colors[labels[shown]],
-            alpha=0.55,
-            linewidths=0,
-            rasterized=True,
-        )
+        x, y = plane.points.T
+        style: dict[str, Any] = {"alpha": 0.55, "linewidths": 0, "rasterized": True}
+        axes.scatter(x, y, s=_dot_size(len(shown)), c=colors[labels[shown]], **style)
         _mark_centers(axes, plane.centers, colors)
         axes.set_xlabel(plane.axes[0])
         axes.set_ylabel(plane.axes[1])
@@ -106,7 +100,7 @@ def draw(
 
 
 def canvas(size: tuple[float, float], paper: str) -> tuple[Figure, Axes]:
-    """Return a figure that belongs to no window system, and its axes."""
+    """Return a figure without a window, and its axes."""
     margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
     figure = Figure(figsize=size, facecolor=paper, layout=margins)
     FigureCanvasAgg(figure)
@@ -115,19 +109,19 @@ def canvas(size: tuple[float, float], paper: str) -> tuple[Figure, Axes]:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a PNG, whatever the name's extension; the same picture is the same bytes."""
+    """Write a PNG file. The same picture gives the same bytes."""
     figure.savefig(path, dpi=150, format="png", metadata={"Software": "kvariates"})
 
 
 def outlined(color: str, width: float = 2.5) -> list[patheffects.AbstractPathEffect]:
-    """Return a rim around text, so that it reads on any colour."""
+    """Return an outline for text, so that it can be read on any colour."""
     return [patheffects.withStroke(linewidth=width, foreground=color)]
 
 
 def spread_colors(centers: Array) -> Array:
-    """Return a place in the palette for each centre; those who share one are far apart.
+    """Return an index into the palette for each centre; centres of one colour are far apart.
 
-    Up to twelve centres get a colour each, in order.
+    The first twelve centres get the twelve colours in order.
     """
     places = np.zeros(len(centers), dtype=np.intp)
     nearest = np.full((len(PALETTE), len(centers)), np.inf)
@@ -146,7 +140,7 @@ def _sample(n: int) -> Array:
 
 def _plane(X: Array, centers: Array, names: tuple[str, ...]) -> Plane:
     if X.shape[1] == 1:
-        # One feature has no second axis: spread the points over it so that they can be seen.
+        # There is no second feature: random heights keep the points apart.
         jitter = np.random.default_rng(0).uniform(-1, 1, len(X))
         points = np.column_stack([X[:, 0], jitter])
         middle = np.column_stack([centers[:, 0], np.zeros(len(centers))])
@@ -154,7 +148,7 @@ def _plane(X: Array, centers: Array, names: tuple[str, ...]) -> Plane:
     if X.shape[1] == 2:
         return Plane(X, centers, (names[0], names[1]))
     mean = X.mean(axis=0, dtype=np.float64)
-    # 2,000 rows are enough to find two directions for the eye, and keep wide data quick.
+    # 2,000 rows are enough for two directions of a picture, and fast for many features.
     _, spread, directions = np.linalg.svd(X[:2000] - mean, full_matrices=False)
     share = spread**2 / max(float((spread**2).sum()), np.finfo(float).tiny)
     titles = [f"principal direction {i + 1} ({share[i]:.0%} of the variance)" for i in (0, 1)]
@@ -171,14 +165,9 @@ def _mark_centers(axes: Axes, centers: Array, colors: Array) -> None:
     size = 190 if len(centers) <= MOST_NUMBERED else 30
     axes.scatter(x, y, s=size, c=PAPER, edgecolors=colors.tolist(), linewidths=2.2, zorder=3)
     if len(centers) <= MOST_NUMBERED:
-        style: dict[str, Any] = {
-            "ha": "center",
-            "va": "center_baseline",
-            "weight": "bold",
-            "color": INK,
-        }
+        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "weight": "bold"}
         for i in range(len(centers)):
-            axes.text(x[i], y[i], str(i), size=8.5, zorder=4, **style)
+            axes.text(x[i], y[i], str(i), size=8.5, color=INK, zorder=4, **style)
 
 
 def _heading(axes: Axes, n: int, k: int, shown: int, subtitle: str) -> None:

@@ -1,7 +1,7 @@
-"""Places on the globe as a map: a dot for each place, a tint for the part of the Earth it falls to.
+"""Draws places on a map of the world: a dot for each place, and a tint for each region.
 
-The tint is the clustering itself: each point of a grid takes the colour of its nearest centre on
-the sphere, so that borders between regions are seen where no place lies on them.
+Each pixel of the map has the colour of its nearest centre on the sphere, so that the borders of the
+regions can be seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["draw_map"]
 
 Array = npt.NDArray[Any]
 
-NIGHT, MIST, CLOUD = "#0c1220", "#8d98ad", "#f2f4f8"
+BACKGROUND, GREY, WHITE = "#0c1220", "#8d98ad", "#f2f4f8"
 SOUTH, NORTH = -57.0, 74.0
 SIDES = (
     (0, 8, "center", "bottom"),
@@ -53,38 +53,31 @@ def draw_map(
     labels : ndarray of shape (n,)
         The region of each place.
     people : ndarray of shape (n,)
-        The size of each place; dots grow with it.
+        The population of each place; it sets the size of the dot.
     centers : ndarray of shape (k, 3)
-        Unit vectors: the middle of each region.
+        Unit vectors: the centres of the regions.
     named : mapping of int to str
-        What to write at some of the places, by their row.
+        The text at some of the places, by row.
     path : str or Path
         The file to write.
     title, subtitle : str
         Two lines above the map.
     """
     lon, lat = to_degrees(places)
-    order = np.argsort(-people, kind="stable")  # small places last, so that large ones hide none
+    order = np.argsort(-people, kind="stable")  # small places last, on top of large ones
     colors = np.array([to_rgb(PALETTE[i]) for i in spread_colors(centers)])
-    bright = colors + 0.22 * (1 - colors)  # the palette is made for paper; this is for the night
+    bright = colors + 0.22 * (1 - colors)  # brighter, for the dark background
     sizes = 0.25 + 95 * (people / people.max()) ** 0.75
-    figure, axes = canvas((15, 7.15), NIGHT)
+    figure, axes = canvas((15, 7.15), BACKGROUND)
     _tint(axes, centers, colors)
-    axes.scatter(
-        lon[order],
-        lat[order],
-        s=sizes[order],
-        c=bright[labels[order]],
-        alpha=0.8,
-        linewidths=0,
-        rasterized=True,
-    )
-    axes.plot(*to_degrees(centers), "+", color=CLOUD, ms=7, mew=1.4, alpha=0.75)
+    style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
+    axes.scatter(lon[order], lat[order], s=sizes[order], c=bright[labels[order]], **style)
+    axes.plot(*to_degrees(centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
     _frame(axes, title, subtitle)
-    figure.draw_without_rendering()  # settles the layout: names are placed by their size in it
+    figure.draw_without_rendering()  # computes the layout, on which the places of names depend
     rows = np.array(list(named), dtype=np.intp)
     axes.scatter(
-        lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=CLOUD, linewidths=1.8, zorder=4
+        lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=WHITE, linewidths=1.8, zorder=4
     )
     _names(axes, np.column_stack([lon, lat])[rows], list(named.values()))
     save(figure, path)
@@ -101,13 +94,13 @@ def _tint(axes: Axes, centers: Array, colors: Array) -> None:
     lat = np.radians(np.linspace(NORTH, SOUTH, 524))[:, None]
     grid = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat) + 0 * lon]
     region = np.argmax(np.stack(grid, axis=-1) @ centers.T, axis=-1)
-    night = np.array(to_rgb(NIGHT))
-    tint = night + 0.17 * (colors[region] - night)
+    background = np.array(to_rgb(BACKGROUND))
+    tint = background + 0.17 * (colors[region] - background)
     axes.imshow(tint, extent=(-180, 180, SOUTH, NORTH), aspect=1.15, interpolation="bilinear")
 
 
 def _names(axes: Axes, spots: Array, names: Sequence[str]) -> None:
-    """Write each name on the first side of its spot where it covers no name and no other spot."""
+    """Write each name on the first side of its spot where it covers no other name or spot."""
     pixels = axes.transData.transform(spots)
     taken = [Bbox.from_bounds(x - 8, y - 8, 16, 16) for x, y in pixels]
     for spot, name in zip(spots, names, strict=True):
@@ -125,21 +118,13 @@ def _names(axes: Axes, spots: Array, names: Sequence[str]) -> None:
 def _write(axes: Axes, spot: Array, name: str, dx: int, dy: int, ha: str, va: str) -> Annotation:
     style: dict[str, Any] = {"ha": ha, "va": va, "multialignment": ha, "zorder": 5}
     return axes.annotate(
-        name,
-        (spot[0], spot[1]),
-        (dx, dy),
-        textcoords="offset points",
-        color=CLOUD,
-        size=11,
-        weight="bold",
-        linespacing=1.15,
-        path_effects=outlined(NIGHT, 3.5),
-        **style,
-    )
+        name, (spot[0], spot[1]), (dx, dy), textcoords="offset points", color=WHITE, size=11,
+        weight="bold", linespacing=1.15, path_effects=outlined(BACKGROUND, 3.5), **style,
+    )  # fmt: skip
 
 
 def _frame(axes: Axes, title: str, subtitle: str) -> None:
     axes.set(xlim=(-180, 180), ylim=(SOUTH, NORTH), xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
-    axes.set_title(title, loc="left", size=21, weight="bold", color=CLOUD, pad=30)
-    axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=MIST, size=11.5, va="bottom")
+    axes.set_title(title, loc="left", size=21, weight="bold", color=WHITE, pad=30)
+    axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=GREY, size=11.5, va="bottom")

@@ -1,0 +1,40 @@
+"""Writes the tables of choices as reStructuredText, for the API pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ..objectives.distortions import DISTORTIONS
+from ..objectives.objective import OBJECTIVES
+from ..refining.refinements import REFINEMENTS
+from ..seeding.seedings import SEEDINGS
+from ..tables import Table
+
+__all__ = ["CHOICE_TABLES", "restructured_text"]
+
+CHOICE_TABLES: dict[str, Table[Any]] = {
+    "Seedings: ``KMeans(init=...)``": SEEDINGS,
+    "Refinements: ``KMeans(algorithm=...)``": REFINEMENTS,
+    "Objectives: ``KMeans(metric=...)``": OBJECTIVES,
+    "Distortions: ``KMeans(distortion=...)``": DISTORTIONS,
+}
+
+
+def restructured_text() -> str:
+    """All tables, with name, help and guarantee of each entry."""
+    return "\n".join(_list_table(title, table.rows()) for title, table in CHOICE_TABLES.items())
+
+
+def _list_table(title: str, rows: Iterable[tuple[str, str, str]]) -> str:
+    lines = [f".. list-table:: {title}", "   :header-rows: 1", "   :widths: 18 52 30", ""]
+    cells = [(f'``"{name}"``', _escaped(text), _escaped(promise)) for name, text, promise in rows]
+    for row in [("name", "what it does", "guarantee"), *cells]:
+        lines += [f"   {' ' if i else '*'} - {cell}" for i, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """The text without meaning for reStructuredText."""
+    return re.sub(r"([\\*`|_])", r"\\\1", text)
