@@ -7,6 +7,7 @@ function and add one entry.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,10 +59,15 @@ class Table(dict[str, Entry[T]]):
         """All names, quoted, for a docstring."""
         return ", ".join(f'"{name}"' for name in self)
 
-    @property
-    def text(self) -> str:
-        """One sentence for each entry, for a docstring."""
-        return " ".join(f'"{name}": {entry.help}' for name, entry in self.items())
+    def bullets(self, indent: str) -> str:
+        """A list with one line of help for each entry, for a docstring."""
+        return "\n".join(
+            textwrap.fill(
+                f'- "{name}": {entry.help}', 100,
+                initial_indent=indent, subsequent_indent=indent + "  ",
+            )
+            for name, entry in self.items()
+        )  # fmt: skip
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Name, help and guarantee of each entry, for the documentation."""
@@ -69,19 +75,15 @@ class Table(dict[str, Entry[T]]):
 
 
 def documented(**tables: Table[Any]) -> Callable[[D], D]:
-    """Fill ``<names of KEY>`` and ``<text of KEY>`` in a docstring from the table given as KEY."""
+    """Fill ``<names of KEY>`` and lines ``<list of KEY>`` in a docstring from the table KEY."""
 
     def fill(thing: D) -> D:
-        lines = []
-        for line in (thing.__doc__ or "").splitlines():
-            for key, table in tables.items():
-                line = line.replace(f"<names of {key}>", table.names)
-                if f"<text of {key}>" in line:
-                    indent = line[: len(line) - len(line.lstrip())]
-                    line = line.replace(f"<text of {key}>", table.text)
-                    line = textwrap.fill(line, 100, subsequent_indent=indent)
-            lines.append(line)
-        thing.__doc__ = "\n".join(lines)
+        text = thing.__doc__ or ""
+        for key, table in tables.items():
+            text = text.replace(f"<names of {key}>", table.names)
+            for indent in re.findall(rf"(?m)^( *)<list of {key}>$", text):
+                text = text.replace(f"{indent}<list of {key}>", table.bullets(indent))
+        thing.__doc__ = text
         return thing
 
     return fill

@@ -68,8 +68,9 @@ class KMeans(
         The number of clusters.
     init : {<names of SEEDINGS>}, callable or array-like of shape (n_clusters, n_features), \
 default="k-means++"
-        Where the first centres come from. <text of SEEDINGS> A callable takes X, n_clusters and a \
-random state.
+        Where the first centres come from; a callable takes X, n_clusters and a random state.
+
+        <list of SEEDINGS>
     n_init : "auto" or int, default="auto"
         Runs, of which the one of lowest inertia is kept. "auto": 10 for "random" or a callable,
         1 otherwise.
@@ -86,13 +87,18 @@ random state.
         Accepted for scikit-learn's signature. X is neither copied nor changed in either case,
         unless it must be converted first.
     algorithm : {<names of REFINEMENTS>}, default="auto"
-        How centres are refined. <text of REFINEMENTS>
+        How centres are refined.
+
+        <list of REFINEMENTS>
     metric : {<names of OBJECTIVES>}, default="euclidean"
-        <text of OBJECTIVES>
+        What is summed over the rows.
+
+        <list of OBJECTIVES>
     distortion : {<names of DISTORTIONS>} or None, default=None
         A divergence to use instead of squared Euclidean distances, see the quick start. `inertia_`
         and `transform` are in its terms ("mahalanobis": `transform` gives distances).
-        <text of DISTORTIONS>
+
+        <list of DISTORTIONS>
 
     Attributes
     ----------

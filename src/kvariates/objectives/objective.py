@@ -6,16 +6,23 @@
 | the same | on the unit sphere ("cosine") | those that work with centres on the sphere |
 | `DivergenceObjective` | as given, under a divergence | those that need the potential only |
 
-An objective knows its coordinates, its potential for seeding, its Lloyd (assigner and update), its
-costs in the user's terms, and whether the guarantee of the seeding holds. Centres go in and out in
-the user's coordinates unless a method says otherwise.
+All objectives have the same methods:
+
+| method | returns |
+|---|---|
+| `name`, `offers` | for messages; what seedings and refinements may need |
+| `lost` | why no theorem holds; None if the theorem of the seeding does |
+| `rows(X)`, `start(centers)` | X and given centres in the objective's coordinates |
+| `recipe`, `lloyd(problem, scan)` | the sampler's probe and density; Lloyd, in these coordinates |
+| `finish(...)` | a result in the user's coordinates, with the labels and cost of these centres |
+| `cost`, `nearest`, `costs`, `distances` | in the user's terms, of centres as the user sees them |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -37,46 +44,6 @@ from kvariates.tables import Entry, Table
 POTENTIAL = frozenset({"potential"})
 DISTANCES = POTENTIAL | {"squared distances"}
 EVERYTHING = DISTANCES | {"free centers"}
-
-
-class Objective(Protocol):
-    @property
-    def name(self) -> str:
-        """For messages: the parameter and its value."""
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """What seedings and refinements may need."""
-
-    @property
-    def lost(self) -> str | None:
-        """Why no theorem holds; None if the seeding's theorem does."""
-
-    def rows(self, X: Any) -> Rows:
-        """X in the objective's coordinates."""
-
-    def start(self, centers: F64) -> F64:
-        """Given centres in the objective's coordinates."""
-
-    @property
-    def recipe(self) -> Recipe:
-        """Probe and density of the D^2 sampler."""
-
-    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
-        """Lloyd from centres in the objective's coordinates; the result is in them too."""
-
-    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
-        """The result in the user's coordinates, with the labels and cost of these centres."""
-
-    def cost(self, squared: float) -> float:
-        """A cost in the user's terms."""
-
-    def nearest(self, rows: Rows, centers: F64) -> Labels: ...
-
-    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
-        """What every row costs at the centre it is labelled with."""
-
-    def distances(self, rows: Rows, centers: F64) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -202,6 +169,8 @@ class DivergenceObjective:
         out = [self.distortion.divergence(X, center) for center in prepared]
         return np.stack(out, axis=1).astype(rows.dtype)
 
+
+Objective = SquaredEuclidean | DivergenceObjective
 
 OBJECTIVES: Table[Callable[[], Objective]] = Table(
     "metric",
