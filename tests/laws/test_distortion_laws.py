@@ -18,12 +18,7 @@ from kvariates.objectives.mahalanobis import Mahalanobis
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("name", "n", "d"),
-    [
-        (name, n, d)
-        for name in DISTORTIONS
-        for n, d in ((1, 1), (7, 1), (40, 3), (300, 17))
-        if name != "mahalanobis" or n > d  # or there is no covariance of full rank
-    ],
+    [(name, n, d) for name in DISTORTIONS for n, d in ((7, 1), (40, 3), (300, 17))],
 )
 def test_divergence_is_the_formula(name, n, d, dtype):
     X = rows(name, n, d, dtype=dtype)

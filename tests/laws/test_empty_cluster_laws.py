@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kvariates import KMeans
 
 every = pytest.mark.parametrize(
-    ("algorithm", "layout"), [(a, layout) for a in ALGORITHMS for layout in LAYOUTS]
+    ("algorithm", "layout"), list(zip(ALGORITHMS, [*LAYOUTS] * len(ALGORITHMS), strict=False))
 )
 FAR = np.full(3, 1e3)
 
@@ -36,7 +36,7 @@ def test_one_lost_centre_takes_the_farthest_row(algorithm, layout, dtype):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @every
-def test_one_lost_centre_ends_where_the_peers_does(algorithm, layout, weighted):
+def test_one_lost_centre_ends_where_scikit_learn_does(algorithm, layout, weighted):
     X, init = with_lost_centres(6, [4])
     weights = np.random.default_rng(0).uniform(0.5, 2, size=300) if weighted else None
     peer = Peer(6, init=init, n_init=1).fit(X, sample_weight=weights)
@@ -80,7 +80,7 @@ def test_algorithms_agree_after_relocations(algorithm, layout):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_robbed_cluster_goes_to_the_heaviest_one(algorithm):
+def test_a_cluster_that_gives_away_its_only_row_goes_to_the_heaviest(algorithm):
     """Its only row was the farthest of all: scikit-learn moves it onto the biggest cluster."""
     X = np.array([[0.0], [0.1], [0.2], [10.0]])
     init = np.array([[0.1], [14.0], [100.0]])
@@ -93,8 +93,8 @@ def test_a_robbed_cluster_goes_to_the_heaviest_one(algorithm):
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_robbed_cluster_keeps_no_dust(algorithm):
-    """0.1 + 0.2 - 0.1 - 0.2 is not zero in floating point, and dust divided by dust is anywhere."""
+def test_a_cluster_that_gives_away_its_rows_keeps_no_rounding_error(algorithm):
+    """0.1 + 0.2 - 0.1 - 0.2 is not zero in floats; a mean of such sums could be anywhere."""
     X = np.array([[10.0, 0.3], [10.7, 0.1], [0.0, 0.0], [0.1, 0.0], [0.05, 0.1]])
     weights = np.array([0.1, 0.2, 1, 1, 1])
     init = np.array([[0.0, 0.0], [14.0, 0.0], [100.0, 0.0], [100.0, 9.0]])
@@ -104,9 +104,8 @@ def test_a_robbed_cluster_keeps_no_dust(algorithm):
     assert (model.cluster_centers_ <= X.max(axis=0) + 1e-9).all()
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every
 def test_more_centres_than_distinct_rows(algorithm, metric, layout):
     X = LAYOUTS[layout](np.repeat([[1.0, 0.2], [0.0, 1.0], [0.5, 3.0]], 5, axis=0))
     model = KMeans(5, random_state=0, algorithm=algorithm, metric=metric)
@@ -117,14 +116,13 @@ def test_more_centres_than_distinct_rows(algorithm, metric, layout):
     assert np.isfinite(model.cluster_centers_).all()
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [3.7, 3.7, 3.7], [1.5, 0.0, -2.3]])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_all_rows_equal(algorithm, layout, row):
-    X = LAYOUTS[layout](np.tile(row, (50, 1)))
-    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
-        model = KMeans(4, random_state=0, algorithm=algorithm).fit(X)
-    assert (model.labels_ == 0).all()
-    assert model.inertia_ == pytest.approx(0, abs=1e-25)
-    np.testing.assert_allclose(model.cluster_centers_, np.tile(row, (4, 1)), rtol=1e-14)
-    assert KMeans(1).fit(X[:1]).inertia_ == 0
+@every
+def test_all_rows_equal(algorithm, layout):
+    for row in ([0.0, 0.0, 0.0], [3.7, 3.7, 3.7], [1.5, 0.0, -2.3]):
+        X = LAYOUTS[layout](np.tile(row, (50, 1)))
+        with pytest.warns(ConvergenceWarning, match="distinct clusters"):
+            model = KMeans(4, random_state=0, algorithm=algorithm).fit(X)
+        assert (model.labels_ == 0).all()
+        assert model.inertia_ == pytest.approx(0, abs=1e-25)
+        np.testing.assert_allclose(model.cluster_centers_, np.tile(row, (4, 1)), rtol=1e-14)
+        assert KMeans(1).fit(X[:1]).inertia_ == 0

@@ -1,4 +1,4 @@
-"""Every algorithm is brute force, only faster: the same labels, steps and centres, any shape."""
+"""Every scan gives the labels, steps and centres of brute force, for any shape."""
 
 from itertools import pairwise
 
@@ -49,24 +49,24 @@ def test_algorithms_are_brute_force(dtype, layout, metric, weighted):
     assert model.n_iter_ > 5, "too easy to tell the algorithms apart"
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 7])
 @pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
-def test_stopping_early_stops_at_the_same_place(dtype, layout, metric, max_iter):
+def test_stopping_early_stops_at_the_same_place(dtype, layout, metric):
     X = LAYOUTS[layout](rows(500, 5, dtype, seed=3, sparsity=0.3))
-    check_against_brute(X, start(X, 8), metric, tol=0, max_iter=max_iter)
+    for max_iter in (1, 2, 3, 7):
+        check_against_brute(X, start(X, 8), metric, tol=0, max_iter=max_iter)
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4, 1e-6])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tolerance_is_relative_to_the_variance(dtype, tol):
+def test_tolerance_is_relative_to_the_variance(dtype):
     X = rows(2000, 4, dtype, seed=4) * np.array([1, 100, 1, 10], dtype=dtype)
-    with_tol = check_against_brute(X, start(X, 12), tol=tol)
-    assert with_tol.n_iter_ < fit(X, start(X, 12), tol=0).n_iter_ or tol == 1e-6
+    steps = [check_against_brute(X, start(X, 12), tol=t).n_iter_ for t in (1e-2, 1e-3, 1e-4, 0)]
+    assert steps == sorted(set(steps))
 
 
 WIDTHS = [*range(1, 41), 63, 64, 65, 66, 130, 257, 784]
 COUNTS = [*range(1, 71), 100, 257]
 SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 64, 65, 127, 129, 255, 256, 257, 1000]
+TILES = [1023, 1025, 4095, 4096, 4097, 8193, 16385]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -93,13 +93,9 @@ def test_every_number_of_rows(layout, dtype):
         for k in sorted({1, 2, n // 2, n - 1, n} - {0}):
             if k <= min(n, 80):
                 check_against_brute(X, start(X, k, seed=n), tol=0, max_iter=4)
-
-
-@pytest.mark.parametrize("n", [1023, 1025, 4095, 4096, 4097, 8193, 16385])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_sizes_around_the_tiles(dtype, n):
-    X = rows(n, 3, dtype, seed=n)
-    check_against_brute(X, start(X, 5), tol=0, max_iter=5)
+    for n in TILES:
+        X = LAYOUTS[layout](rows(n, 3, dtype, seed=n))
+        check_against_brute(X, start(X, 5), tol=0, max_iter=5)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -128,30 +124,24 @@ def test_any_shape(n, d, k, seed, dtype, layout, metric, weighted):
     check_against_brute(X, start(X, k, seed=seed), metric, weights, tol=0, max_iter=20)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_same_start_same_end_as_the_peer(algorithm, dtype, weighted):
+@pytest.mark.parametrize(("dtype", "weighted"), [(np.float32, True), (np.float64, False)])
+def test_same_start_same_end_as_scikit_learn(dtype, weighted):
     X = rows(3000, 8, dtype, seed=6)
     weights = np.random.default_rng(0).uniform(0.1, 3, size=len(X)) if weighted else None
     init = start(X, 15)
     peer = Peer(15, init=init, n_init=1).fit(X, sample_weight=weights)
-    ours = fit(X, init, weights, algorithm=algorithm)
+    ours = fit(X, init, weights)
     assert ours.n_iter_ == peer.n_iter_
     assert np.mean(ours.labels_ == peer.labels_) > 0.999
     np.testing.assert_allclose(ours.cluster_centers_, peer.cluster_centers_, rtol=0, atol=2e-4)
     assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("metric", METRICS)
-def test_cost_never_rises(algorithm, metric):
+def test_cost_never_rises(metric):
     X = rows(1500, 6, seed=7)
     init = start(X, 20)
-    costs = [
-        fit(X, init, algorithm=algorithm, metric=metric, tol=0, max_iter=m).inertia_
-        for m in range(1, 25)
-    ]
+    costs = [fit(X, init, metric=metric, tol=0, max_iter=m).inertia_ for m in range(1, 25)]
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(costs))
     assert costs[-1] < 0.95 * costs[0]
 
@@ -168,8 +158,8 @@ def test_centres_are_means_whatever_the_scales(algorithm, weighted):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_centres_are_means_after_a_giant_has_passed_through(algorithm):
-    """Sums kept up to date by moving rows must not keep the rounding of a row long gone."""
+def test_centres_are_means_after_a_huge_row_has_left(algorithm):
+    """Running sums must not keep the rounding errors of a row that has left the cluster."""
     giant = 1e12
     X = np.random.default_rng(9).normal(size=(3002, 2))
     X[1000], X[2000] = [giant, 0], [giant, 0.9 * giant]
