@@ -6,9 +6,12 @@ _openmp.load()
 
 from kvariates import guarantees, privacy  # noqa: E402
 from kvariates.estimators.choose_k import choose_k  # noqa: E402
-from kvariates.estimators.global_kmeans_function import global_kmeans  # noqa: E402
 from kvariates.estimators.kmeans import KMeans  # noqa: E402
-from kvariates.estimators.kmeans_seeding import kmeans_parallel, kmeans_plusplus  # noqa: E402
+from kvariates.estimators.kmeans_seeding import (  # noqa: E402
+    global_kmeans,
+    kmeans_parallel,
+    kmeans_plusplus,
+)
 from kvariates.estimators.kmedian import KMedian  # noqa: E402
 from kvariates.estimators.kmedian_seeding import (  # noqa: E402
     hst_seeding,
@@ -19,12 +22,10 @@ from kvariates.estimators.kvariates_plusplus import kvariates_plusplus  # noqa: 
 from kvariates.estimators.private_kmeans import PrivateKMeans  # noqa: E402
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses  # noqa: E402
-from kvariates.seeding.sampler import RECIPES  # noqa: E402
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "RECIPES",
     "Dirac",
     "EveryPoint",
     "Gaussian",

@@ -25,7 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import Solution, global_kmeans, lloyd_on, sample_size
+from kvariates.seeding.global_kmeans import global_kmeans, lloyd_on, sample_size
+from kvariates.seeding.seeding_problem import SeedingProblem, Solution
 
 Ints = NDArray[np.int64]
 Solve = Callable[[Rows, int, F64 | None], list[Solution]]
@@ -128,7 +129,8 @@ def nested_solver(method: str, rng: np.random.Generator) -> Solve:
     def solve(rows: Rows, k: int, weight: F64 | None) -> list[Solution]:
         lloyd = lloyd_on(rows, weight, StopRule(300, 1e-4 * rows.spread()))
         candidates: Literal["all"] | int = "all" if method == "global" else sample_size(rows.n)
-        return global_kmeans(rows, k, weight, lloyd, candidates=candidates, rng=rng)
+        problem = SeedingProblem(rows, weight, k, lloyd=lloyd, rng=rng)
+        return global_kmeans(problem, candidates=candidates)
 
     return solve
 

@@ -102,6 +102,10 @@ class Rows:
         dense = rows.toarray() if sparse.issparse(rows) else rows
         return np.ascontiguousarray(dense, dtype=np.float64)
 
+    def subset(self, indices: NDArray[np.int64]) -> Rows:
+        """The rows at `indices`, in their layout and dtype."""
+        return Rows.of(self.X[indices])
+
     def canonical_order(self) -> NDArray[np.int64] | None:
         """An order of the rows that depends on their values alone; None for large data.
 

@@ -31,7 +31,8 @@ from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.refining.lloyd import LloydResult, StopRule
 from kvariates.refining.refinements import REFINEMENTS, RefineProblem
 from kvariates.seeding.global_kmeans import lloyd_on
-from kvariates.seeding.seedings import SEEDINGS, SeedingProblem
+from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import documented
 
 F64 = NDArray[np.float64]
@@ -346,8 +347,9 @@ default="k-means++"
             stop = StopRule(self.max_iter, LOOSER * self._tol)
             lloyd = lloyd_on(rows, fit.weight, stop, unit=self.metric == "cosine")
             problem = SeedingProblem(
-                rows, fit.weight, self.n_clusters, objective.recipe, lloyd, rng
-            )
+                rows, fit.weight, self.n_clusters, objective.potential, objective.density, lloyd,
+                rng=rng,
+            )  # fmt: skip
             return SEEDINGS[self.init].run(problem)
         given = self.init
         if callable(given):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.estimators import validation
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.divergence_potential import DivergenceDirac, DivergenceProbe
-from kvariates.seeding.densities import Density, Dirac, Gaussian, Laplace, UniformOver
+from kvariates.objectives.distortions import LOST as DISTORTION_LOST
+from kvariates.objectives.objective import DivergenceObjective
+from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
 from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
-from kvariates.seeding.sampler import Recipe, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
 
+Promise = tuple[Guarantee | None, str | None]  # or why there is none
 CENTRED = (Dirac, Laplace, Gaussian)  # densities whose mean is known to be the row
 
 
@@ -94,41 +96,46 @@ def kvariates_plusplus(
         With ``centers``, ``indices`` and ``guarantee``.
     """
     given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
-    space, weight = given.space, given.weight
-    recipe = _recipe(space.X, weight, density, probe, distortion)
-    seeds = kvariates(space, n_clusters, weight, recipe, 1, given.rng)
-    centers = seeds.centers.astype(space.dtype)
-    if distortion is not None:
-        return KVariates(centers, seeds.indices, None, guarantees.LOST["distortion"])
-    return KVariates(centers, seeds.indices, *_promise(space, weight, recipe, seeds.centers))
-
-
-def _recipe(X: Any, weight: F64 | None, density: Any, probe: Any, distortion: Any) -> Recipe:
+    problem = SeedingProblem(given.space, given.weight, n_clusters, rng=given.rng)
     if distortion is not None:
         if density is not None or probe is not None:
             raise ValueError(
                 "distortion goes with the default density and probe; leave them out, or it."
             )
-        chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
-        chosen.check(X)
-        fitted = chosen.fitted(X, weight)
-        return Recipe(DivergenceProbe(fitted), DivergenceDirac(fitted))
-    at: Probe = EveryPoint() if probe is None else probe
-    if not hasattr(at, "potential"):
-        at = CallableProbe(probe)
-    return Recipe(at, Dirac() if density is None else density)
+        seeds = kvariates(_distorted(problem, distortion))
+        promise: Promise = None, DISTORTION_LOST
+    else:
+        density = Dirac() if density is None else density
+        probe = EveryPoint() if probe is None else probe
+        if not hasattr(probe, "potential"):
+            probe = CallableProbe(probe)
+        seeds = kvariates(_pair(problem, probe, density))
+        promise = _promise(problem, probe, density, seeds.centers)
+    return KVariates(seeds.centers.astype(given.space.dtype), seeds.indices, *promise)
 
 
-def _promise(
-    space: Rows, weight: F64 | None, recipe: Recipe, centers: F64
-) -> tuple[Guarantee | None, str | None]:
-    """The family's theorem for this recipe, its terms measured; or None and why there is none.
+def _pair(problem: SeedingProblem, probe: Probe, density: RowDensity) -> SeedingProblem:
+    pointwise = all(getattr(part, "pointwise", False) for part in (probe, density))
+    return replace(
+        problem, make_potential=probe.potential, density=density, pointwise=pointwise
+    )  # fmt: skip
+
+
+def _distorted(problem: SeedingProblem, distortion: Any) -> SeedingProblem:
+    chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
+    chosen.check(problem.rows.X)
+    objective = DivergenceObjective(chosen.fitted(problem.rows.X, problem.weight))
+    return replace(problem, make_potential=objective.potential, density=objective.density)
+
+
+def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers: F64) -> Promise:
+    """The family's theorem for this pair, its terms measured; or None and why there is none.
 
     `opt` is the cost of `centers`.
     """
+    space, weight = problem.rows, problem.weight
     k, notes = len(centers), (guarantees.OPT_IS_FOUND,)
     opt = total_cost(space.costs(centers, space.nearest(centers)), weight)
-    probe, density = recipe.probe, recipe.density
     if isinstance(probe, Synopses | MiniBatches) and not isinstance(density, Dirac):
         return None, guarantees.LOST["density"]
     if isinstance(probe, MiniBatches):
@@ -164,7 +171,7 @@ def _peers(
 ) -> Guarantee:  # fmt: skip
     """Theorem 4: the spread of the groups is the variance of a uniform member."""
     spread = total_cost(UniformOver(density.groups).trace(space, weight), weight)
-    then: Density = density.then
+    then: RowDensity = density.then
     noisy = not isinstance(then, Dirac)
     var = total_cost(then.trace(space, weight), weight)
     return guarantees.theorem_4(k, opt=opt, spread=spread, var=var, noisy=noisy, notes=notes)

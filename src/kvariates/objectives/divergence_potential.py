@@ -1,95 +1,87 @@
-"""Algorithm 0 under any distortion: D_t is the divergence to the nearest centre so far.
+"""The potential and the density of the sampler under any distortion.
 
-A probe and a density for `sampler.kvariates`; the loop is the same.
+D_t is the divergence to the nearest centre so far.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows, total_cost
+from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion
 
 
 class DivergencePotential:
-    """One pass a centre: the bounds that spare a Euclidean potential its passes do not hold here.
+    """Room for k centres. Each of them costs a pass: bounds of Euclidean distances do not hold.
 
-    Centres go in and out in the user's coordinates; D is measured on prepared rows.
+    Centres are in the user's coordinates; divergences are measured on prepared rows.
     Pre: weight is None (all ones) or float64, non-negative, not all zero.
     """
 
-    def __init__(self, space: Rows, weight: F64 | None, k: int, distortion: Distortion) -> None:
-        self.around, self.weight = space, weight
-        self.centers = np.empty((k, space.d))
-        self._known = self._absorbed = 0
+    def __init__(self, rows: Rows, weight: F64 | None, k: int, distortion: Distortion) -> None:
+        self.points, self.weight = rows, weight
+        self._centers = np.empty((k, rows.d))
+        self._known = self._flushed = 0
         self._distortion = distortion
-        self._rows = distortion.prepare(space.X)
-        self._cost = np.full(space.n, np.inf)
-        self._running: F64 | None = None  # sums of weight * cost up to each row
+        self._prepared = distortion.prepare(rows.X)
+        self._cost = np.full(rows.n, np.inf)
+        self._mass: CumulativeMass | None = None
 
-    def add(self, center: F64) -> None:
-        """Take a centre into account, once that is needed."""
-        self.centers[self._known] = center
-        self._known += 1
+    @property
+    def centers(self) -> F64:
+        return self._centers[: self._known]
+
+    def add(self, centers: F64) -> None:
+        self._centers[self._known : self._known + len(centers)] = centers
+        self._known += len(centers)
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A row, with probability proportional to weight * cost (to weight alone at first)."""
-        self.settle()
-        if self._running is None:
-            self._running = np.cumsum(self._share())
-        row = int(np.searchsorted(self._running, rng.random() * self._running[-1], side="right"))
-        # A product that was rounded up to the total belongs to the last row of positive share.
-        return min(row, int(np.searchsorted(self._running, self._running[-1])))
+        self.flush()
+        if self._mass is None:
+            share = self._share()
+            self._mass = CumulativeMass(share if share.any() else self._weights())
+        return int(self._mass.draw(1, rng)[0])
 
-    def settle(self) -> None:
-        """Absorb what is pending: costs are exact afterwards."""
-        for center in self.centers[self._absorbed : self._known]:
-            self._absorb(self._measure(center))
+    def flush(self) -> None:
+        for center in self._centers[self._flushed : self._known]:
+            self._lower(self._measure(center))
+
+    def total(self) -> float:
+        self.flush()
+        return float(np.sum(self._share()))
 
     def add_best(self, candidates: F64) -> int:
-        """Take in the candidate that lowers the potential most; which one that is."""
-        self.settle()
+        self.flush()
         costs = [self._measure(center) for center in candidates]
         left = [total_cost(np.minimum(self._cost, cost), self.weight) for cost in costs]
         best = int(np.argmin(left))
-        self.add(candidates[best])
-        self._absorb(costs[best])
+        self.add(candidates[best : best + 1])
+        self._lower(costs[best])
         return best
 
     def _measure(self, center: F64) -> F64:
         prepared = self._distortion.prepare(center[None])[0]
-        cost = self._distortion.divergence(self._rows, prepared)
+        cost = self._distortion.divergence(self._prepared, prepared)
         if self.weight is not None:
-            cost[self.weight == 0] = 0.0  # such a row may be infinitely far; it counts for nothing
+            cost[self.weight == 0] = 0.0  # such a row may be infinitely far, but counts for nothing
         return cost
 
-    def _absorb(self, cost: F64) -> None:
+    def _lower(self, cost: F64) -> None:
         np.minimum(self._cost, cost, out=self._cost)
-        self._absorbed += 1
-        self._running = None
+        self._flushed += 1
+        self._mass = None
 
     def _share(self) -> F64:
-        """Weight * cost; weight alone without centres, or if every row lies on one already."""
-        if self._absorbed:
-            share = self._cost if self.weight is None else self._cost * self.weight
-            if share.any():
-                return share
-        return np.ones(self.around.n) if self.weight is None else self.weight
+        """Weight * cost; the weights if there is no centre."""
+        if not self._flushed:
+            return self._weights()
+        return self._cost if self.weight is None else self._cost * self.weight
 
-
-@dataclass(frozen=True)
-class DivergenceProbe:
-    """The distortion is measured at every row. Pre: it is fitted."""
-
-    distortion: Distortion
-    pointwise: ClassVar[bool] = True
-
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> DivergencePotential:
-        return DivergencePotential(space, weight, k, self.distortion)
+    def _weights(self) -> F64:
+        return np.ones(self.points.n) if self.weight is None else self.weight
 
 
 @dataclass(frozen=True)
@@ -97,15 +89,6 @@ class DivergenceDirac:
     """The picked row is the centre, or (KL, a row with zeros) what the distortion makes of it."""
 
     distortion: Distortion
-    pointwise: ClassVar[bool] = True
 
-    def sample(
-        self, space: Rows, rows: NDArray[np.int64], weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        return self.distortion.seed(space.X, rows)
-
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
-        return self.distortion.seed(space.X, np.arange(space.n))
-
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
-        return np.zeros(space.n)
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: np.random.Generator) -> F64:
+        return self.distortion.seed(rows.X, picked)

@@ -35,10 +35,12 @@ from kvariates.objectives.divergence_assigner import (
     counted_cost,
     in_dtype,
 )
-from kvariates.objectives.divergence_potential import DivergenceDirac, DivergenceProbe
+from kvariates.objectives.divergence_potential import DivergenceDirac, DivergencePotential
 from kvariates.refining.lloyd import LloydResult, StopRule, lloyd, refine
 from kvariates.refining.refinements import RefineProblem
-from kvariates.seeding.sampler import PLAIN, Recipe
+from kvariates.seeding.densities import Dirac
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import Density, Potential
 from kvariates.tables import Entry, Table
 
 POTENTIAL = frozenset({"potential"})
@@ -71,9 +73,12 @@ class SquaredEuclidean:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
         return start
 
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
+        return EuclideanPotential(rows, weight, k)
+
     @property
-    def recipe(self) -> Recipe:
-        return PLAIN
+    def density(self) -> Dirac:
+        return Dirac()
 
     def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
         stop = StopRule(problem.max_iter, problem.tol, problem.callback)
@@ -133,9 +138,12 @@ class DivergenceObjective:
     def start(self, centers: F64) -> F64:
         return centers
 
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> DivergencePotential:
+        return DivergencePotential(rows, weight, k, self.distortion)
+
     @property
-    def recipe(self) -> Recipe:
-        return Recipe(DivergenceProbe(self.distortion), DivergenceDirac(self.distortion))
+    def density(self) -> DivergenceDirac:
+        return DivergenceDirac(self.distortion)
 
     def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
         distortion, weight = self.distortion, problem.weight

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.rows import Rows
 from kvariates.privacy import mechanisms
 from kvariates.private_methods.task import Accountant, PrivateResult, PrivateTask
 from kvariates.seeding.forgy import forgy
@@ -24,7 +23,7 @@ class NoisyForgy:
         accountant, grid = Accountant(), task.narrowest_grid
         missing = np.zeros((max(0, task.k - len(task.rows)), task.domain.d))
         rows = np.concatenate([task.rows, missing]) if len(missing) else task.rows
-        picked = forgy(Rows.of(rows), task.k, None, np.random.default_rng()).centers
+        picked = rows[forgy(len(rows), task.k, None, np.random.default_rng())]
         noisy = [
             accountant.record(
                 # Whatever the adjacency, a pick may go from any row to any other.

@@ -24,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import I64
 from kvariates.privacy import mechanisms
 from kvariates.privacy.exact_draws import draw, subset
 from kvariates.privacy.ledger import split
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
 from kvariates.private_methods.task import Accountant, Domain, PrivateResult, PrivateTask
-from kvariates.seeding.densities import Indices, Laplace
-from kvariates.seeding.potential import EuclideanPotential
-from kvariates.seeding.sampler import Recipe, kvariates
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import sample
 
 UNIT = 2**30  # the weight of a squared distance as large as the domain; 2^31 rows add up to < 2^62
 COUNTING = 0.05  # of epsilon, where the number of rows is secret
@@ -57,8 +57,8 @@ class _FlooredPotential(EuclideanPotential):
         super().__init__(space, weight, k)
         self.probe = probe
 
-    def add(self, center: F64) -> None:
-        super().add(self.probe.domain.inside(center[None])[0])
+    def add(self, centers: F64) -> None:
+        super().add(self.probe.domain.inside(centers))
 
     def draw(self, rng: np.random.Generator) -> int:
         """A row by its weight, exactly; `rng` decides nothing."""
@@ -66,10 +66,9 @@ class _FlooredPotential(EuclideanPotential):
 
     def weights(self) -> NDArray[np.int64]:
         """A row's depends on that row and the centres alone: nothing is added up in floats."""
-        if self.known == 0:
-            each = np.ones(self.space.n, dtype=np.int64)
+        if not len(self.centers):
+            each = np.ones(self.points.n, dtype=np.int64)
         else:
-            self.settle()
             part = np.minimum(self.costs / _squared_diameter(self.probe.domain), 1.0)
             each = np.ceil(part * UNIT).astype(np.int64) + self.probe.floor
         return each if self.weight is None else each * self.weight.astype(np.int64)
@@ -81,16 +80,8 @@ class GridLaplace:
 
     noisy: NoisyRows
 
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        return self.noisy(space.take(rows))
-
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
-        return space.take(np.arange(space.n))
-
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
-        return Laplace(self.noisy.scale).trace(space, weight)
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: np.random.Generator) -> F64:
+        return self.noisy(rows.take(picked))
 
 
 @dataclass(frozen=True)
@@ -222,6 +213,6 @@ def _squared_diameter(domain: Domain) -> float:
 def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:
     if not len(rows):
         rows = np.zeros((1, task.domain.d))  # the domain's centre stands for nobody
-    recipe = Recipe(FlooredProbe(task.domain, floor), GridLaplace(noisy))
-    nothing = np.random.default_rng()  # all that is random here comes from `privacy`
-    return kvariates(Rows.of(rows), task.k, weight, recipe, 1, nothing).centers
+    potential = FlooredProbe(task.domain, floor).potential(Rows.of(rows), weight, task.k)
+    unused = np.random.default_rng()  # all that is random here comes from `privacy`
+    return sample(potential, GridLaplace(noisy), task.k, unused).centers

@@ -9,7 +9,8 @@ from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.task import F64, Domain
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.local_search import local_search, search_steps
-from kvariates.seeding.sampler import PLAIN, greedy_trials, kvariates
+from kvariates.seeding.sampler import greedy_trials
+from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
 
 RUNS = 5
 STEPS = 300
@@ -34,6 +35,7 @@ def settled(
     space: Rows, weight: F64 | None, k: int, rng: np.random.Generator, steps: int = STEPS
 ) -> LloydResult:
     """One run. Pre: at least k rows."""
-    seeds = kvariates(space, k, weight, PLAIN, greedy_trials(k), rng).centers
-    start = local_search(space, seeds, weight, steps=search_steps(k), rng=rng).centers
+    problem = SeedingProblem(space, weight, k, rng=rng)
+    seeds = kvariates(problem, trials=greedy_trials(k)).centers
+    start = local_search(problem, seeds, steps=search_steps(k)).centers
     return refine(space, start, weight, StopRule(steps, 0.0))

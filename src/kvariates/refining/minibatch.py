@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import CumulativeMass
 from kvariates.refining.assigners import movement
 from kvariates.refining.lloyd import LloydResult, evaluated
 
@@ -95,11 +96,9 @@ def batches(
     if weight is None:
         while True:
             yield rng.integers(n, size=size)
-    ends = np.cumsum(weight)
-    last = np.flatnonzero(weight)[-1]
+    mass = CumulativeMass(weight)
     while True:
-        rows = np.searchsorted(ends, rng.random(size) * ends[-1], side="right")
-        yield np.minimum(rows, last)  # rounding may carry past the end
+        yield mass.draw(size, rng)
 
 
 def minibatch(

@@ -24,6 +24,7 @@ import numpy as np
 from kvariates import _native
 from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace
 from kvariates.data.rows import F64, TwoNearest, total_cost
+from kvariates.numerics.draws import CumulativeMass
 
 BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
 TOL = 1e-12  # of the cost: what a swap must save; less is rounding
@@ -144,12 +145,8 @@ class SampledCandidates:
         return np.unique(np.concatenate(found))
 
     def _far(self, state: MedoidState, size: int) -> Ints:
-        sums = np.cumsum(shares(state))
-        if not sums[-1] > 0:
-            return np.empty(0, dtype=np.int64)
-        aims = self._rng.random(size) * sums[-1]
-        rows: Ints = np.minimum(np.searchsorted(sums, aims, side="right"), len(sums) - 1)
-        return rows
+        mass = CumulativeMass(shares(state))
+        return mass.draw(size, self._rng) if mass.total > 0 else np.empty(0, dtype=np.int64)
 
     def _close(self, state: MedoidState, size: int) -> Ints:
         """Of CLOSE uniform points, the one closest to its medoid by the measure of its cluster."""

@@ -1,38 +1,32 @@
 """Densities: how a picked row becomes a centre.
 
-A density p_a belongs to every row a of the space it is asked about: `sample` draws a centre for
-each picked row, `mean` and `trace` give the expectation and the trace of the covariance of p_a for
-every row. The last two are what the guarantee of k-variates++ depends on.
+A density p_a belongs to every row a: `sample` draws a centre for each picked row, `mean` and
+`trace` give the expectation and the trace of the covariance of p_a for every row. The guarantee of
+k-variates++ depends on the last two.
 
 Weights are the rows' weights (None: all ones): a row of weight w counts as w rows. `pointwise` says
-that only a row's values matter, not its place: then shuffling the rows changes no draw.
+that only a row's values matter, not its position: then shuffling the rows changes no draw.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import I64
+from kvariates.seeding.sampler import Density, TakesRows
 
-Indices = NDArray[np.int64]
 
+class RowDensity(Density[Rows, F64], Protocol):
+    """A density whose moments are known."""
 
-@runtime_checkable
-class Density(Protocol):
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        """One centre for each picked row."""
-
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
+    def mean(self, rows: Rows, weight: F64 | None) -> F64:
         """The expectation of every row's density: (n, d)."""
 
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
+    def trace(self, rows: Rows, weight: F64 | None) -> F64:
         """The trace of the covariance of every row's density: (n,)."""
 
 
@@ -43,40 +37,31 @@ class Dirac:
     pointwise: ClassVar[bool] = True
 
     def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
+        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
     ) -> F64:
-        return space.take(rows)
+        return rows.take(picked)
 
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
-        return space.take(np.arange(space.n))
+    def mean(self, rows: Rows, weight: F64 | None) -> F64:
+        return rows.take(np.arange(rows.n))
 
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
-        return np.zeros(space.n)
+    def trace(self, rows: Rows, weight: F64 | None) -> F64:
+        return np.zeros(rows.n)
 
 
 @dataclass(frozen=True)
-class _Noise(ABC):
-    """Centred noise on the picked row, of its own scale on every coordinate."""
+class _Noise:
+    """Centred noise on the picked row, of the given scale on every coordinate."""
 
     scale: Any  # a number, or one for every feature
     pointwise: ClassVar[bool] = True
+    unit_variance: ClassVar[float]  # of one coordinate at scale 1
 
-    @abstractmethod
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        """One centre for each picked row."""
+    def mean(self, rows: Rows, weight: F64 | None) -> F64:
+        return rows.take(np.arange(rows.n))
 
-    @abstractmethod
-    def _variance(self) -> Any:
-        """Of one coordinate, or of each."""
-
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
-        return space.take(np.arange(space.n))
-
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
-        variance = np.broadcast_to(self._variance(), (space.d,))
-        return np.full(space.n, float(np.sum(variance)))
+    def trace(self, rows: Rows, weight: F64 | None) -> F64:
+        variance = np.broadcast_to(self.unit_variance * np.square(self.scale), (rows.d,))
+        return np.full(rows.n, float(np.sum(variance)))
 
 
 class Laplace(_Noise):
@@ -85,25 +70,23 @@ class Laplace(_Noise):
     This noise comes from `rng` and protects nobody: private fits take theirs from `privacy`.
     """
 
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        return rng.laplace(space.take(rows), self.scale)
+    unit_variance: ClassVar[float] = 2.0
 
-    def _variance(self) -> Any:
-        return 2 * np.square(self.scale)
+    def sample(
+        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
+        return rng.laplace(rows.take(picked), self.scale)
 
 
 class Gaussian(_Noise):
     """Gaussian noise of the given standard deviation on every coordinate."""
 
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        return rng.normal(space.take(rows), self.scale)
+    unit_variance: ClassVar[float] = 1.0
 
-    def _variance(self) -> Any:
-        return np.square(self.scale)
+    def sample(
+        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
+    ) -> F64:
+        return rng.normal(rows.take(picked), self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,45 +97,43 @@ class UniformOver:
     """
 
     groups: Any  # one label for every row
-    then: Density = Dirac()
+    then: RowDensity = Dirac()
 
-    def sample(
-        self, space: Rows, rows: Indices, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
-        of = self._numbers(space)
-        chosen = np.empty(len(rows), dtype=np.int64)
-        for place, row in enumerate(rows):
-            members = np.flatnonzero(of == of[row])
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: np.random.Generator) -> F64:
+        group = self._groups_of(rows)
+        chosen = np.empty(len(picked), dtype=np.int64)
+        for i, row in enumerate(picked):
+            members = np.flatnonzero(group == group[row])
             share = None if weight is None else weight[members] / weight[members].sum()
-            chosen[place] = rng.choice(members, p=share)
-        return self.then.sample(space, chosen, weight, rng)
+            chosen[i] = rng.choice(members, p=share)
+        return self.then.sample(rows, chosen, weight, rng)
 
-    def mean(self, space: Rows, weight: F64 | None) -> F64:
-        of = self._numbers(space)
-        return _group_means(of, self.then.mean(space, weight), weight)[of]
+    def mean(self, rows: Rows, weight: F64 | None) -> F64:
+        group = self._groups_of(rows)
+        return _group_means(group, self.then.mean(rows, weight), weight)[group]
 
-    def trace(self, space: Rows, weight: F64 | None) -> F64:
-        # Law of total variance: within the group's means, plus the mean of what follows.
-        of = self._numbers(space)
-        means = self.then.mean(space, weight)
-        off = means - _group_means(of, means, weight)[of]
-        inner = np.einsum("ij,ij->i", off, off) + self.then.trace(space, weight)
-        out: F64 = _group_means(of, inner[:, None], weight)[of, 0]
+    def trace(self, rows: Rows, weight: F64 | None) -> F64:
+        # Law of total variance: variance of the means inside a group, plus mean of the variances.
+        group = self._groups_of(rows)
+        means = self.then.mean(rows, weight)
+        off = means - _group_means(group, means, weight)[group]
+        inner = np.einsum("ij,ij->i", off, off) + self.then.trace(rows, weight)
+        out: F64 = _group_means(group, inner[:, None], weight)[group, 0]
         return out
 
-    def _numbers(self, space: Rows) -> NDArray[np.int64]:
-        of = np.unique(np.asarray(self.groups), return_inverse=True)[1]
-        if of.shape != (space.n,):
+    def _groups_of(self, rows: Rows) -> I64:
+        group = np.unique(np.asarray(self.groups), return_inverse=True)[1]
+        if group.shape != (rows.n,):
             raise ValueError(
-                f"UniformOver has {of.size} group labels for {space.n} rows; give one per row."
+                f"UniformOver has {group.size} group labels for {rows.n} rows; give one per row."
             )
-        return of
+        return group
 
 
-def _group_means(of: NDArray[np.int64], values: F64, weight: F64 | None) -> F64:
-    w = np.ones(len(of)) if weight is None else weight
-    sums = np.zeros((int(of.max()) + 1, values.shape[1]))
-    np.add.at(sums, of, w[:, None] * values)
-    total = np.bincount(of, weights=w)
+def _group_means(group: I64, values: F64, weight: F64 | None) -> F64:
+    w = np.ones(len(group)) if weight is None else weight
+    sums = np.zeros((int(group.max()) + 1, values.shape[1]))
+    np.add.at(sums, group, w[:, None] * values)
+    total = np.bincount(group, weights=w)
     means: F64 = sums / np.where(total > 0, total, 1)[:, None]
     return means

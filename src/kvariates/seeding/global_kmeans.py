@@ -8,39 +8,44 @@
 |------------|-------|-------------------------------------------------------|-------------|
 | "all"      | False | every row, by the sum above: up to n^2 distances      | n to 50,000 |
 | m          | False | m rows drawn by weight * D^2, by the sum above        | any n       |
-| either     | True  | these rows, by Lloyd from each; the best is kept   | small n     |
+| either     | True  | these rows, by Lloyd from each; the best is kept      | small n     |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kvariates import _native
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.row_costs import RowCosts, stay_limit
+from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.refining.lloyd import StopRule, refine
+from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem, Solution
 
-I64 = NDArray[np.int64]
-
-CHUNK = 256  # candidates measured in one pass; for few rows fewer, so that they weigh less than X
-
-
-@dataclass(frozen=True)
-class Solution:
-    centers: F64
-    labels: Labels  # the nearest centres
-    cost: float
+CHUNK = 256  # candidates measured in one pass; fewer for few rows, to use less memory than X
+EXHAUSTIVE = 10**9  # multiply-adds a step up to which every row is a candidate by default
+Candidates = Literal["all"] | int
 
 
-RunLloyd = Callable[[F64], Solution]
+def sample_size(n: int) -> int:
+    """How many candidates to draw a step: 2 log2 n.
+
+    All of m draws miss a set that holds a share p of the potential with probability (1 - p)^m: for
+    n = 100,000 that is 3 % at p = 1/10. So the best draw is nearly always among the best tenth,
+    and Lloyd makes up for the rest; a pass over the rows for 33 candidates costs about as much as
+    one iteration of Lloyd with 33 centres.
+    """
+    return max(1, math.ceil(2 * math.log2(n)))
 
 
-def lloyd_on(rows: Rows, weight: F64 | None, stop: StopRule, *, unit: bool = False) -> RunLloyd:
+def default_candidates(rows: Rows) -> Candidates:
+    """All rows where that is quick."""
+    return "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
+
+
+def lloyd_on(rows: Rows, weight: F64 | None, stop: StopRule, *, unit: bool = False) -> Lloyd:
     """Lloyd on these rows, as a function of the centres to start from."""
 
     def run(centers: F64) -> Solution:
@@ -50,73 +55,49 @@ def lloyd_on(rows: Rows, weight: F64 | None, stop: StopRule, *, unit: bool = Fal
     return run
 
 
-def sample_size(n: int) -> int:
-    """How many candidates to draw a step: 2 log2 n.
-
-    All of m draws miss a set that holds a share p of the potential with probability (1 - p)^m: for
-    n = 100,000 that is 3 % at p = 1/10. So the best draw is nearly always among the best tenth,
-    and what is left between it and the very best row, Lloyd does; a pass over the rows for 33
-    candidates costs about as much as one iteration of Lloyd with 33 centres.
-    """
-    return max(1, math.ceil(2 * math.log2(n)))
-
-
 def global_kmeans(
-    space: Rows,
-    k: int,
-    weight: F64 | None,
-    lloyd: RunLloyd,
-    *,
-    candidates: Literal["all"] | int,
-    full: bool = False,
-    rng: np.random.Generator,
+    problem: SeedingProblem, *, candidates: Candidates, full: bool = False
 ) -> list[Solution]:
-    """Solutions for 1..k centres. `lloyd` takes centres and returns where Lloyd ends.
+    """Solutions for 1..k centres, by the problem's `lloyd`.
 
-    `rng` is not used if all rows are candidates. Pre: 1 <= k; weight is None or float64.
+    Nothing random is drawn if all rows are candidates.
     """
-    order = space.canonical_order()  # draws do not depend on how rows are shuffled
-    solutions = [lloyd(space.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
-    while len(solutions) < k:
+    rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
+    if lloyd is None:
+        raise TypeError("global k-means needs a problem with `lloyd`.")
+    order = rows.canonical_order()
+    solutions = [lloyd(rows.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
+    while len(solutions) < problem.k:
         last = solutions[-1]
-        cost = space.costs(last.centers, last.labels)
+        cost = rows.costs(last.centers, last.labels)
         if candidates == "all":
-            rows = np.arange(space.n) if weight is None else np.flatnonzero(weight)
+            tried = np.arange(rows.n) if weight is None else np.flatnonzero(weight)
         else:
-            rows = _drawn(cost if weight is None else cost * weight, order, candidates, rng)
+            mass = cost if weight is None else cost * weight
+            tried = draw_candidates(mass, order, candidates, problem.rng)
         if not full:
-            rows = rows[[np.argmax(_gains(space, weight, last, cost, rows))]]
-        starts = (np.vstack([last.centers, space.take(row)]) for row in rows[:, None])
-        trials = (lloyd(start) for start in starts)
-        solutions.append(min(trials, key=lambda solution: solution.cost))
+            gains = _gains(rows, weight, last, cost, tried)
+            tried = tried[[np.argmax(gains)]]
+        starts = (np.vstack([last.centers, rows.take(row)]) for row in tried[:, None])
+        solutions.append(min(map(lloyd, starts), key=lambda solution: solution.cost))
     return solutions
 
 
-def _drawn(mass: F64, order: I64 | None, size: int, rng: np.random.Generator) -> I64:
-    """Different rows among `size` draws in proportion to `mass`; one row if there is none."""
-    sums = np.cumsum(mass if order is None else mass[order])
-    # Rounding can carry a draw past the end: the last row that adds anything is the last place.
-    last = int(np.searchsorted(sums, sums[-1]))
-    places = np.searchsorted(sums, rng.random(size) * sums[-1], side="right")
-    places = np.unique(np.minimum(places, last))
-    return places if order is None else np.sort(order[places])
+def draw_candidates(mass: F64, order: I64 | None, size: int, rng: np.random.Generator) -> I64:
+    """The different rows among `size` draws by `mass`, in ascending order; one if all are zero."""
+    drawn = np.unique(draw_proportional(mass if order is None else mass[order], size, rng))
+    return drawn if order is None else np.sort(order[drawn])
 
 
-def _gains(space: Rows, weight: F64 | None, last: Solution, cost: F64, rows: I64) -> F64:
-    """How much each of `rows` would lower the potential as one more centre."""
-    gain = np.empty(len(rows))
-    sums = np.empty(-(-space.n // _native.DRAW_TILE))
-    hits = _native.Hits()
-    old = Rows.of(last.centers)
-    # Candidates of one cluster go together: rows far from all of them are not read.
-    order = np.argsort(last.labels[rows], kind="stable")
-    size = max(16, min(CHUNK, space.n // 16))
-    for at in range(0, len(rows), size):
+def _gains(rows: Rows, weight: F64 | None, last: Solution, cost: F64, tried: I64) -> F64:
+    """How much each of `tried` would lower the potential as one more centre."""
+    gain = np.empty(len(tried))
+    costs = RowCosts(rows, weight, cost, last.labels)
+    # Candidates of one cluster are measured together: rows far from all of them are not read.
+    order = np.argsort(last.labels[tried], kind="stable")
+    size = max(16, min(CHUNK, rows.n // 16))
+    for at in range(0, len(tried), size):
         chunk = order[at : at + size]
-        fresh = space.take(rows[chunk])
-        # ||c - c(x)|| >= 2 ||x - c(x)||: x stays with c(x). Rounded towards looking.
-        limit = old.distances(fresh, squared=True).min(axis=1) * (1 - 1e-6) / 4
-        part = np.empty(len(chunk))
-        _native.gains(space.view, None, fresh, limit, cost, last.labels, weight, sums, part, hits)
-        gain[chunk] = part
+        fresh = rows.take(tried[chunk])
+        gain[chunk] = costs.gains(fresh, stay_limit(last.centers, fresh))
     return gain

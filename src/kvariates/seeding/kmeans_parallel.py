@@ -1,93 +1,68 @@
-"""k-means|| (Bahmani et al. 2012): many centres a round, few rounds, then k of them.
+"""k-means|| (Bahmani et al. 2012): many candidates a round, few rounds, then k of them.
 
     candidates = one row, drawn by weight
     in each of a few rounds:  phi = potential of the candidates
-                              take every row x whose clock, of rate l w(x) D^2(x) / phi, rings
+                              take every row x with probability 1 - exp(-l w(x) D^2(x) / phi)
     weigh every candidate by the rows nearest to it; choose k of them by greedy k-means++
 
-with l = oversampling * k. The paper takes x with probability min(1, rate); here a Poisson clock
-rings with probability 1 - exp(-rate), independently for every row. The two differ only for rows
-that hold a share of 1/l of the potential, and only the clocks make a row of weight w what w equal
-rows are, at any scale of the weights. All clocks together ring Poisson(l) times, each time for a
-row drawn in proportion to its share: that is how a round is drawn.
+with l = oversampling * k. The paper takes x with probability min(1, l w(x) D^2(x) / phi). The two
+differ only for rows that hold a share of 1/l of the potential, and only this one makes a row of
+weight w what w equal rows are, at any scale of the weights. Poisson(l) draws by weight * D^2, with
+replacement, take exactly these rows: that is how a round is drawn.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kvariates.data.rows import F64, Rows
-from kvariates.seeding.potential import EuclideanPotential
-from kvariates.seeding.sampler import PLAIN, Seeds, greedy_trials, kvariates
+from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import RowPotential, Seeds, greedy_trials
+from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
 
 ROUNDS = 5
 OVERSAMPLING = 1.0
 
 
 def kmeans_parallel(
-    space: Rows,
-    k: int,
-    weight: F64 | None,
-    *,
-    rounds: int = ROUNDS,
-    oversampling: float = OVERSAMPLING,
-    rng: np.random.Generator,
-) -> Seeds:
-    """Seed k centres. Pre: 1 <= k, 0 <= rounds, 0 < oversampling.
+    problem: SeedingProblem, *, rounds: int = ROUNDS, oversampling: float = OVERSAMPLING
+) -> Seeds[F64]:
+    """Seed k centres. Pre: 0 <= rounds, 0 < oversampling.
 
     What the rounds leave short of k different candidates is drawn by D^2, one by one.
     """
-    order = space.canonical_order()
-    if order is not None:
-        space = Rows.of(space.X[order])
-        weight = None if weight is None else weight[order]
-    rings = rng.poisson(oversampling * k, size=rounds)
-    potential = EuclideanPotential(space, weight, 1 + int(rings.sum()) + k)
-    rows = take(potential, np.array([potential.draw(rng)]))
-    for count in rings:
-        potential.settle()
-        rows += take(potential, sample_candidates(potential.costs, weight, count, rng))
-    missing = k - np.count_nonzero(masses(potential))
-    for _ in range(missing):
-        rows += take(potential, np.array([potential.draw(rng)]))
-    chosen = recluster(space, np.array(rows), masses(potential), k, rng)
-    return Seeds(space.take(chosen), chosen if order is None else order[chosen])
+    p = problem.canonical()
+    sizes = p.rng.poisson(oversampling * p.k, size=rounds)
+    potential = EuclideanPotential(p.rows, p.weight, 1 + int(sizes.sum()) + p.k)
+    candidates = draw_candidates(potential, sizes, p.k, p.rng)
+    chosen = recluster(p, candidates, potential.masses())
+    return Seeds(p.rows.take(chosen), p.original(chosen))
 
 
-def sample_candidates(
-    costs: F64, weight: F64 | None, count: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """The rows for which `count` rings of the clocks sound, each once, in ascending order."""
-    ends = np.cumsum(costs if weight is None else weight * costs)
-    places = rng.random(count) * ends[-1]
-    if not ends[-1] > 0:
-        return np.empty(0, dtype=np.int64)
-    rows = np.searchsorted(ends, places, side="right")
-    last = np.searchsorted(ends, ends[-1])  # rounding may carry a place past the end
-    return np.unique(np.minimum(rows, last)).astype(np.int64, copy=False)
+def draw_candidates(potential: RowPotential, sizes: I64, k: int, rng: np.random.Generator) -> I64:
+    """Add candidates to the potential, at least k different ones; return their indices."""
+    taken = [add_rows(potential, np.array([potential.draw(rng)]))]
+    taken += [add_rows(potential, draw_round(potential, size, rng)) for size in sizes]
+    missing = k - np.count_nonzero(potential.masses())
+    taken += [add_rows(potential, np.array([potential.draw(rng)])) for _ in range(missing)]
+    return np.concatenate(taken)
 
 
-def take(potential: EuclideanPotential, rows: NDArray[np.int64]) -> list[int]:
+def draw_round(potential: RowPotential, size: int, rng: np.random.Generator) -> I64:
+    """The different rows among `size` draws, in ascending order; none if the potential is zero."""
+    drawn = np.unique(potential.draw_many(size, rng))
+    return drawn if potential.total() > 0 else drawn[:0]
+
+
+def add_rows(potential: RowPotential, indices: I64) -> I64:
     """Make candidates of these rows."""
-    for center in potential.space.take(rows):
-        potential.add(center)
-    taken: list[int] = rows.tolist()
-    return taken
+    potential.add(potential.points.take(indices))
+    return indices
 
 
-def masses(potential: EuclideanPotential) -> F64:
-    """The weight of the rows nearest to each candidate; zero for one that repeats another."""
-    potential.settle()
-    found = np.bincount(potential.nearest, potential.weight, minlength=potential.known)
-    return found.astype(np.float64, copy=False)
-
-
-def recluster(
-    space: Rows, rows: NDArray[np.int64], mass: F64, k: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Which k of `rows` to keep, by greedy k-means++ over them, each with its mass."""
-    rows, mass = rows[mass > 0], mass[mass > 0]
-    few = Rows.of(space.X[rows])
-    seeds = kvariates(few, k, mass, PLAIN, greedy_trials(k), rng)
-    return rows[seeds.indices]
+def recluster(problem: SeedingProblem, candidates: I64, mass: F64) -> I64:
+    """Which k candidates to keep, by greedy k-means++ over them, each with its mass."""
+    candidates, mass = candidates[mass > 0], mass[mass > 0]
+    few = SeedingProblem(problem.rows.subset(candidates), mass, problem.k, rng=problem.rng)
+    return candidates[kvariates(few, trials=greedy_trials(problem.k)).indices]

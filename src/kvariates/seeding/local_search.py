@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows, total_cost
+from kvariates.numerics.draws import I64, CumulativeMass
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -32,26 +33,31 @@ class LocalSearchResult:
     swaps: int
 
 
+@dataclass(frozen=True)
+class Swap:
+    center: int  # the centre that is given up
+    cost: float  # of all rows afterwards
+
+
 class LocalSearchState:
     """The centres and, exactly, every row's two nearest: ties go to the lowest index."""
 
-    def __init__(self, space: Rows, weight: F64 | None, centers: F64) -> None:
-        self.space, self.weight = space, weight
+    def __init__(self, rows: Rows, weight: F64 | None, centers: F64) -> None:
+        self.points, self.weight = rows, weight
         self.centers = centers.copy()
-        self.two = space.two_nearest(centers)
+        self.two = rows.two_nearest(centers)
         self._measure()
 
-    def draw(self, rng: np.random.Generator) -> int:
-        """A row, with probability proportional to weight * cost; -1 if all of them are zero."""
-        ends = self._ends
-        place = rng.random() * ends[-1]
-        if not ends[-1] > 0:
-            return -1
-        row = np.searchsorted(ends, place, side="right")
-        return int(min(row, np.searchsorted(ends, ends[-1])))  # rounding may carry past the end
+    def total(self) -> float:
+        """Sum of weight * cost."""
+        return self._total
 
-    def best_swap(self, to_p: F64) -> tuple[int, float]:
-        """Which centre to give up for p, and what all rows cost then."""
+    def draw(self, rng: np.random.Generator) -> int:
+        """Draw a row in proportion to weight * cost."""
+        return int(self._mass.draw(1, rng)[0])
+
+    def best_swap(self, to_p: F64) -> Swap:
+        """The swap for p, at these costs from all rows, that leaves the least cost."""
         kept = np.minimum(to_p, self.two.cost)
         more = np.minimum(to_p, self.two.second_cost)
         more -= kept
@@ -59,25 +65,25 @@ class LocalSearchState:
             more *= self.weight
         loss = np.bincount(self.two.labels, more, minlength=len(self.centers))
         j = int(np.argmin(loss))
-        return j, total_cost(kept, self.weight) + float(loss[j])
+        return Swap(j, total_cost(kept, self.weight) + float(loss[j]))
 
     def swap(self, j: int, p: F64, to_p: F64) -> None:
-        """Put p in the place of centre j, and every row's two nearest right."""
+        """Put p in the place of centre j and update every row's two nearest."""
         two = self.two
         loses = (two.labels == j) | (two.second == j)
         rows = np.flatnonzero(loses | (to_p <= two.second_cost))
-        # Where p is nearer than the second was, who comes third need not be known.
+        # Where p is nearer than the second was, the third nearest need not be known.
         lost = rows[loses[rows] & (to_p[rows] >= two.second_cost[rows])]
         self.centers[j] = p
         self._exchange(j, rows, to_p[rows])
         if len(lost):
-            found = Rows.of(self.space.X[lost]).two_nearest(self.centers)
+            found = self.points.subset(lost).two_nearest(self.centers)
             two.labels[lost], two.second[lost] = found.labels, found.second
             two.cost[lost], two.second_cost[lost] = found.cost, found.second_cost
         self._measure()
 
-    def _exchange(self, j: int, rows: NDArray[np.int64], to_p: F64) -> None:
-        """Of these rows' two nearest take out the old centre j, and put in the new one."""
+    def _exchange(self, j: int, rows: I64, to_p: F64) -> None:
+        """In these rows' two nearest, replace the old centre j by the new one."""
         first, cost = self.two.labels[rows], self.two.cost[rows]
         second, second_cost = self.two.second[rows], self.two.second_cost[rows]
         second_cost[(first == j) | (second == j)] = np.inf
@@ -91,37 +97,24 @@ class LocalSearchState:
         self.two.second_cost[rows] = np.where(wins, cost, np.where(places, to_p, second_cost))
 
     def _measure(self) -> None:
-        self.cost = total_cost(self.two.cost, self.weight)
+        self._total = total_cost(self.two.cost, self.weight)
         costs = self.two.cost if self.weight is None else self.weight * self.two.cost
-        self._ends = np.cumsum(costs)
+        self._mass = CumulativeMass(costs)
 
 
-def local_search(
-    space: Rows,
-    centers: F64,
-    weight: F64 | None,
-    *,
-    steps: int,
-    rng: np.random.Generator,
-) -> LocalSearchResult:
-    """Try `steps` swaps; fewer if every row comes to lie on a centre. `centers` are not changed.
-
-    Pre: weight is None (all ones) or float64, non-negative, not all zero.
-    """
-    order = space.canonical_order()
-    if order is not None:
-        space = Rows.of(space.X[order])
-        weight = None if weight is None else weight[order]
-    standing = LocalSearchState(space, weight, centers)
-    alone, swaps = np.zeros(space.n, dtype=np.int32), 0
+def local_search(problem: SeedingProblem, centers: F64, *, steps: int) -> LocalSearchResult:
+    """Try `steps` swaps; fewer if every row comes to lie on a centre. `centers` are not changed."""
+    p = problem.canonical()
+    state = LocalSearchState(p.rows, p.weight, centers)
+    zeros, swaps = np.zeros(p.rows.n, dtype=np.int32), 0
     for _ in range(steps):
-        row = standing.draw(rng)
-        if row < 0:
+        row = state.draw(p.rng)
+        if not state.total() > 0:
             break
-        p = space.take(np.array([row]))
-        to_p = space.costs(p, alone)
-        j, after = standing.best_swap(to_p)
-        if after < standing.cost * (1 - space.n * EPS):  # by more than sums of n terms are off
-            standing.swap(j, p[0], to_p)
+        candidate = p.rows.take(np.array([row]))
+        to_candidate = p.rows.costs(candidate, zeros)
+        swap = state.best_swap(to_candidate)
+        if swap.cost < state.total() * (1 - p.rows.n * EPS):  # more than a sum of n terms is off
+            state.swap(swap.center, candidate[0], to_candidate)
             swaps += 1
-    return LocalSearchResult(standing.centers, standing.cost, swaps)
+    return LocalSearchResult(state.centers, state.total(), swaps)

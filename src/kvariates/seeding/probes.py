@@ -1,8 +1,7 @@
-"""Probes: where the potential is measured that picks are drawn from.
+"""Probes: where the cost is measured that rows are drawn by.
 
-A probe gives a potential for a space: an object that draws an index in proportion to what is left
-of the cost there (`draw`), and takes centres into account (`add`, `add_best`). `around` is the
-space whose row the density is taken at: the rows themselves, or the synopses that stand for them.
+A probe makes the potential of given rows. `pointwise` says that only a row's values matter, not its
+position.
 """
 
 from __future__ import annotations
@@ -12,39 +11,27 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows
-from kvariates.seeding.potential import EuclideanPotential
-
-
-class Potential(Protocol):
-    """What the sampler asks of a potential."""
-
-    centers: F64
-    around: Rows
-    weight: F64 | None
-
-    def draw(self, rng: np.random.Generator) -> int: ...
-    def add(self, center: F64) -> None: ...
-    def add_best(self, candidates: F64) -> int: ...
-    def settle(self) -> None: ...
+from kvariates.numerics.draws import I64, draw_proportional
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import Potential
 
 
 class Probe(Protocol):
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
-        """What rows are drawn from."""
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> Potential[Rows, F64]:
+        """The potential that rows are drawn from, with room for k centres."""
 
 
 @dataclass(frozen=True)
 class EveryPoint:
-    """The potential is measured at every row."""
+    """The cost is measured at every row."""
 
     skip: bool = True
     pointwise: ClassVar[bool] = True
 
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
-        return EuclideanPotential(space, weight, k, skip=self.skip)
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
+        return EuclideanPotential(rows, weight, k, skip=self.skip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +45,16 @@ class Synopses:
     points: Any
     of: Any
 
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         of = np.asarray(self.of)
-        if points.ndim != 2 or points.shape[1] != space.d:
+        if points.ndim != 2 or points.shape[1] != rows.d:
             raise ValueError(
-                f"Synopses must be points of {space.d} features; their shape is {points.shape}."
+                f"Synopses must be points of {rows.d} features; their shape is {points.shape}."
             )
-        if of.shape != (space.n,) or of.min() < 0 or of.max() >= len(points):
+        if of.shape != (rows.n,) or of.min() < 0 or of.max() >= len(points):
             raise ValueError(
-                f"Synopses need, for each of {space.n} rows, the number of its synopsis "
+                f"Synopses need, for each of {rows.n} rows, the number of its synopsis "
                 f"(0 to {len(points) - 1}) in `of`."
             )
         mass = np.bincount(of, weight, len(points)).astype(np.float64)
@@ -80,18 +67,18 @@ class MiniBatches:
 
     batches: Sequence[Any]
 
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> StepPotential:
         if len(self.batches) < k:
             raise ValueError(
                 f"MiniBatches has {len(self.batches)} batches, one is needed for each of {k} "
                 "centres; give more batches or lower n_clusters."
             )
-        batches = [np.asarray(batch, dtype=np.int64) for batch in self.batches[:k]]
 
-        def rows_of(t: int) -> tuple[NDArray[np.int64], Rows]:
-            return batches[t], Rows.of(space.X[batches[t]])
+        def batch(t: int) -> ProbedRows:
+            indices = np.asarray(self.batches[t], dtype=np.int64)
+            return ProbedRows(indices, rows.subset(indices))
 
-        return ProbePotential(space, weight, k, rows_of)
+        return StepPotential(rows, weight, k, batch)
 
 
 @dataclass(frozen=True)
@@ -100,71 +87,76 @@ class CallableProbe:
 
     function: Callable[[Any, int], Any]
 
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> Potential:
-        everyone = np.arange(space.n)
-
-        def rows_of(t: int) -> tuple[NDArray[np.int64], Rows]:
-            moved = np.ascontiguousarray(self.function(space.X, t + 1), dtype=np.float64)
-            if moved.shape != (space.n, space.d) or not np.isfinite(moved).all():
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> StepPotential:
+        def moved_rows(t: int) -> ProbedRows:
+            moved = np.ascontiguousarray(self.function(rows.X, t + 1), dtype=np.float64)
+            if moved.shape != (rows.n, rows.d) or not np.isfinite(moved).all():
                 raise ValueError(
                     f"probe returned an array of shape {moved.shape} for rows of shape "
-                    f"{(space.n, space.d)}; it must be finite and of that shape."
+                    f"{(rows.n, rows.d)}; it must be finite and of that shape."
                 )
-            return everyone, Rows.of(moved)
+            return ProbedRows(np.arange(rows.n), Rows.of(moved))
 
-        return ProbePotential(space, weight, k, rows_of)
+        return StepPotential(rows, weight, k, moved_rows)
 
 
-class ProbePotential:
-    """A potential that is measured anew at each step, wherever that step's probes are."""
+@dataclass(frozen=True)
+class ProbedRows:
+    """The rows that one step may pick, and where they are measured."""
+
+    indices: I64
+    probes: Rows
+
+
+class StepPotential:
+    """A potential that every step measures anew, at probes of its own."""
 
     def __init__(
-        self,
-        space: Rows,
-        weight: F64 | None,
-        k: int,
-        rows_of: Callable[[int], tuple[NDArray[np.int64], Rows]],
+        self, rows: Rows, weight: F64 | None, k: int, probed: Callable[[int], ProbedRows]
     ) -> None:
-        self.around, self.weight = space, weight
-        self.centers = np.empty((k, space.d))
+        self.points, self.weight = rows, weight
+        self._centers = np.empty((k, rows.d))
         self._known = 0
-        self._rows_of = rows_of
-        self._measured = -1
+        self._probed = probed
+        self._measured = -1  # the number of centres that `_left` belongs to
+
+    @property
+    def centers(self) -> F64:
+        return self._centers[: self._known]
+
+    def add(self, centers: F64) -> None:
+        self._centers[self._known : self._known + len(centers)] = centers
+        self._known += len(centers)
+
+    def add_best(self, candidates: F64) -> int:
+        self.flush()
+        after = self._at.probes.distances(candidates, squared=True)
+        left = np.minimum(self._left[:, None], after)
+        best = int(np.argmin((left * self._weight[:, None]).sum(axis=0)))
+        self.add(candidates[best : best + 1])
+        return best
+
+    def total(self) -> float:
+        self.flush()
+        return float(self._cost.sum())
 
     def draw(self, rng: np.random.Generator) -> int:
-        self._measure()
+        self.flush()
         mass = self._cost if self._cost.any() else self._weight
         if not mass.any():
             raise ValueError("No row of positive weight to pick a centre from.")
-        sums = np.cumsum(mass)
-        place = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        return int(self._rows[min(place, int(np.flatnonzero(mass)[-1]))])
+        return int(self._at.indices[draw_proportional(mass, 1, rng)[0]])
 
-    def add(self, center: F64) -> None:
-        self.centers[self._known] = center
-        self._known += 1
-
-    def add_best(self, candidates: F64) -> int:
-        self._measure()
-        after = self._probes.distances(candidates, squared=True)
-        left = np.minimum(self._left[:, None], after)
-        best = int(np.argmin((left * self._weight[:, None]).sum(axis=0)))
-        self.add(candidates[best])
-        return best
-
-    def settle(self) -> None:
-        """Nothing is ever pending."""
-
-    def _measure(self) -> None:
-        """`_cost`: weighted squared distances from this step's probes to the known centres."""
+    def flush(self) -> None:
+        """Measure this step's probes against the known centres."""
         if self._measured == self._known:
             return
-        self._rows, self._probes = self._rows_of(self._known)
-        self._weight = np.ones(len(self._rows)) if self.weight is None else self.weight[self._rows]
+        self._at = self._probed(self._known)
+        indices, probes = self._at.indices, self._at.probes
+        self._weight = np.ones(len(indices)) if self.weight is None else self.weight[indices]
         if self._known:
-            known = self.centers[: self._known]
-            self._left = self._probes.costs(known, self._probes.nearest(known))
+            self._left = probes.costs(self.centers, probes.nearest(self.centers))
         else:
-            self._left = np.ones(len(self._rows))
+            self._left = np.ones(len(indices))
         self._cost = self._left * self._weight
         self._measured = self._known

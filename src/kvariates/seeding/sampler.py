@@ -1,66 +1,110 @@
-"""k-variates++ (Nock et al. 2016, Algorithm 0): the one sampler behind every seeding of its family.
+"""k-variates++ (Nock et al. 2016, Algorithm 0): the only D^2 sampler.
 
     for t = 1..k:  pick a row a with probability proportional to  weight(a) * D_t(probe(a))
                    draw the centre c_t from density(a)
 
-D_t is the squared distance to the nearest of c_1..c_{t-1} (constant for t = 1). A setting is a
-choice of probe (where the potential is measured) and density (how a picked row becomes a centre):
-`RECIPES`.
+D_t is the cost of the nearest of c_1..c_{t-1} (constant for t = 1). A setting is a choice of probe
+(where the cost is measured) and density (how a picked row becomes a centre):
+
+| setting | algorithm | probe | density | theorem |
+|---|---|---|---|---|
+| batch | k-means++ | `EveryPoint` | `Dirac` | 2 |
+| peers | Dk-means++ | `EveryPoint` | `UniformOver` the row's peer | 4 |
+| private peers | PDk-means++ | `EveryPoint` | `UniformOver`, then `Laplace` | 4 |
+| stream | Sk-means++ | `Synopses` | `Dirac` | 5 |
+| on-line | OLk-means++ | `MiniBatches` | `Dirac` | 6 |
+| private | DP k-variates++ | `EveryPoint` | `Laplace` | 2 |
+
+The sampler asks a potential (made by a probe) and a density, and knows nothing else of the data.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sized
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kvariates.data.rows import F64, Rows
-from kvariates.seeding.densities import Density, Dirac, Laplace, UniformOver
-from kvariates.seeding.probes import EveryPoint, MiniBatches, Probe, Synopses
+from kvariates.numerics.draws import F64, I64
+
+# Several centres in one array: coordinates (k, d), or the indices (k,) of points of a metric space.
+Centers = TypeVar("Centers", bound=Sized)
+Drawn_co = TypeVar("Drawn_co", covariant=True)
+Points_co = TypeVar("Points_co", covariant=True)
+Points_contra = TypeVar("Points_contra", contravariant=True)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Choices to run the sampler with."""
-
-    probe: Probe
-    density: Density
+class Potential(Protocol[Points_co, Centers]):
+    """What the centres so far leave of the cost, for every row; and draws in proportion to it."""
 
     @property
-    def pointwise(self) -> bool:
-        """Nothing but a row's values and weight decides what happens to it."""
-        return all(getattr(part, "pointwise", False) for part in (self.probe, self.density))
+    def points(self) -> Points_co:
+        """What drawn indices refer to."""
+
+    @property
+    def weight(self) -> F64 | None:
+        """The weight of each of `points`; None if all are one."""
+
+    @property
+    def centers(self) -> Centers:
+        """The centres added so far."""
+
+    def add(self, centers: Centers) -> None:
+        """Add all of these centres. The work may be put off until `flush`."""
+
+    def add_best(self, candidates: Centers) -> int:
+        """Add the candidate that lowers the total most; return its index."""
+
+    def total(self) -> float:
+        """Sum of weight * cost; of the weights if there is no centre yet."""
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """Draw an index in proportion to weight * cost; by weight alone if all costs are zero."""
+
+    def flush(self) -> None:
+        """Do the work that `add` has put off."""
+
+
+class TakesRows(Protocol):
+    """Rows that can be taken by their indices."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    def take(self, indices: I64) -> F64: ...
+
+
+class RowPotential(Potential[TakesRows, F64], Protocol):
+    """A potential of rows that can also be one of several shards, or be asked by k-means||."""
+
+    def gains(self, candidates: F64) -> F64:
+        """How much each candidate would lower the total. Pre: there is a centre."""
+
+    def masses(self) -> F64:
+        """The weight of the rows nearest to each centre; zero for one that repeats another."""
+
+    def draw_many(self, size: int, rng: np.random.Generator) -> I64:
+        """Draw `size` indices with replacement. Pre: there is a centre."""
+
+
+class Density(Protocol[Points_contra, Drawn_co]):
+    """How a picked point becomes a centre."""
+
+    def sample(
+        self, points: Points_contra, picked: I64, weight: F64 | None, rng: np.random.Generator
+    ) -> Drawn_co:
+        """Draw one centre for each picked index."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One line of the family's table: the kinds of probe and density that make an algorithm."""
+class Seeds(Generic[Centers]):
+    """`indices`: the points the centres were picked by."""
 
-    algorithm: str
-    probe: type
-    density: type
-    then: type | None = None  # what follows a density that only picks another row
-    theorem: str = "2"
-
-
-RECIPES: dict[str, Setting] = {
-    "batch": Setting("k-means++", EveryPoint, Dirac),
-    "peers": Setting("Dk-means++", EveryPoint, UniformOver, theorem="4"),
-    "private peers": Setting("PDk-means++", EveryPoint, UniformOver, then=Laplace, theorem="4"),
-    "stream": Setting("Sk-means++", Synopses, Dirac, theorem="5"),
-    "on-line": Setting("OLk-means++", MiniBatches, Dirac, theorem="6"),
-    "private": Setting("DP k-variates++", EveryPoint, Laplace),
-}
-
-PLAIN = Recipe(probe=EveryPoint(), density=Dirac())
-
-
-@dataclass(frozen=True)
-class Seeds:
-    centers: F64
-    indices: NDArray[np.int64]  # the rows (with Synopses: the synopses) they were picked by
+    centers: Centers
+    indices: I64
 
 
 def greedy_trials(k: int) -> int:
@@ -68,35 +112,39 @@ def greedy_trials(k: int) -> int:
     return 2 + int(math.log(k))
 
 
-def kvariates(
-    space: Rows,
+def sample(
+    potential: Potential[Points_co, Centers],
+    density: Density[Points_co, Centers],
     k: int,
-    weight: F64 | None,
-    recipe: Recipe,
-    trials: int,
     rng: np.random.Generator,
-) -> Seeds:
-    """Seed k centres. With trials > 1 every step but the first keeps the best of several draws.
+    *,
+    trials: int = 1,
+) -> Seeds[Centers]:
+    """Draw k centres, one `sample_step` each."""
+    picked = [sample_step(potential, density, rng, trials=trials) for _ in range(k)]
+    return Seeds(potential.centers, np.array(picked, dtype=np.int64))
 
-    Pre: 1 <= k; weight as `Potential` wants it. Greedy seeding has another law than Algorithm 0,
-    and not its guarantee.
+
+def sample_step(
+    potential: Potential[Points_co, Centers],
+    density: Density[Points_co, Centers],
+    rng: np.random.Generator,
+    *,
+    trials: int = 1,
+) -> int:
+    """Draw one more centre, add it to the potential and return the index it was picked by.
+
+    With trials > 1 (greedy seeding) every centre but the first is the best of so many draws. This
+    has another law than Algorithm 0, and not its guarantee.
     """
-    order = space.canonical_order() if recipe.pointwise else None
-    if order is not None:
-        space = Rows.of(space.X[order])
-        weight = None if weight is None else weight[order]
-    potential = recipe.probe.potential(space, weight, k)
-    indices = np.empty(k, dtype=np.int64)
-    for t in range(k):
-        size = 1 if t == 0 else trials
-        if size > 1:
-            potential.settle()
-        picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
-        centers = recipe.density.sample(potential.around, picked, potential.weight, rng)
-        best = 0
-        if size > 1:
-            best = potential.add_best(centers)
-        else:
-            potential.add(centers[0])
-        indices[t] = picked[best]
-    return Seeds(potential.centers, indices if order is None else order[indices])
+    size = trials if len(potential.centers) else 1
+    if size > 1:
+        potential.flush()
+    picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
+    candidates = density.sample(potential.points, picked, potential.weight, rng)
+    best = 0
+    if size > 1:
+        best = potential.add_best(candidates)
+    else:
+        potential.add(candidates)
+    return int(picked[best])

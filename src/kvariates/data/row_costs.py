@@ -1,0 +1,98 @@
+"""Each row's squared distance to its nearest centre, kept up to date as centres are added.
+
+Native kernels read and write the arrays. They also keep the sum of weight * cost over each tile of
+rows, from which rows are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates import _native
+from kvariates.data.rows import F64, Labels, Rows
+
+WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it without lowering a cost
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A drawn row, or -1 if all proposed rows were rejected; and how many were rejected."""
+
+    row: int
+    rejected: int
+
+
+class RowCosts:
+    """Costs and nearest centres of all rows. A centre is named by its number in order of arrival.
+
+    Pre: weight is None (all ones) or float64; `cost` and `nearest` belong together.
+    """
+
+    def __init__(
+        self, rows: Rows, weight: F64 | None, cost: F64 | None = None, nearest: Labels | None = None
+    ) -> None:
+        self.rows, self.weight = rows, weight
+        self.cost = np.full(rows.n, np.inf) if cost is None else cost
+        self.nearest = np.full(rows.n, -1, dtype=np.int32) if nearest is None else nearest
+        self._sums = np.zeros(-(-rows.n // _native.DRAW_TILE))
+        self._hits = _native.Hits()
+        self._quantized: _native.QuantizedRows | None = None
+
+    @property
+    def quantized(self) -> bool:
+        """Whether a quantized copy of the rows filters the pairs that `lower_to_best` measures."""
+        return self._quantized is not None
+
+    def quantize(self) -> None:
+        """Make that copy, if the rows vary."""
+        self._quantized = _native.quantize(self.rows.view, self.cost)
+
+    def total(self) -> float:
+        """Sum of weight * cost. Pre: a centre was added here."""
+        return float(self._sums.sum())
+
+    def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
+        """Take in centres, named from `first` on. `limit`: see `stay_limit`."""
+        _native.lower_costs(self.rows.view, centers, first, limit, *self._state())
+
+    def gains(self, candidates: F64, limit: F64 | None) -> F64:
+        """How much each candidate would lower the total."""
+        gain = np.empty(len(candidates))
+        _native.gains(
+            self.rows.view, self._quantized, candidates, limit, *self._state(), gain, self._hits
+        )
+        return gain
+
+    def lower_to_best(self, candidates: F64, name: int, limit: F64 | None) -> int:
+        """Take in the candidate of largest gain, named `name`; return its index."""
+        best = int(np.argmax(self.gains(candidates, limit)))
+        _native.lower_costs_by_hits(
+            self.rows.view, self._quantized, candidates[best : best + 1], best, name, limit,
+            *self._state(), self._hits,
+        )  # fmt: skip
+        if self.quantized and self._hits.wasted > len(candidates) * self.rows.n // WASTE:
+            self._quantized = None
+        return best
+
+    def draw(self, pending: F64, first: int, uniforms: F64) -> Draw:
+        """Propose rows by weight * cost until one is accepted, with two of `uniforms` each.
+
+        `pending` are centres, named from `first` on, that were not taken in. A proposed row is
+        measured to them and accepted with probability (true cost / kept cost).
+        """
+        row, used = _native.draw(self.rows.view, pending, first, *self._state(), uniforms)
+        return Draw(row, used // 2 - (row >= 0))
+
+    def _state(self) -> tuple[F64, Labels, F64 | None, F64]:
+        return self.cost, self.nearest, self.weight, self._sums
+
+
+def stay_limit(centers: F64, fresh: F64) -> F64:
+    """Per centre, the cost up to which none of the fresh ones is nearer to a row of it.
+
+    If ||c - c(x)|| >= 2 ||x - c(x)|| then x stays with c(x). Rounded down, to be safe.
+    """
+    limit: F64 = Rows.of(centers).distances(fresh, squared=True).min(axis=1) * (1 - 1e-6) / 4
+    return limit
