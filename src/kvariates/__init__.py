@@ -22,6 +22,7 @@ from kvariates.estimators.kvariates_plusplus import kvariates_plusplus  # noqa: 
 from kvariates.estimators.private_kmeans import PrivateKMeans  # noqa: E402
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses  # noqa: E402
+from kvariates.seeding.seedings import explain_guarantees  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "UniformOver",
     "__version__",
     "choose_k",
+    "explain_guarantees",
     "global_kmeans",
     "guarantees",
     "hst_seeding",

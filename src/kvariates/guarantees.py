@@ -173,42 +173,16 @@ def local_optimum(cost: float) -> Guarantee:
     )
 
 
-# Why a fit carries no promise in numbers, by what it was started or measured with.
+# Why a fit carries no theorem. Tables of choices hold the reasons that belong to their entries.
 LOST = {
-    "k-means++": (
-        "greedy trials change the law Theorem 2 is about; the expected cost is then at most "
-        "O(l^3 log^3 k) times the optimum for l trials (Grunau, Ozudogru, Rozhon, Tetek 2023), "
-        "without explicit constants, and can be worse than the plain one's. init='d2' is plain."
-    ),
-    "random": "rows picked uniformly can miss a far cluster: no bound holds. init='d2' has one.",
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
-    "k-means||": (
-        "k-means|| is within a constant of the seeding it reclusters with, in expectation "
-        "(Bahmani et al. 2012), but the constant depends on the rounds and is not explicit. "
-        "init='d2' has a bound in numbers."
-    ),
-    "ls++": (
-        "LS++ is within a constant of the optimum, in expectation, after 100000 k log log k steps "
-        "from plain k-means++ (Lattanzi and Sohler 2019); here the steps are fewer and the start "
-        "is greedy. init='d2' has a bound in numbers."
-    ),
-    "hst": (
-        "for k-median, seeds on a random tree are within O(log n) of the optimum in expectation "
-        "(Fan et al. 2023); for k-means no such bound holds, since the expected squares of "
-        "distances in the tree have none. init='d2' has a bound in numbers."
-    ),
-    "global": "global k-means is the best in practice, but no bound on it is known.",
     "unsettled": (
         "the search looked at some candidates only, so a swap that helps may be left; "
         "certify=True computes a bound all the same."
     ),
     "not a metric": (
         "the triangle inequality, on which the bound rests, does not hold for these distances."
-    ),
-    "distortion": (
-        "Theorem 2 is about squared Euclidean distances; for other distortions its constants "
-        "depend on the data (Nock, Luosto, Kivinen 2008) and are not computed."
     ),
     "density": (
         "Theorems 5 and 6, about synopses and mini-batches, are about centres that are the picked "
@@ -218,13 +192,3 @@ LOST = {
         "Theorem 5 is about rows that are measured at their nearest synopsis; some row's is not."
     ),
 }
-
-
-def explain() -> str:
-    """All starts in plain words: what is promised for which, and why not for the others."""
-    lines = [
-        "init='d2' (plain k-means++): the expected cost is at most 8 (2 + ln k) times the optimum",
-        f"    (Theorem 2; {PAPER}).",
-    ]
-    lines += [f"{name}: {why}" for name, why in LOST.items()]
-    return "\n".join(lines)

@@ -13,7 +13,7 @@ All objectives have the same methods:
 | `name`, `offers` | for messages; what seedings and refinements may need |
 | `lost` | why no theorem holds; None if the theorem of the seeding does |
 | `rows(X)`, `start(centers)` | X and given centres in the objective's coordinates |
-| `recipe`, `lloyd(problem, scan)` | the sampler's probe and density; Lloyd, in these coordinates |
+| `potential`, `density`, `lloyd` | the parts of the sampler; Lloyd, in these coordinates |
 | `finish(...)` | a result in the user's coordinates, with the labels and cost of these centres |
 | `cost`, `nearest`, `costs`, `distances` | in the user's terms, of centres as the user sees them |
 """
@@ -40,7 +40,6 @@ from kvariates.refining.lloyd import LloydResult, StopRule, lloyd, refine
 from kvariates.refining.refinements import RefineProblem
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import Density, Potential
 from kvariates.tables import Entry, Table
 
 POTENTIAL = frozenset({"potential"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kvariates import guarantees
 from kvariates.data.rows import F64
 from kvariates.seeding.forgy import forgy
 from kvariates.seeding.global_kmeans import default_candidates, global_kmeans
@@ -105,3 +106,12 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
         ),
     },
 )
+
+
+def explain_guarantees() -> str:
+    """Say in plain words what is promised for which init, and why not for the others."""
+    promise = "the expected cost is at most 8 (2 + ln k) times the optimum"
+    return "\n".join(
+        f"init={name!r}: {entry.lost or f'{promise} ({entry.theorem}; {guarantees.PAPER}).'}"
+        for name, entry in SEEDINGS.items()
+    )
