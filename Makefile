@@ -1,5 +1,5 @@
-# Everything runs in .venv, which `make` sets up by itself. Nothing is rebuilt that did not change:
-# stamp files in .venv remember what was installed and from what.
+# All targets use .venv, which make sets up. Stamp files in .venv record what is installed, so that
+# only what changed is built again.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -12,19 +12,19 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .NOTPARALLEL:
 
 help:
-	@echo "make demo      cluster the world's cities, draw a map"
-	@echo "make test      all tests"
-	@echo "make lint      ruff and mypy"
-	@echo "make bench     against scikit-learn, scikit-learn-intelex and faiss"
-	@echo "make bench-kmedian  k-median beside FasterPAM, and at scale"
-	@echo "make bench-private  what privacy costs, method by method, and at scale"
-	@echo "make quality   seedings and refinements compared on the usual sets"
-	@echo "make audit     attack everything private at depth (minutes)"
-	@echo "make docs      the documentation, into docs/_build"
-	@echo "make sanitize  the native tests under address and undefined-behaviour sanitizers"
-	@echo "make build     only set up .venv and compile"
-	@echo "make format    let ruff rewrite what it can"
-	@echo "make clean     remove .venv and everything built"
+	@echo "make demo           cluster the world's cities and draw a map"
+	@echo "make test           run all tests"
+	@echo "make lint           run ruff and mypy"
+	@echo "make format         let ruff fix and format the code"
+	@echo "make docs           build the documentation in docs/_build"
+	@echo "make sanitize       run the native tests under address and undefined-behaviour sanitizers"
+	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
+	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
+	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
+	@echo "make quality        compare seedings and refinements on public data"
+	@echo "make audit          attack all private methods with many runs (minutes)"
+	@echo "make build          only set up .venv and compile"
+	@echo "make clean          remove .venv and everything built"
 
 build: $(VENV)/.built
 
@@ -71,17 +71,17 @@ sanitize: $(VENV)/.tools
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt demo-out
 
-# --- how .venv comes to be -------------------------------------------------------------------
+# --- set up .venv ----------------------------------------------------------------------------
 
-# $CXX where it is set, or the first of the usual names that is there; empty if none is.
+# $CXX if it is set, otherwise the first of the usual compilers that exists, otherwise empty.
 FOUND    = $(firstword $(foreach name,g++ c++ clang++,$(shell command -v $(name) 2>/dev/null)))
 COMPILER = $(if $(filter default undefined,$(origin CXX)),$(FOUND),$(CXX))
 
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input -q
-# Build isolation would give CMake a new nanobind path each time, and recompile everything.
+# With build isolation CMake would get a new path of nanobind each time and compile everything again.
 INSTALL = CXX="$(COMPILER)" $(PIP) install --no-build-isolation -e
 
-# What the build system says it needs: its own list, then a cmake or ninja this machine lacks.
+# The requirements of the build: the list of pyproject.toml, then cmake or ninja if it is missing.
 REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])
 LACKS    = import scikit_build_core.build as b; print(*b.get_requires_for_build_editable())
 

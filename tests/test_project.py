@@ -1,4 +1,4 @@
-"""What the project says about itself is true: versions agree, and the examples run."""
+"""The documentation is true: versions agree, examples run, and links lead somewhere."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ def text(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_one_version():
+def test_all_versions_agree():
     version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
     assert kvariates.__version__ == version
     assert f"\nversion: {version}\n" in text("CITATION.cff")
@@ -27,8 +27,8 @@ PAGES = ["README.md", "docs/quickstart.md", "docs/kmedian.md", "docs/private.md"
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_run(page, tmp_path, monkeypatch):
-    """The blocks of a page share their names, as they would in a session."""
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    """The code blocks of a page share their variables."""
     monkeypatch.chdir(tmp_path)
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", text(page), flags=re.DOTALL)
@@ -37,7 +37,7 @@ def test_the_examples_run(page, tmp_path, monkeypatch):
         exec(block, names)
 
 
-def test_the_page_on_privacy_has_every_method_and_no_dead_proof():
+def test_the_page_on_privacy_has_every_method_and_its_proofs_exist():
     page, folder = text("docs/private.md"), ROOT / "src" / "kvariates" / "privacy" / "proofs"
     named = re.findall(r'^\| `"([a-z-]+)"` \|.*\]\(proofs/', page, flags=re.MULTILINE)
     assert {*named, "auto"} == set(METHODS)
@@ -48,7 +48,7 @@ def test_the_page_on_privacy_has_every_method_and_no_dead_proof():
 
 
 @pytest.mark.parametrize("package", ["kmedoids", "igraph", "phe", "genieclust"])
-def test_gpl_packages_are_compared_with_and_never_depended_on(package):
+def test_gpl_packages_are_used_in_benchmarks_only(package):
     project = tomllib.loads(text("pyproject.toml"))["project"]
     extras = project["optional-dependencies"]
     lists = {"": project["dependencies"], **extras}

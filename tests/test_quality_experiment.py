@@ -1,4 +1,4 @@
-"""The quality table's pieces, on made-up data: the centroid index, the runs, the words."""
+"""The quality experiment on small data: the centroid index, the runs and the tables."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments/ stands beside tests/
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the folder of experiments/
 
 from experiments import quality
 from experiments.quality import Cell, Outcome, Problem, centroid_index, run_problem, text
@@ -31,12 +31,12 @@ def planted(n=120):
         (np.vstack([CORNERS, [[9.0, 8]]]), 1),
     ],
 )
-def test_the_centroid_index(found, missing):
+def test_the_centroid_index_counts_centres_without_a_counterpart(found, missing):
     assert centroid_index(found, CORNERS) == missing
     assert centroid_index(CORNERS, found) == missing
 
 
-def test_a_set_is_run():
+def test_every_pair_runs_on_a_set():
     outcome = run_problem(planted(), ("random", "k-means++"), ("lloyd", "elkan"))
     assert [cell.pair for cell in outcome.cells] == [
         ("random", "lloyd"), ("random", "elkan"), ("k-means++", "lloyd"), ("k-means++", "elkan"),
@@ -69,7 +69,7 @@ def words(table, start):
     return next(line.split() for line in table.splitlines() if line.startswith(start))
 
 
-def test_the_tables():
+def test_the_tables_show_medians_means_and_finders():
     table = text(OUTCOMES, ["four (no file)"])
     first, second, third, ranking, finders, left_out = table.split("\n\n")
     assert words(first, "a ") == ["a", "+0.00%", "0", "0.200"]
@@ -97,7 +97,7 @@ def test_a_seeding_is_listed_with_the_refinements_that_find_all():
     assert table.splitlines()[-1] == "one  a + x, b"
 
 
-def test_without_data_everything_is_left_out(tmp_path, monkeypatch, capsys):
+def test_sets_without_data_are_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("KVARIATES_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(sys, "argv", ["quality", "--quick", "--save", str(tmp_path)])
     quality.main()
@@ -108,7 +108,7 @@ def test_without_data_everything_is_left_out(tmp_path, monkeypatch, capsys):
     assert json.loads(kept.read_text())["sets"] == []
 
 
-def test_a_set_is_read_run_and_kept(tmp_path, monkeypatch, capsys):
+def test_a_set_is_read_run_and_saved(tmp_path, monkeypatch, capsys):
     problem = planted()
     (tmp_path / "sipu").mkdir()
     np.savez(tmp_path / "sipu/s1.npz", X=problem.X.astype(np.int32), centers=CORNERS)

@@ -1,4 +1,4 @@
-"""Files to blocks: what is read is what was written, and every disappointment is one clear line."""
+"""Reading files: the numbers are those that were written, and every error is one clear line."""
 
 import datetime as dt
 import gzip
@@ -25,7 +25,7 @@ def cities(tmp_path):
 
 
 def failure(path, columns=None):
-    """Return the one line that reading `path` fails with."""
+    """Return the error of one line that reading `path` raises."""
     with pytest.raises((ValueError, FileNotFoundError)) as caught:
         read(path, columns)
     line = str(caught.value)
@@ -34,7 +34,7 @@ def failure(path, columns=None):
     return line.removeprefix(f"{path}: ")
 
 
-class TestWhatIsRead:
+class TestReading:
     def test_csv(self, cities):
         table = read(cities)
         assert table.names == ("lat", "lon", "people")
@@ -95,7 +95,7 @@ class TestWhatIsRead:
         np.save(tmp_path / "a.npy", np.arange(6).reshape(3, 2))
         assert read(tmp_path / "a.npy").X.dtype == np.float64
 
-    def test_without(self, cities):
+    def test_a_column_can_be_removed(self, cities):
         table = read(cities).without("people")
         assert table.names == ("lat", "lon")
         np.testing.assert_array_equal(table.X, X[:, :2])
@@ -103,73 +103,67 @@ class TestWhatIsRead:
             read(cities, ["lat"]).without("lat")
 
 
-class TestWhatGoesWrong:
-    def test_no_such_file(self, tmp_path):
-        assert failure(tmp_path / "no.csv") == "no such file"
+class TestErrors:
+    """Every error is one line with the file, what is wrong, and where."""
 
-    def test_a_directory(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("name", "text", "columns", "line"),
+        [
+            ("a.txt", "", None, "unknown extension; known are .csv, .csv.gz, .parquet, .npz, .npy"),
+            ("a.csv", "a;b,c\nx;y,z\n", None, "no numeric column (found a;b, c)"),
+            ("a.csv", "1,2\n3,4", None, "the first line holds numbers; add a line of column names"),
+            ("a.csv", CSV, ["popele"], "no column 'popele'; did you mean people?"),
+            ("a.csv", CSV, ["zzz"], "no column 'zzz'; there are name, lat, lon, people"),
+            ("a.csv", CSV, ["lat", "lat"], "column 'lat' is asked for twice"),
+            ("a.csv", "a,a\n1,2\n", None, "2 columns are named 'a'"),
+            ("a.csv", CSV, ["name"], "column 'name' holds 'A' in row 1, not a number"),
+            ("a.csv", "a,b\n1,2\n3,\n5,NA", None,
+             "column 'b' has 2 missing values, first in row 2"),
+            ("a.csv", "a\n1\nnan\n", None, "column 'a' has 1 missing value, first in row 2"),
+            ("a.csv", "a\n1\ninf\n", None,
+             "column 'a' has 1 missing or infinite value, first in row 2"),
+        ],
+    )  # fmt: skip
+    def test_text_files(self, tmp_path, name, text, columns, line):
+        assert failure(written(tmp_path / name, text), columns) == line
+
+    @pytest.mark.parametrize(
+        ("arrays", "columns", "line"),
+        [
+            (np.empty((0, 2)), None, "no rows"),
+            (np.empty((2, 0)), None, "no columns"),
+            (np.arange(3.0), None, "the array has 1 dimensions, not 2"),
+            ({"a": np.arange(3.0)}, None, "no 2-D array; name the one to read X"),
+            ({"a": X, "b": X}, None, "several 2-D arrays (a, b); name the one to read X"),
+            (np.ones((2, 10)), ["lat"],
+             "no column 'lat'; there are x0, x1, x2, x3, x4, x5, x6, x7 and 2 more"),
+        ],
+    )  # fmt: skip
+    def test_numpy_files(self, tmp_path, arrays, columns, line):
+        path = tmp_path / ("a.npz" if isinstance(arrays, dict) else "a.npy")
+        np.savez(path, **arrays) if isinstance(arrays, dict) else np.save(path, arrays)
+        assert failure(path, columns) == line
+
+    @pytest.mark.parametrize(
+        ("table", "columns", "line"),
+        [
+            ({"alpha": [1.0], "beta": [2.0]}, ["beta", "alhpa"],
+             "no column 'alhpa'; did you mean alpha?"),
+            ({"t": [dt.datetime(2026, 1, 1)]}, ["t"],
+             "column 't' holds datetime64[us], not numbers"),
+            ({"t": ["1", "2", None]}, ["t"], "column 't' has 1 missing value, first in row 3"),
+        ],
+    )  # fmt: skip
+    def test_parquet_files(self, tmp_path, table, columns, line):
+        pq.write_table(pa.table(table), tmp_path / "t.parquet")
+        assert failure(tmp_path / "t.parquet", columns) == line
+
+    def test_no_file_and_a_directory(self, tmp_path):
+        assert failure(tmp_path / "no.csv") == "no such file"
         (tmp_path / "dir.csv").mkdir()
         assert failure(tmp_path / "dir.csv") == "is a directory, not a file"
 
-    def test_unknown_extension(self, tmp_path):
-        line = failure(written(tmp_path / "a.xlsx", "x"))
-        assert line == "unknown extension; known are .csv, .csv.gz, .parquet, .npz, .npy"
-
-    def test_no_numeric_column(self, tmp_path):
-        line = failure(written(tmp_path / "a.csv", "a;b,c\nx;y,z\n"))
-        assert line == "no numeric column (found a;b, c)"
-
-    def test_no_names(self, tmp_path):
-        line = failure(written(tmp_path / "a.csv", "1,2\n3,4\n"))
-        assert line == "the first line holds numbers; add a line of column names"
-
-    def test_no_rows(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.empty((0, 2)))
-        assert failure(tmp_path / "a.npy") == "no rows"
-        np.save(tmp_path / "b.npy", np.empty((2, 0)))
-        assert failure(tmp_path / "b.npy") == "no columns"
-
-    def test_unknown_column_with_close_ones(self, cities):
-        assert failure(cities, ["popele"]) == "no column 'popele'; did you mean people?"
-        assert failure(cities, ["zzz"]) == "no column 'zzz'; there are name, lat, lon, people"
-
-    def test_unknown_column_of_parquet(self, tmp_path):
-        pq.write_table(pa.table({"alpha": [1.0], "beta": [2.0]}), tmp_path / "t.parquet")
-        line = failure(tmp_path / "t.parquet", ["beta", "alhpa"])
-        assert line == "no column 'alhpa'; did you mean alpha?"
-
-    def test_many_columns_are_not_all_listed(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.ones((2, 30)))
-        assert failure(tmp_path / "a.npy", ["lat"]).endswith("x6, x7 and 22 more")
-
-    def test_a_column_twice(self, tmp_path, cities):
-        assert failure(cities, ["lat", "lat"]) == "column 'lat' is asked for twice"
-        path = written(tmp_path / "twice.csv", "a,a\n1,2\n")
-        assert failure(path) == "2 columns are named 'a'"
-
-    def test_named_text(self, cities):
-        assert failure(cities, ["name"]) == "column 'name' holds 'A' in row 1, not a number"
-
-    def test_named_dates(self, tmp_path):
-        pq.write_table(pa.table({"t": [dt.datetime(2026, 1, 1)]}), tmp_path / "t.parquet")
-        assert "column 't' holds datetime64" in failure(tmp_path / "t.parquet", ["t"])
-
-    @pytest.mark.parametrize("gap", ["", "NA", "nan"])
-    def test_missing_values(self, tmp_path, gap):
-        path = written(tmp_path / "a.csv", f"a,b\n1,2\n3,{gap}\n5,{gap}\n")
-        assert failure(path) == "column 'b' has 2 missing values, first in row 2"
-
-    def test_missing_value_in_named_text(self, tmp_path):
-        pq.write_table(pa.table({"t": ["1", "2", None]}), tmp_path / "t.parquet")
-        assert failure(tmp_path / "t.parquet", ["t"]) == (
-            "column 't' has 1 missing value, first in row 3"
-        )
-
-    def test_infinite_values(self, tmp_path):
-        path = written(tmp_path / "a.csv", "a\n1\ninf\n")
-        assert failure(path) == "column 'a' has 1 missing or infinite value, first in row 2"
-
-    def test_ragged_csv(self, tmp_path):
+    def test_a_csv_line_with_too_few_cells(self, tmp_path):
         line = failure(written(tmp_path / "a.csv", "a,b\n1,2\n3\n"))
         assert line.startswith("cannot be read: CSV parse error: Expected 2 columns, got 1")
 
@@ -183,19 +177,9 @@ class TestWhatGoesWrong:
         np.save(tmp_path / "a.npy", np.array([[object()]]), allow_pickle=True)
         assert "allow_pickle=False" in failure(tmp_path / "a.npy")
 
-    def test_arrays_of_other_dimensions(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.arange(3.0))
-        assert failure(tmp_path / "a.npy") == "the array has 1 dimensions, not 2"
-        np.savez(tmp_path / "none.npz", a=np.arange(3.0))
-        assert failure(tmp_path / "none.npz") == "no 2-D array; name the one to read X"
-        np.savez(tmp_path / "two.npz", a=X, b=X)
-        assert failure(tmp_path / "two.npz") == (
-            "several 2-D arrays (a, b); name the one to read X"
-        )
-
 
 class TestStandardize:
-    def test_mean_0_deviation_1_and_back(self):
+    def test_columns_have_mean_0_and_deviation_1(self):
         rng = np.random.default_rng(0)
         raw = rng.normal(size=(50, 3)) * [1, 100, 1e-3] + [0, 1e4, 5]
         X, scale = standardize(raw)
@@ -216,5 +200,5 @@ class TestStandardize:
         np.testing.assert_allclose(X[:, 0], 0, atol=1e-15)
         assert scale.spread[0] == 1
 
-    def test_float32_stays(self):
+    def test_float32_stays_float32(self):
         assert standardize(np.ones((3, 2), np.float32))[0].dtype == np.float32

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Say in one line what this machine lacks to build kvariates, and which package has it.
-# usage: needs.sh PYTHON COMPILER   (COMPILER is empty where none was found)
+# Print one line about what is missing to build kvariates, and the package that has it.
+# usage: needs.sh PYTHON COMPILER   (COMPILER is empty if none was found)
 
 lacks() {
     echo "kvariates: missing $1; install it, for example: apt install $2" >&2
