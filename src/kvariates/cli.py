@@ -63,7 +63,8 @@ class _TableOptions(TyperCommand):
         super().__init__(*args, **options)
         for option in self.params:
             if option.name in TABLES:
-                option.help = f"{option.help} {TABLES[option.name].text}"  # type: ignore[attr-defined]
+                entries = (f'"{n}": {entry.help}' for n, entry in TABLES[option.name].items())
+                option.help = " ".join([option.help, *entries])  # type: ignore[attr-defined]
 
 
 def _listed(option: typer.CallbackParam, name: str) -> str:
