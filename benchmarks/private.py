@@ -1,15 +1,15 @@
-"""`make bench-private`: private k-means beside k-means without privacy, and beside its peers.
+"""`make bench-private`: private k-means compared with k-means without privacy and with peers.
 
 | section | what |
 |---|---|
 | auto | method="auto" on the sets with peers' figures and targets |
 | methods | every other method on the same sets |
-| others | "auto", "lloyd" and "grid" on sets that no rule was tried on |
-| scale | large data: seconds, memory, and the share of noise, each alone in a process |
+| others | "auto", "lloyd" and "grid" on sets that were not used to choose constants |
+| scale | large data: seconds, memory, and the share of noise, each in a process of its own |
 
-A figure is the true cost over that of scikit-learn's KMeans(n_init=3, random_state=0): the mean of
-some runs of PrivateKMeans(radius=1.0), add-remove. The JSON file is written again after every
-method, so that a run which is stopped has lost little.
+A figure is the mean cost of several runs of PrivateKMeans(radius=1.0), add-remove, divided by the
+cost of scikit-learn's KMeans(n_init=3, random_state=0). The JSON file is written after every
+method, so that little is lost if a run is stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine, private_clock, private_data
+from benchmarks import machine, private_data, private_timing
 from benchmarks.private_data import Problem
 from benchmarks.private_report import (
     EPSILONS,
@@ -41,14 +41,14 @@ from benchmarks.private_report import (
 )
 from benchmarks.workloads import ROOT, Array, inertia
 from kvariates import PrivateKMeans
-from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.noisy_kvariates import Conditional
 
 PACKAGES = ("kvariates", "opendp", "scikit-learn", "numpy")
 BESIDE_AUTO = ("auto", "lloyd", "grid")  # on the other sets
-# Asserted of every set for `kvariates-conditional`, and told apart where it is false: whichever
-# k - 1 rows are centres, the squared distances of the others add up to 200 squared radii at least
-# (as those of 20,000 rows do that are a tenth of a radius away). 4 / 200:
+# Asserted of every set for `kvariates-conditional`; the report names sets where it is false. For
+# any k - 1 rows as centres, the squared distances of the others add up to at least 200 squared
+# radii (as those of 20,000 rows at a tenth of a radius do): 4 / 200.
 DELTA_W = 0.02
 LARGE = {  # seconds allowed
     "1,000,000 x 10, k = 20": 10.0,
@@ -61,7 +61,7 @@ LARGE = {  # seconds allowed
 class Chosen:
     """What to measure."""
 
-    sets: list[str]  # none: all
+    sets: list[str]  # empty: all
     methods: list[str]
     deltas: list[float]
     runs: int
@@ -98,7 +98,7 @@ def measure(
 def figures(
     chosen: Chosen, of: tuple[str, Problem, str, float], X: Array, base: float
 ) -> list[Cell]:
-    """One for each epsilon; a method that failed is not asked again."""
+    """One cell for each epsilon. A method that failed is not run again."""
     section, problem, name, delta = of
     cells: list[Cell] = []
     for epsilon in EPSILONS:
@@ -109,7 +109,7 @@ def figures(
                 problem.k, epsilon=epsilon, delta=delta, radius=1.0, method=_method(name)
             )
             try:
-                took = private_clock.timed(model, X, chosen.limit)
+                took = private_timing.timed(model, X, chosen.limit)
             except (TimeoutError, ValueError, MemoryError) as error:
                 reason = str(error) or type(error).__name__
                 break
@@ -127,7 +127,7 @@ def _method(name: str) -> Any:
 
 def compared(run: Run, chosen: Chosen, section: str) -> None:
     """Sections `auto` and `methods`."""
-    methods = [name for name in METHODS if (name == "auto") == (section == "auto")]
+    methods = [name for name in PRIVATE_METHODS if (name == "auto") == (section == "auto")]
     measure(run, chosen, section, private_data.compared(), methods)
 
 
@@ -136,11 +136,11 @@ def others(run: Run, chosen: Chosen, section: str) -> None:
 
 
 def asserted(cells: Sequence[Cell]) -> list[str]:
-    """For which sets the constant of `kvariates-conditional` is false."""
+    """Names the sets for which the constant of `kvariates-conditional` is false."""
     sets = dict.fromkeys((c.set, c.k) for c in cells if c.method == "kvariates-conditional")
     if not sets:
         return []
-    # Centres that are rows cost more than the best; the row that is left out may be the farthest.
+    # Centres that are rows cost at least the best cost; the farthest row may be left out.
     least = 4 / DELTA_W + 4
     costs = {which: private_data.cost_without_privacy(*which) for which in sets}
     false = [f"{name} k = {k}" for (name, k), cost in costs.items() if cost < least]
@@ -152,7 +152,7 @@ def asserted(cells: Sequence[Cell]) -> list[str]:
 
 
 def large_rows(what: str) -> Array:
-    """Blobs that touch, in the unit ball, or MNIST."""
+    """Overlapping blobs in the unit ball, or MNIST."""
     if what.startswith("MNIST"):
         return private_data.load("mnist784")
     n, d, k = (10**6, 10, 20) if what.startswith("1,") else (10**7, 2, 8)
@@ -160,19 +160,19 @@ def large_rows(what: str) -> Array:
     X = rng.standard_normal((n, d))
     X *= 0.05
     means = rng.uniform(-1, 1, (k, d)) / np.sqrt(2 * d)
-    for start in range(0, n, 10**6):  # in blocks: what is made besides X stays small
+    for start in range(0, n, 10**6):  # in blocks, to keep other arrays small
         X[start : start + 10**6] += means[rng.integers(k, size=min(10**6, n - start))]
     return X
 
 
 def alone(what: str, delta: float) -> None:
-    """In a process of its own: one fit, after a small one that loads the libraries."""
+    """Runs one fit, after a small one that loads the libraries. Called in a process of its own."""
     X, k = large_rows(what), int(what.split("=")[1])
     model = PrivateKMeans(k, epsilon=1.0, delta=delta, radius=1.0)
     model.fit(X[:1000])
-    private_clock.forget_peak()
-    took = private_clock.timed(model, X, 3600.0)
-    print(json.dumps(asdict(took) | {"peak_gb": private_clock.peak_gb()}))
+    private_timing.reset_peak()
+    took = private_timing.timed(model, X, 3600.0)
+    print(json.dumps(asdict(took) | {"peak_gb": private_timing.peak_gb()}))
 
 
 def scale(run: Run, chosen: Chosen, section: str) -> None:
@@ -204,7 +204,7 @@ def options() -> tuple[list[str], Chosen]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.private", description=__doc__)
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, by comma")
     parser.add_argument("--sets", default="", help="sets, by comma; all of them by default")
-    parser.add_argument("--methods", default=",".join(METHODS), help="methods, by comma")
+    parser.add_argument("--methods", default=",".join(PRIVATE_METHODS), help="methods, by comma")
     parser.add_argument("--deltas", default="1e-6,0", help="deltas, by comma (1e-6,0)")
     parser.add_argument("--runs", type=int, default=5, help="fits for each figure (5)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a fit may take (60)")
@@ -214,7 +214,7 @@ def options() -> tuple[list[str], Chosen]:
     sections, methods = said.only.split(","), said.methods.split(",")
     sets = [name for name in said.sets.split(",") if name]
     every = {name for name, _ in private_data.TARGETS} | set(private_data.OTHERS)
-    for names, known in ((sections, SECTIONS), (methods, METHODS), (sets, every)):
+    for names, known in ((sections, SECTIONS), (methods, PRIVATE_METHODS), (sets, every)):
         if unknown := set(names) - set(known):
             parser.error(f"no {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     deltas = [float(delta) for delta in said.deltas.split(",")]
@@ -247,7 +247,7 @@ def main() -> None:
     sections, chosen = options()
     begin, date = time.monotonic(), dt.datetime.now().strftime("%Y-%m-%d-%H%M")
     run = Run(date, chosen.runs, machine.versions(PACKAGES), asdict(machine.measure(quick=True)))
-    PrivateKMeans(2, epsilon=1.0, radius=1.0).fit(np.zeros((9, 2)))  # loads what is loaded once
+    PrivateKMeans(2, epsilon=1.0, radius=1.0).fit(np.zeros((9, 2)))  # loads the libraries
     for name in sections:
         try:
             SECTIONS[name](run, chosen, name)

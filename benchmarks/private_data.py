@@ -1,12 +1,12 @@
-"""The data of `benchmarks.private`: in the unit ball, with what they cost without any privacy.
+"""The data of `benchmarks.private`, in the unit ball, and their cost without privacy.
 
 | sets | where they come from | k |
 |---|---|---|
-| compared | `shared/bench/private_sets.py`, exactly as prepared there, with peers' figures | its |
-| others | sets on which no rule was tried, centred and scaled in the same way | 8, 16, 100 |
+| compared | `shared/bench/private_sets.py`, prepared there, with peers' figures | as there |
+| others | sets that were not used to choose constants, centred and scaled alike | 8, 16, 100 |
 
-Mean and radius of each count as public here, as they did for the peers. Who has real data must know
-bounds without them.
+Mean and radius of each set count as public here, as they did for the peers. For real data, bounds
+must be known without the data.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Problem:
 
 
 def compared() -> list[Problem]:
-    """Those with peers' figures. RuntimeError where the file that prepares them is missing."""
+    """The sets with peers' figures. RuntimeError if the file that prepares them is missing."""
     best = _prepared().BEST_PEER
     return [Problem(name, k, best[name, k], target) for (name, k), target in TARGETS.items()]
 
@@ -67,14 +67,14 @@ def load(name: str) -> Array:
 
 
 def in_ball(X: Array) -> Array:
-    """As `private_sets.load` does it."""
+    """Centred and scaled as in `private_sets.load`."""
     X = X - X.mean(axis=0)
     return np.asarray(X / np.linalg.norm(X, axis=1).max())
 
 
 @cache
 def cost_without_privacy(name: str, k: int) -> float:
-    """scikit-learn's, the best of three starts."""
+    """The cost of scikit-learn's KMeans, the best of three starts."""
     from sklearn.cluster import KMeans
 
     X = load(name)
@@ -117,10 +117,10 @@ def _cities() -> Array:
 
 
 def _pickups() -> Array:
-    """Longitude and latitude, clipped to a box around the town that a map tells."""
+    """Longitude and latitude, clipped to a public box around the town."""
     with np.load(data_folder() / "geo_demo" / "nyc_uber_pickups_2014.npz") as file:
-        where = np.c_[file["lon"], file["lat"]]
-    return np.clip(where, [-74.3, 40.45], [-73.6, 41.0])
+        places = np.c_[file["lon"], file["lat"]]
+    return np.clip(places, [-74.3, 40.45], [-73.6, 41.0])
 
 
 OTHERS: dict[str, tuple[Callable[[], Array], tuple[int, ...]]] = {

@@ -1,7 +1,6 @@
-"""A run of `benchmarks.private` as tables for people and as JSON for later.
+"""The results of `benchmarks.private` as Markdown tables and as JSON.
 
-Tables are Markdown, to be put on a page as they are. What could not be measured stands there with
-its reason.
+If something could not be measured, the table shows the reason.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 | table | rows | columns |
 |---|---|---|
 | mechanisms | what ships, on worst-case neighbours | the claim, what was certified, the event |
-| methods | those of `METHODS`, on scenes | as above |
+| methods | those of `PRIVATE_METHODS`, on scenes | as above |
 | mistakes in methods | those of `tests/privacy/mistakes.py` | what was certified, and by what |
 | mistakes | those of `tests/privacy/mutants.py` | certified without and with it, runs needed |
 

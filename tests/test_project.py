@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kvariates
-from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.methods import PRIVATE_METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,7 +40,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
 def test_the_page_on_privacy_has_every_method_and_its_proofs_exist():
     page, folder = text("docs/private.md"), ROOT / "src" / "kvariates" / "privacy" / "proofs"
     named = re.findall(r'^\| `"([a-z-]+)"` \|.*\]\(proofs/', page, flags=re.MULTILINE)
-    assert {*named, "auto"} == set(METHODS)
+    assert {*named, "auto"} == set(PRIVATE_METHODS)
     linked = re.findall(r"\]\(proofs/(\w+\.md)\)", page)
     for proof in folder.glob("*.md"):
         linked += re.findall(r"\]\((\w+\.md)\)", proof.read_text(encoding="utf-8"))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-
 from kvariates.data.lattice import Lattice, quantize
 
 norms = st.sampled_from(["l1", "l2", "linf"])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from kvariates.data.lattice import NORMS, Balls, Lattice, lattice_sums, outside_radius, quantize
 from threadpoolctl import threadpool_limits
 
 from kvariates import _native
-from kvariates.data.lattice import NORMS, Balls, Lattice, lattice_sums, outside_radius, quantize
 from kvariates.private_methods.task import Domain
 
 TESTS = Path(__file__).parents[1]

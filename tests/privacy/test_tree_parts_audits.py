@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-
 from kvariates.data.lattice import Balls
+
 from kvariates.privacy.auditing import audit
 from kvariates.privacy.ledger import Loss
 from kvariates.privacy.neighbours import neighbours

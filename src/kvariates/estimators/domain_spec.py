@@ -1,4 +1,4 @@
-"""Where rows may be, as a user says: a box by its bounds, or a ball by its radius. Public."""
+"""Checks where rows may be: a box by its bounds, or a ball by its radius. Public."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from kvariates.private_methods.task import F64, Domain
 
-# Squares of what is inside, and variances, must neither overflow nor vanish: k-means on a block of
-# rows complains of both, and whether a fit fails would then be the rows' doing.
+# Squares and variances of rows inside must neither overflow nor vanish: k-means on a block of rows
+# raises for both, and whether a fit fails would then depend on the rows.
 SMALLEST, LARGEST = 1e-100, 1e100
 BLOCK = 1 << 20  # values
 
@@ -25,7 +25,7 @@ MISSING = (
 
 @dataclass(frozen=True, eq=False)
 class DomainSpec:
-    """A domain whose number of features may not be known yet: ends, or centre and radius."""
+    """A domain whose number of features may not be known yet."""
 
     low: F64  # of the box; for a ball, its centre
     high: F64
@@ -33,7 +33,7 @@ class DomainSpec:
 
     @classmethod
     def of(cls, bounds: Any, radius: Any, center: Any) -> DomainSpec:
-        """What was asked for. ValueError if it is no domain, or two."""
+        """The domain of these parameters. ValueError if there is none, or two."""
         if bounds is None and radius is None:
             raise ValueError(MISSING)
         if bounds is not None and (radius is not None or center is not None):
@@ -42,11 +42,11 @@ class DomainSpec:
 
     @property
     def d(self) -> int | None:
-        """The number of features; None if one number stands for all."""
+        """The number of features; None if one number is given for all."""
         return int(self.low.size) if self.low.ndim else None
 
     def check_columns(self, X: Any) -> None:
-        """ValueError if X has another number of columns, as far as that is known unread."""
+        """ValueError if the shape of X, if it has one, shows another number of columns."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) == 2:
             self._check(shape[1])
@@ -74,14 +74,14 @@ def _box(bounds: Any) -> DomainSpec:
     low, high = np.broadcast_arrays(low, high)
     if not (high > low).all():
         raise ValueError("bounds must have low < high, for every feature; drop constant features.")
-    _sized((high - low).min(), "bounds")
+    _check_size((high - low).min(), "bounds")
     return DomainSpec(low, high)
 
 
 def _ball(radius: Any, center: Any) -> DomainSpec:
     if radius is True or not isinstance(radius, Real) or not 0 < float(radius) < np.inf:
         raise ValueError(f"radius must be a number > 0; got {radius!r}.")
-    _sized(float(radius), "radius")
+    _check_size(float(radius), "radius")
     middle = _numbers(0.0 if center is None else center, "center")
     return DomainSpec(middle, middle, float(radius))
 
@@ -98,12 +98,12 @@ def _numbers(value: Any, name: str) -> F64:
     return numbers
 
 
-def _sized(size: float, name: str) -> None:
+def _check_size(size: float, name: str) -> None:
     if not SMALLEST <= size <= LARGEST:
         raise ValueError(f"{name} must span {SMALLEST:g} to {LARGEST:g}; rescale the features.")
 
 
 def all_finite(X: Any) -> bool:
-    """Whether there is no NaN and no infinity, a block at a time."""
+    """Whether X has no NaN and no infinity, checked block by block."""
     size = max(1, BLOCK // max(1, X.shape[1]))
     return all(bool(np.isfinite(X[i : i + size]).all()) for i in range(0, len(X), size))

@@ -1,9 +1,9 @@
 """PrivateKMeans: differentially private k-means behind scikit-learn's interface.
 
-    parameters -> budget -> data -> centres and their ledger
+    check the parameters -> spend the budget -> read the data -> run the method -> store
 
-A parameter that is wrong costs nothing; a budget that is spent reads nothing; and what is kept
-after a fit was paid for, or is public.
+A wrong parameter costs nothing, and a budget that is too small is found before data are read. All
+that a fitted model stores is public or was computed from releases.
 """
 
 from __future__ import annotations
@@ -27,65 +27,68 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, total_cost
 from kvariates.estimators import domain_spec
-from kvariates.privacy.ledger import Adjacency, Budget, Ledger, Loss
-from kvariates.private_methods.methods import METHODS
+from kvariates.numerics.lattice import Adjacency
+from kvariates.privacy.budget import Budget, Loss
+from kvariates.privacy.ledger import Ledger
+from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.task import Domain, Method, PrivateResult, PrivateTask
+from kvariates.tables import documented
 
 DTYPES = [np.float64, np.float32]
 
 
+@documented(PRIVATE_METHODS=PRIVATE_METHODS)
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
-    What is fitted tells almost nothing about any one row. Everything that it was computed from is a
-    line of ``ledger_``; there are no labels, no inertia and no number of rows. ``predict``,
-    ``transform`` and ``score`` work on rows that the caller holds, and promise nothing about them.
+    A fitted model tells almost nothing about any one row. Each release it was computed from has a
+    line in ``ledger_``; there are no labels, no inertia and no number of rows. ``predict``,
+    ``transform`` and ``score`` are computed from the rows that the caller gives, and are not
+    private.
 
     Noise comes from the operating system and cannot be seeded: two fits differ.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        How many centres; more than there are rows is allowed, for their number is secret.
+        The number of centres; it may be larger than the number of rows, which is secret.
     epsilon : float
-        The budget of a fit. There is no default: see ``kvariates.privacy.price`` for what one buys.
+        The budget of a fit. There is no default; ``kvariates.privacy.price`` helps to choose.
     delta : float, default=0.0
         0 is pure epsilon-privacy. Above 0 (well below one over the number of rows) noise is
-        Gaussian, and far smaller where there are many features.
+        Gaussian, and far smaller if there are many features.
     bounds : tuple (low, high), default=None
-        Where rows may be: numbers, or one for each feature. Known without the data.
+        Where rows may be: two numbers, or two for each feature. Known without the data.
     radius, center : float and array-like, default=None
-        The same as a ball; `center` is the origin by default. Either `bounds` or `radius`. Rows
-        outside are clipped, and how many is not told.
+        A ball instead of bounds; `center` is the origin by default. Rows outside are clipped.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        What one row's data means: that it is there at all; or what it says, and then the number of
-        rows is public.
-    method : str or method, default="auto"
-        A name of ``kvariates.private_methods.methods.METHODS``, or a method object.
+        Which data sets are neighbours: those that differ by one row more, or by one row replaced;
+        then the number of rows is public.
+    method : {<names of PRIVATE_METHODS>} or method object, default="auto"
+        <text of PRIVATE_METHODS>
     budget : Budget, default=None
-        What several fits share. A fit that it cannot pay raises BudgetError and reads nothing.
-        A fit that the budget has paid for is paid for: that data are bad (NaN, words) is seen only
-        by reading them, and nothing is given back.
+        A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
+        before it reads X. If X turns out to be bad (NaN, text), the budget is spent all the same.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     ledger_ : Ledger
-        Every release with its sensitivity, noise and cost, beside the claim.
+        Every release with its sensitivity, noise and cost, and the claim.
     condition_ : str or None
-        What the claim rests on besides the mechanism; None: nothing.
+        What the claim assumes about the data; None if nothing.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-        Where X has names that are strings.
+        If X has names that are strings.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # `domains` does
+        **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
-        "method": [StrOptions(set(METHODS)), callable],
+        "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
         "budget": [Budget, None],
     }
 
@@ -114,36 +117,41 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> PrivateKMeans:
-        """Find the centres, and write down what they cost.
+        """Compute private centres and their ledger.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Dense rows of numbers, one for each person (or whatever is to be protected), 2^31 at
-            most. There may be none under add-remove.
+            Dense rows of numbers, one for each person (or whatever is to be protected), at most
+            2^31. Under add-remove there may be none.
         y : ignored
 
         Returns
         -------
         self : PrivateKMeans
         """
-        asked = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
-        asked.check_columns(X)
+        spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
+        spec.check_columns(X)
         loss = Loss(float(self.epsilon), float(self.delta))
-        method = METHODS[self.method] if isinstance(self.method, str) else self.method
-        if isinstance(method, type):
-            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
-        getattr(method, "check", lambda: None)()  # choices that a method cannot do without
+        method = self._method()
         if self.budget is not None:
             self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")
-        X = self._rows(X)
-        domain = asked.domain(X.shape[1])
+        X = self._validate(X)
+        domain = spec.domain(X.shape[1])
         task = PrivateTask(domain.rows(X), domain, int(self.n_clusters), self.adjacency, loss)
-        self._keep(method(task), domain, loss)
+        self._store(method(task), domain, loss)
         return self
 
-    def _rows(self, X: Any) -> Any:
-        """X, or an error that says nothing about any row but that there is a bad one."""
+    def _method(self) -> Method:
+        """The method object, after checking the choices that it needs."""
+        method = PRIVATE_METHODS[self.method].run if isinstance(self.method, str) else self.method
+        if isinstance(method, type):
+            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
+        getattr(method, "check", lambda: None)()
+        return method
+
+    def _validate(self, X: Any) -> Any:
+        """X as an array. An error says nothing about any row except that there is a bad one."""
         least = 0 if self.adjacency == "add-remove" else 1
         refused = None
         try:
@@ -153,21 +161,21 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         except (OverflowError, TypeError, ValueError) as error:
             refused = _without_values(error, count_is_secret=least == 0)
         if refused is not None:
-            raise refused  # not where it was caught: the validator's own words would hang on it
+            raise refused  # outside `except`, so that the validator's error is not its context
         if not domain_spec.all_finite(X):
             raise ValueError("X contains NaN or infinity: leave such rows out, or fill them in.")
         return X
 
-    def _keep(self, released: PrivateResult, domain: Domain, loss: Loss) -> None:
-        charges = released.charges
-        if released.condition is not None:
+    def _store(self, result: PrivateResult, domain: Domain, loss: Loss) -> None:
+        charges = result.charges
+        if result.condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
         self.ledger_ = Ledger(self.adjacency, charges, loss)
-        self.condition_ = released.condition
-        self.cluster_centers_ = released.centers + domain.center
+        self.condition_ = result.condition
+        self.cluster_centers_ = result.centers + domain.center
 
     def predict(self, X: Any) -> Labels:
-        """The number of the nearest centre of every row. Not private: it is for who holds X.
+        """The index of the nearest centre of every row. Not private.
 
         Parameters
         ----------
@@ -177,11 +185,10 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         -------
         labels : ndarray of shape (n_samples,)
         """
-        labels: Labels = self._known(X).nearest(self.cluster_centers_)
-        return labels
+        return self._fitted_rows(X).nearest(self.cluster_centers_)
 
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
-        """``fit(X).predict(X)``: labels are for who holds X, and not private.
+        """``fit(X).predict(X)``. The labels are not private.
 
         Parameters
         ----------
@@ -196,7 +203,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self.predict(X)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to the centres. Not private: they are for who holds X.
+        """Distances of every row to the centres. Not private.
 
         Parameters
         ----------
@@ -206,7 +213,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         -------
         distances : ndarray of shape (n_samples, n_clusters)
         """
-        return self._known(X).distances(self.cluster_centers_)
+        return self._fitted_rows(X).distances(self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centres. Not private.
@@ -220,11 +227,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         -------
         score : float
         """
-        space = self._known(X)
-        labels = space.nearest(self.cluster_centers_)
-        return -total_cost(space.costs(self.cluster_centers_, labels), None)
+        rows = self._fitted_rows(X)
+        labels = rows.nearest(self.cluster_centers_)
+        return -total_cost(rows.costs(self.cluster_centers_, labels), None)
 
-    def _known(self, X: Any) -> Rows:
+    def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         return Rows.of(validate_data(self, X, dtype=DTYPES, order="C", reset=False))
 
@@ -244,17 +251,17 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return tags
 
 
-# What validators say of the table as a whole. Anything else they say may quote what is in it.
-OF_THE_TABLE = (
+# Validators' messages about X as a whole. Others may quote values of X.
+ABOUT_THE_WHOLE = (
     "Complex data", "Expected 2D array", "Found array with", "Sparse data",
     "could not convert string to float", "float() argument must be",
 )  # fmt: skip
 
 
 def _without_values(error: Exception, *, count_is_secret: bool) -> Exception:
-    """What a validator said, without the values that it quotes, and without the number of rows."""
+    """The error of a validator without quoted values and, if secret, the number of rows."""
     line = str(error).split("\n", maxsplit=1)[0]
-    if not line.startswith(OF_THE_TABLE):
+    if not line.startswith(ABOUT_THE_WHOLE):
         line = "X must be a table of numbers, every row as long as the others."
     elif line.startswith("could not convert"):
         line = line.split(":", maxsplit=1)[0] + "."

@@ -1,7 +1,8 @@
-"""Noise (OpenDP) with its charge, the ledger and the budget, audits; `proofs/` says why."""
+"""Differential privacy: queries, releases with charges, ledger and budget, audits, proofs."""
 
 from kvariates.privacy.auditing import audit
-from kvariates.privacy.ledger import Budget, BudgetError, Ledger
+from kvariates.privacy.budget import Budget, BudgetError
+from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.price import price
 
 __all__ = ["Budget", "BudgetError", "Ledger", "audit", "price"]

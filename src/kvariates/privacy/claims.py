@@ -1,11 +1,11 @@
-"""Claims, and what the odds of one event say about them.
+"""Privacy claims, and what the probabilities of one event say about them.
 
 | claim | an event of probability p on one data set and q on its neighbour shows |
 |---|---|
 | (epsilon, delta) | epsilon >= log((p - delta) / q) |
 | rho-zCDP | rho >= D_a(p, q) / a for every order a > 1, D_a Renyi's divergence of two coins |
 
-The second is data processing: whether the event happened is a coin made from the output.
+The second holds by data processing: whether the event happened is a function of the output.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 8), np.geomspace(2.5, 256, 12
 
 
 class Claim(Protocol):
-    """What a mechanism promises, and what an event's odds say about it."""
+    """What a mechanism promises."""
 
     @property
     def value(self) -> float: ...
 
     def least(self, p: F64, q: F64) -> F64:
-        """The smallest value a mechanism can have, if p is at least and q at most the odds."""
+        """The smallest value of a mechanism with probabilities at least p and at most q."""
         ...
 
 
@@ -75,11 +75,11 @@ class Concentrated:
         return f"rho = {self.rho:g}"
 
 
-# --- the odds, from counts -------------------------------------------------------------------
+# --- bounds of probabilities, from counts ----------------------------------------------------
 
 
 def low(k: int, n: int, error: float) -> float:
-    """Clopper and Pearson's lower bound of a probability, seen k times of n."""
+    """Clopper and Pearson's lower bound of the probability of an event seen k times of n."""
     return 0.0 if k == 0 else float(stats.beta.ppf(error, k, n - k + 1))
 
 
@@ -89,7 +89,7 @@ def high(k: int, n: int, error: float) -> float:
 
 
 def about(k: NDArray[Any], n: float, error: float) -> tuple[F64, F64]:
-    """Both bounds, about: to choose an event takes thousands, and they decide nothing else."""
+    """Both bounds, approximately. They only serve to choose an event."""
     with_event, without = _poisson(k, error), _poisson(n - k, error)
     lower = np.maximum(with_event[0], n - without[1]).clip(0.0, n) / n
     upper = np.minimum(with_event[1], n - without[0]).clip(0.0, n) / n

@@ -1,17 +1,17 @@
-"""The empty cells whose noisy counts pass a threshold, without visiting the others.
+"""Samples the empty cells whose noisy counts pass a threshold, without visiting the others.
 
-m cells get noise each; those above the threshold pass, each with the same probability q. So the
-gaps between passing cells are geometric, and a passing cell's value has the noise's law above the
-threshold. Both are drawn *exactly*: a uniform number is a string of random bits that is read as far
-as the answer needs it, against bounds of ever higher precision. What is read first are 53 bits in
-floats, which settle all but a few cases.
+Each of m empty cells passes with the same probability q. So the gaps between passing cells are
+geometric, and the value of a passing cell has the law of the noise above the threshold. Both are
+drawn *exactly*: a uniform number is a string of random bits, of which as many are read as decide
+the answer, against bounds of increasing precision. The first 53 bits are compared in floats, which
+decides all but a few cases.
 
     Laplace    q = a^(t+1) / (1 + a), a = exp(-1/scale), for a threshold t >= 0;
-               above t it is t + 1 + g, g geometric: both halves of OpenDP's noise are
+               the value above t is t + 1 + g, g geometric
     Gaussian   q is a quotient of sums of exp(-z^2 / 2 scale^2);
-               above t it is t + 1 + g, g geometric and accepted or not
+               the value above t is t + 1 + g, g drawn by rejection from a geometric law
 
-Below t = 0 half of the cells pass or more, and every cell gets its noise.
+Below t = 0 at least half of the cells pass, and noise is drawn for every cell.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ I64 = NDArray[np.int64]
 TailLaw = Literal["laplace", "gaussian"]
 Bounds = tuple[Fraction, Fraction]
 
-MOST_ENUMERATED = 64  # so few cells are noised one by one
-SLACK = 2.0**-44  # relative: log, quotient and product in floats are off by far less
+MOST_ENUMERATED = 64  # up to so many cells get noise one by one
+SLACK = 2.0**-44  # relative; logarithms, quotients and products of floats have smaller errors
 FIRST_BITS = 53
 TINY = 2.0**-1000
 LARGEST = 2**52
@@ -43,19 +43,19 @@ LARGEST = 2**52
 
 @dataclass(frozen=True)
 class Passing:
-    """Which empty cells pass, by number from 0 on, ascending, and their noisy counts."""
+    """The cells that pass, ascending, and their noisy counts."""
 
-    cells: NDArray[Any]  # int64; Python's integers where there are 2^63 cells or more
+    cells: NDArray[Any]  # int64, or Python's integers if there are 2^63 cells or more
     counts: I64
 
 
 def empty_cells(
     how_many: int, threshold: float, scale: float, *, law: TailLaw = "laplace"
 ) -> Passing:
-    """Cells and values as if `how_many` zeros were noised and only those above were kept.
+    """The result of adding noise to `how_many` zeros and keeping the values above the threshold.
 
-    It has no charge of its own: it is the other half of a histogram whose occupied cells were
-    noised with the same law and scale. `cells_above` does both.
+    It has no charge of its own: `histogram_query` uses it for the empty cells of a histogram whose
+    occupied cells get noise of the same law and scale.
     """
     if how_many < 0 or not 0 < scale < math.inf or not math.isfinite(threshold):
         raise ValueError("how_many must be >= 0, scale > 0, and the threshold finite.")
@@ -75,7 +75,7 @@ def _drawn(law: TailLaw, scale: float, how_many: int) -> I64:
     return np.array(noise([0] * how_many) if how_many else [], dtype=np.int64)
 
 
-# Gaps
+# --- gaps between passing cells ---------------------------------------------------------------
 
 
 def _passing(how_many: int, law: TailLaw, t: int, scale: float) -> list[int]:
@@ -93,22 +93,22 @@ def _passing(how_many: int, law: TailLaw, t: int, scale: float) -> list[int]:
 
 
 def _gaps(batch: int, most: int, law: TailLaw, t: int, scale: float) -> list[int]:
-    """How many cells in a row fail, `most` if more: floor(E / rate), E exponential.
+    """How many cells in a row fail, at most `most`: floor(E / rate), E exponential.
 
     With rate = -ln(1 - q), P(E >= g rate) = (1 - q)^g.
     """
     words = random_words(batch) >> np.uint64(64 - FIRST_BITS)
     low, high = (float(end) for end in _rate(law, t, scale, 40))
-    if low < TINY:  # no digits are left
+    if low < TINY:  # too small for a float
         low, high = 0.0, TINY
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         ends = -np.log(np.stack([words + 1.0, words.astype(np.float64)]) * 2.0**-FIRST_BITS)
         floors = np.floor(np.maximum(ends, 0.0) / [[high], [low]] * [[1 - SLACK], [1 + SLACK]])
     floors = np.minimum(floors, float(most)) if most < LARGEST else floors
-    settled = (floors[0] == floors[1]) & (floors[1] < 2.0**52)
-    gaps: list[int] = np.where(settled, floors[0], 0.0).astype(np.int64).tolist()
-    for i in np.flatnonzero(~settled):
-        gaps[i] = _settled(
+    decided = (floors[0] == floors[1]) & (floors[1] < 2.0**52)
+    gaps: list[int] = np.where(decided, floors[0], 0.0).astype(np.int64).tolist()
+    for i in np.flatnonzero(~decided):
+        gaps[i] = _decide(
             int(words[i]), lambda u, p: _gap_bounds(u, most, _rate(law, t, scale, p), p)
         )
     return gaps
@@ -120,8 +120,8 @@ def _gap_bounds(u: Bounds, most: int, rate: Bounds, digits: int) -> tuple[int, i
     return min(low, most), min(high, most)
 
 
-def _settled(bits: int, bounds: Callable[[Bounds, int], tuple[int, int]]) -> int:
-    """What a uniform number that begins with `bits` leads to, read as far as it takes."""
+def _decide(bits: int, bounds: Callable[[Bounds, int], tuple[int, int]]) -> int:
+    """The answer for a uniform number that begins with `bits`; further bits are drawn as needed."""
     length = FIRST_BITS
     while True:
         digits = length // 3 + 20
@@ -132,11 +132,11 @@ def _settled(bits: int, bounds: Callable[[Bounds, int], tuple[int, int]]) -> int
         bits, length = (bits << 64) | random_bits(64), length + 64
 
 
-# Values
+# --- values of passing cells ------------------------------------------------------------------
 
 
 def _geometric(how_many: int, scale: float) -> I64:
-    """P(g) ~ exp(-g / scale): discrete Laplace noise has P(z) ~ a^|z|, so z and -1-z are alike."""
+    """P(g) ~ exp(-g / scale). Discrete Laplace noise z is folded: z and -1-z are equally likely."""
     noise = _drawn("laplace", scale, how_many)
     return np.where(noise >= 0, noise, -1 - noise)
 
@@ -172,10 +172,10 @@ def _accepted(h: Fraction) -> bool:
         low, high = _exp_minus(h, digits)
         return int(u[1] <= low), int(u[0] < high)
 
-    return bool(_settled(word, bounds))
+    return bool(_decide(word, bounds))
 
 
-# Bounds, as rationals. Decimal's exp and ln are correctly rounded, so one unit either way encloses.
+# --- bounds as rationals: Decimal's exp and ln are correctly rounded, so two units enclose -----
 
 
 def _context(digits: int) -> Context:
@@ -201,7 +201,7 @@ def _minus_log(u: Fraction, digits: int) -> Bounds:
     """-ln u, 0 < u <= 1."""
     if u == 1:
         return Fraction(), Fraction()
-    # 1 - u may be small: its logarithm has few digits of the quotient's.
+    # 1 - u may be small, and its logarithm then has fewer digits than the quotient.
     inner = digits + len(str(u.denominator))
     context = _context(inner)
     return _enclosed(-context.ln(context.divide(u.numerator, u.denominator)), digits)
@@ -212,7 +212,7 @@ def _rate(law: TailLaw, t: int, scale: float, digits: int) -> Bounds:
     """-ln(1 - q), where q is the chance that noise is above t; t >= 0."""
     # q <= exp(-far): the discrete Gaussian, too, is sub-Gaussian (Canonne, Kamath, Steinke).
     far = (t + 1) / scale if law == "laplace" else (t / scale) ** 2 / 2
-    if far > 150 * digits:  # a number this small is as good as none, until someone asks again
+    if far > 150 * digits:  # the bounds are wide; more digits give closer ones
         return Fraction(), Fraction(1, 10 ** (50 * digits))
     low, high = (_laplace_chance if law == "laplace" else _gaussian_chance)(t, scale, digits + 10)
     if high * 10**digits < 1:
@@ -234,10 +234,10 @@ def _gaussian_chance(t: int, scale: float, digits: int) -> Bounds:
 def _gaussian_sum(start: int, scale: float, digits: int) -> Bounds:
     """The sum of exp(-z^2 / 2 scale^2) over z >= start > 0.
 
-    Terms by two products each: term(z+1) = term(z) ratio(z), ratio(z+1) = ratio(z) exp(-1/scale^2).
+    A term takes two products: term(z+1) = term(z) ratio(z), ratio(z+1) = ratio(z) exp(-1/scale^2).
     """
     square = Fraction(scale) ** 2
-    inner = digits + 15  # products of a million terms lose fewer digits than that
+    inner = digits + 15  # a million products lose fewer digits
     context = _context(inner)
 
     def exp_minus(h: Fraction) -> Decimal:
@@ -249,7 +249,7 @@ def _gaussian_sum(start: int, scale: float, digits: int) -> Bounds:
     while True:
         total = context.add(total, term)
         term = context.multiply(term, ratio)
-        # The rest is below the geometric series term / (1 - ratio).
+        # The other terms are below the geometric series term / (1 - ratio).
         if term <= context.multiply(total, context.multiply(smallest, 1 - ratio)):
             return _enclosed(total, digits)
         ratio = context.multiply(ratio, fall)

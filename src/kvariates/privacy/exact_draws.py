@@ -1,8 +1,7 @@
-"""Draws in proportion to integers, exactly, from the operating system's random bits.
+"""Exact draws in proportion to integer weights, from random bits of the operating system.
 
-A float cannot be scaled to a total without rounding, and a generator's state can be guessed; here
-weights are integers, their sums are exact, and an index of weight w out of W has probability w / W
-to the last bit.
+Sums of integer weights are exact, so an index of weight w out of W has probability w / W exactly.
+(Floats cannot be scaled to a total without rounding, and the state of a generator can be guessed.)
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from kvariates.privacy.noise_source import random_bits, random_words
 
 I64 = NDArray[np.int64]
 
-MOST = 2**62  # of all weights together: sums of 64-bit integers stay exact
-
 
 def below(total: int) -> int:
-    """A fair integer in 0..total - 1, by rejection."""
+    """A uniform integer in 0..total - 1, by rejection."""
     if total < 1:
         raise ValueError(f"below needs a total of at least 1; got {total}.")
     bits = (total - 1).bit_length()
@@ -29,9 +26,9 @@ def below(total: int) -> int:
 
 
 def draw(weights: I64) -> int:
-    """An index, with probability proportional to its weight. Pre: weights >= 0, their sum < 2^62.
+    """An index, with probability proportional to its weight; uniform if all weights are 0.
 
-    If all of them are 0, any index is as likely as any other.
+    Pre: weights >= 0, and their sum is below 2^62.
     """
     sums = np.cumsum(weights, dtype=np.int64)
     total = int(sums[-1])
@@ -41,9 +38,9 @@ def draw(weights: I64) -> int:
 
 
 def subset(n: int, size: int) -> I64:
-    """`size` of n row numbers, in order: those with the smallest of n random keys.
+    """`size` of n row numbers, ascending: those with the smallest of n random keys.
 
-    One row more, with a key of its own, changes the chosen rows by one at most.
+    One more row, with a key of its own, changes at most one of the chosen rows.
     """
     keys = random_words(n)
     return np.sort(np.argsort(keys, kind="stable")[:size])

@@ -1,13 +1,13 @@
-"""Noisy rows drawn at random: a row that is seldom drawn is hidden by less noise.
+"""Laplace noise for rows drawn at random: a row that is seldom drawn needs less noise.
 
-A release is a row, drawn in proportion to weights, with Laplace noise on every coordinate: given
-what was released before, a mixture of densities any two of which are within a ratio
+A release is a row, drawn in proportion to weights, with Laplace noise on every coordinate. Given
+the earlier releases its law is a mixture of densities, and any two of them have a ratio of at most
 
-    r = exp(reach / scale),  reach the largest l1 distance between two rows.
+    r = exp(diameter / scale),  diameter: the largest l1 distance of two rows.
 
-If no row has more than a share v of the draw, one row more, less or elsewhere changes the mixture
-by a ratio of 1 + v (r - 1) at most; k releases cost the sum of the logarithms. A share of 1 says
-nothing about the draw, and costs reach / scale. See `proofs/floored.md`.
+If no row has more than a share v of the draw, then one row more, less or replaced changes the
+mixture by a ratio of at most 1 + v (r - 1). The cost of k releases is the sum of the logarithms. A
+share of 1 assumes nothing about the draw and costs diameter / scale. See `proofs/floored.md`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kvariates.data.lattice import F64, Lattice
+from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.noise_source import Calibrated, calibrated
 from kvariates.privacy.rounding import MARGIN, up
 
+F64 = NDArray[np.float64]
 EXACT = Context(prec=120, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True)
 class Share:
-    """The largest part of a draw that one row may have, in so many releases."""
+    """The largest probability that one row may have in each of so many releases."""
 
     value: Fraction
     releases: int
@@ -39,37 +41,41 @@ class Share:
 
 @dataclass(frozen=True)
 class NoisyRows:
-    """Laplace noise for drawn rows, and what all releases cost together."""
+    """Laplace noise for drawn rows. `epsilon` is the cost of all releases together."""
 
     noise: Calibrated
-    grid: Lattice
-    reach: int  # in steps
+    lattice: Lattice
+    diameter: int  # in steps
     epsilon: float
 
     @property
     def scale(self) -> float:
-        return self.noise.scale * self.grid.step
+        return self.noise.scale * self.lattice.step
 
     def __call__(self, rows: F64) -> F64:
-        """The rows, which are on the grid, with noise."""
-        steps = self.grid.steps(rows)
+        """Rows on the lattice, with noise."""
+        steps = self.lattice.steps(rows)
         noisy: F64 = np.array(self.noise(steps.ravel().tolist()), dtype=np.float64)
-        return noisy.reshape(steps.shape) * self.grid.step
+        return noisy.reshape(steps.shape) * self.lattice.step
 
     def charge(self, label: str, mechanism: str) -> Charge:
-        reach = self.reach * self.grid.step
-        return Charge(label, mechanism, reach, "l1", self.scale, epsilon=self.epsilon)
+        diameter = self.diameter * self.lattice.step
+        return Charge(label, mechanism, diameter, "l1", self.scale, epsilon=self.epsilon)
 
 
 @lru_cache(maxsize=256)
-def noisy_rows(grid: Lattice, reach: int, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
-    """The least noise with which releases of these shares cost `epsilon` at most."""
+def noisy_rows(
+    lattice: Lattice, diameter: int, shares: tuple[Share, ...], epsilon: float
+) -> NoisyRows:
+    """The least noise for which releases with these shares cost at most `epsilon`."""
     log_ratio, step = _log_ratio(shares, epsilon), 2.0**-52
     for _ in range(40):
-        noise = calibrated("laplace", reach, log_ratio, up(Fraction(reach) / Fraction(log_ratio)))
+        noise = calibrated(
+            "laplace", diameter, log_ratio, up(Fraction(diameter) / Fraction(log_ratio))
+        )
         cost = loss(noise.cost, shares)
         if cost <= epsilon:
-            return NoisyRows(noise, grid, reach, cost)
+            return NoisyRows(noise, lattice, diameter, cost)
         log_ratio, step = log_ratio * (1 - step), 2 * step
     raise ValueError(f"No Laplace noise has the cost {epsilon!r}.")
 
@@ -83,12 +89,12 @@ def loss(log_ratio: float, shares: Sequence[Share]) -> float:
         value = EXACT.divide(share.value.numerator, share.value.denominator)
         term = EXACT.ln(EXACT.add(1, EXACT.multiply(value, more)))
         total += share.releases * Fraction(term)
-    # Sums round up; exp and ln round half a unit in the 120th digit either way.
+    # Sums round up; exp and ln are off by half a unit in the 120th digit.
     return up(total * (1 + Fraction(MARGIN)))
 
 
 def _log_ratio(shares: Sequence[Share], epsilon: float) -> float:
-    """Where the loss is epsilon, by halving, in floats."""
+    """Where the loss is epsilon, by bisection, in floats."""
 
     def about(log_ratio: float) -> float:
         return sum(share.releases * _log_mixed(float(share.value), log_ratio) for share in shares)

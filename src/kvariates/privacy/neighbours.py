@@ -1,17 +1,17 @@
-"""Neighbours: pairs of data sets that differ in one row, where mechanisms fail if they fail.
+"""Neighbours: pairs of data sets that differ in one row, chosen to show the largest leak.
 
-| kind | the other rows | the row that is there or not (or moves) |
+| kind | the other rows | the row that is added (or moved) |
 |---|---|---|
 | corner | at the middle | at the corner (or moves to the opposite one) |
 | axis | at the middle | at the end of the first axis (or moves to the other end) |
 | lone | at one corner | alone at the opposite corner (or moves to the others) |
 | between | half at one corner, half at the opposite one | in the middle (or moves to a corner) |
 | spread | all over the domain | at the corner (or moves to the opposite one) |
-| first | all over the domain | as above, and before the others: indices shift |
+| first | all over the domain | as above, and before the others, whose indices shift |
 | empty | none | the only one |
 
-The corner is the point of the domain whose l1 norm is greatest: of a box (norm "linf") its corner,
-of an l2 ball the point with all coordinates equal, of an l1 ball the end of an axis.
+The corner is the point of the domain with the greatest l1 norm: the corner of a box (norm "linf"),
+the point of an l2 ball with all coordinates equal, the end of an axis of an l1 ball.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.privacy.ledger import Adjacency
+from kvariates.numerics.lattice import Adjacency, Norm
 
 F64 = NDArray[np.float64]
-Norm = Literal["l1", "l2", "linf"]
 
 KINDS = ("corner", "axis", "lone", "between", "spread", "first", "empty")
 
@@ -61,10 +59,10 @@ def neighbours(
     kind : str
         One of ``KINDS``; see the table above.
     n, d : int
-        Rows of the first data set, the row in question included, and columns. An empty pair has
-        one row, whatever n says.
+        Rows of the first data set, with the row in question, and columns. A pair of kind "empty"
+        has one row for every n.
     adjacency : {"add-remove", "replace-one"}
-        The second data set lacks the row, or has it elsewhere.
+        The second data set does not have the row, or has another in its place.
     radius, norm : float, {"l1", "l2", "linf"}
         The domain: a ball around 0.
 
@@ -91,9 +89,9 @@ def neighbours(
         "axis": (axis, -axis),
         "between": (middle, corner),
     }.get(kind, (corner, -corner))
-    where = 0 if kind == "first" else rest
-    first = np.insert(others, where, row, axis=0)
-    second = others if adjacency == "add-remove" else np.insert(others, where, moved, axis=0)
+    place = 0 if kind == "first" else rest
+    first = np.insert(others, place, row, axis=0)
+    second = others if adjacency == "add-remove" else np.insert(others, place, moved, axis=0)
     return Neighbours(first, second, kind, adjacency)
 
 
@@ -101,17 +99,17 @@ def _corner(d: int, radius: float, norm: Norm) -> F64:
     if norm == "l1":
         return np.asarray(np.eye(d)[0] * radius)
     each = radius / math.sqrt(d) if norm == "l2" else radius
-    # Towards zero, so that no rounding puts it outside.
+    # Rounded towards zero, so that it stays inside.
     return np.full(d, each if norm == "linf" else np.nextafter(each, 0.0))
 
 
 def _all_over(rest: int, d: int, corner: F64) -> F64:
-    """Rows whose coordinates are, up to sign, below the corner's: Kronecker's sequence."""
+    """Rows spread over the domain: Kronecker's sequence."""
     steps = np.sqrt(np.arange(2.0, d + 2.0)) + np.arange(d) / math.e
     fractions = np.modf(np.arange(1.0, rest + 1.0)[:, None] * steps)[0]
     return np.asarray((2.0 * fractions - 1.0) * np.abs(corner).max() * _inside(d, corner))
 
 
 def _inside(d: int, corner: F64) -> float:
-    """Rows of an l1 ball must share its radius among their coordinates."""
+    """The factor that keeps such rows inside an l1 ball."""
     return 1.0 / d if d > 1 and corner[-1] == 0 else 1.0

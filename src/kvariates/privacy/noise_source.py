@@ -1,7 +1,7 @@
-"""The one place randomness comes from: OpenDP's exact samplers, and the system's random bytes.
+"""The only source of private noise: OpenDP's exact samplers, and random bytes of the system.
 
-Neither can be seeded. OpenDP's measurements come with their privacy maps; `calibrated` finds the
-smallest scale, up to rounding, for which the map itself says that the cost is not exceeded.
+Neither can be seeded. OpenDP's measurements have privacy maps; `calibrated` finds the smallest
+scale, up to rounding, for which the map says that the cost is not exceeded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ I64 = NDArray[np.int64]
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
 
 LARGEST = 2**62
-FEW, PIECE = 2**8, 2**12  # numbers: not worth a thread; a twentieth of a second of noise
+FEW = 2**8  # fewer numbers are drawn without threads
+PIECE = 2**12  # numbers a thread draws at a time, in about a twentieth of a second
 CHOICES = ("permute-and-flip", "exponential")
 
 _repeatable: ContextVar[np.random.Generator | None] = ContextVar("_repeatable", default=None)
@@ -31,26 +32,27 @@ _repeatable: ContextVar[np.random.Generator | None] = ContextVar("_repeatable", 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A mechanism on integers whose cost, by OpenDP's own map, is `cost`."""
+    """A mechanism on integers. By OpenDP's map it has this cost at this sensitivity."""
 
     law: Law
     scale: float
     cost: float
     measurement: Any
+    sensitivity: float = math.inf
 
     def __call__(self, values: Sequence[int] | I64) -> Any:
         rng = _repeatable.get()
         if rng is not None:
-            return _REHEARSED[self.law](rng, values, self)
+            return _REPEATABLE_LAWS[self.law](rng, values, self)
         if self.law in CHOICES or len(values) < FEW:
             return self.measurement(values)
-        # Every number has its own noise, so pieces have the law of the whole; OpenDP lets go of
-        # the interpreter while it draws.
+        # Noise is independent from number to number, so it can be drawn in pieces. OpenDP releases
+        # the interpreter's lock while it draws.
         size = min(PIECE, max(FEW // 2, -(-len(values) // _cores())))
         pieces = [values[i : i + size] for i in range(0, len(values), size)]
         try:
             drawn = [_pool().submit(self.measurement, piece) for piece in pieces]
-        except RuntimeError:  # the interpreter is shutting down: no thread starts any more
+        except RuntimeError:  # the interpreter shuts down and starts no thread any more
             return self.measurement(values)
         return [value for piece in drawn for value in piece.result()]
 
@@ -61,18 +63,18 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has no threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no threads
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system tells."""
+    """The number of cores that this process may use, if the system tells it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=4096)
 def measurement(law: Law, scale: float) -> Any:
     """OpenDP's measurement for a vector of integers."""
-    # The package's prelude would import polars, pandas and scikit-learn: three seconds.
+    # OpenDP's prelude would import polars, pandas and scikit-learn, which takes three seconds.
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
     from opendp.measures import max_divergence, zero_concentrated_divergence
@@ -91,7 +93,7 @@ def measurement(law: Law, scale: float) -> Any:
 
 @lru_cache(maxsize=4096)
 def calibrated(law: Law, sensitivity: float, cost: float, start: float) -> Calibrated:
-    """The mechanism at the first scale from `start` on that costs `cost` at most."""
+    """The mechanism with the first scale from `start` on whose cost is at most `cost`."""
     scale, step = start, 1
     for _ in range(60):
         if not 0 < scale < math.inf:
@@ -99,13 +101,13 @@ def calibrated(law: Law, sensitivity: float, cost: float, start: float) -> Calib
         made = measurement(law, scale)
         loss = made.map(sensitivity)
         if loss <= cost:
-            return Calibrated(law, scale, loss, made)
+            return Calibrated(law, scale, loss, made, sensitivity)
         scale, step = scale + step * math.ulp(scale), 2 * step
     raise ValueError(f"No {law} noise has the cost {cost!r} at the sensitivity {sensitivity!r}.")
 
 
 def random_bits(how_many: int) -> int:
-    """An integer of that many fair bits (a multiple of eight), from the operating system."""
+    """An integer of so many fair bits (a multiple of eight), from the operating system."""
     rng = _repeatable.get()
     raw = os.urandom(how_many // 8) if rng is None else rng.bytes(how_many // 8)
     return int.from_bytes(raw, "big")
@@ -122,7 +124,7 @@ def random_words(how_many: int) -> NDArray[np.uint64]:
 def _REPEATABLE_NOISE_FOR_TESTS_ONLY(  # noqa: N802
     seed: int, *, i_know_that_this_protects_nobody: Literal[True]
 ) -> Iterator[None]:
-    """Noise of about the right law from a seeded generator, inside a test and nowhere else."""
+    """Noise of about the right law from a seeded generator; only allowed inside a test."""
     if "PYTEST_CURRENT_TEST" not in os.environ or i_know_that_this_protects_nobody is not True:
         raise RuntimeError("Repeatable noise protects nobody; it is for the project's own tests.")
     token = _repeatable.set(np.random.default_rng(seed))
@@ -132,28 +134,28 @@ def _REPEATABLE_NOISE_FOR_TESTS_ONLY(  # noqa: N802
         _repeatable.reset(token)
 
 
-def _rehearsed_laplace(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
+def _repeatable_laplace(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
     p = -math.expm1(-1 / made.scale)
     noise = rng.geometric(p, len(values)) - rng.geometric(p, len(values))
     return (np.asarray(values, dtype=np.int64) + noise).tolist()
 
 
-def _rehearsed_gaussian(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
+def _repeatable_gaussian(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
     noise = np.rint(rng.normal(0.0, made.scale, len(values))).astype(np.int64)
     return (np.asarray(values, dtype=np.int64) + noise).tolist()
 
 
-def _rehearsed_flip(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
+def _repeatable_flip(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
     return int(np.argmax(np.asarray(values) + rng.exponential(made.scale, len(values))))
 
 
-def _rehearsed_gumbel(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
+def _repeatable_gumbel(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
     return int(np.argmax(np.asarray(values) + rng.gumbel(0.0, made.scale, len(values))))
 
 
-_REHEARSED: dict[Law, Any] = {
-    "laplace": _rehearsed_laplace,
-    "gaussian": _rehearsed_gaussian,
-    "permute-and-flip": _rehearsed_flip,
-    "exponential": _rehearsed_gumbel,
+_REPEATABLE_LAWS: dict[Law, Any] = {
+    "laplace": _repeatable_laplace,
+    "gaussian": _repeatable_gaussian,
+    "permute-and-flip": _repeatable_flip,
+    "exponential": _repeatable_gumbel,
 }

@@ -1,7 +1,7 @@
-"""What a budget buys: private fits on public or synthetic data, beside the non-private one.
+"""What a budget buys: the quality of private fits on public or synthetic data.
 
-Epsilon must be chosen before it is spent, and spent on the real data once. So try it on data that
-are like them and nobody's secret: as many rows and columns, scaled into the same bounds.
+Epsilon must be chosen before it is spent on the real data. So try it on similar data that are not
+secret: as many rows and columns, scaled into the same bounds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ BLOCK = 2**20  # distances at a time
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """The cost of private fits over that of the non-private one, for each epsilon.
+    """The cost of private fits divided by the non-private cost, for each epsilon.
 
     Attributes
     ----------
     epsilons : tuple of float
         The budgets.
     ratios : ndarray of shape (n_epsilons, runs)
-        Costs over `against`.
+        Costs divided by `against`.
     against : float
         The non-private cost.
     """
@@ -96,19 +96,19 @@ def price(
     runs: int = 5,
     cost: Callable[[Any, F64], float] = squared_distances,
 ) -> Price:
-    """What each epsilon would cost in quality, on data that are not secret.
+    """The loss of quality for each epsilon, on data that are not secret.
 
     Parameters
     ----------
     make : callable
         From epsilon to an estimator, not fitted: ``lambda e: PrivateKMeans(8, epsilon=e, ...)``.
     X : array-like of shape (n_samples, n_features)
-        Public or synthetic data. Real data would be used up by this.
+        Public or synthetic data. On real data every fit would spend its epsilon.
     epsilons : sequence of float
         The budgets to try.
     against : estimator or float
-        The non-private one, fitted here once (``KMeans(8)``), or its cost. With 1 the table holds
-        plain costs.
+        The non-private estimator, fitted here once (``KMeans(8)``), or its cost. With 1 the table
+        holds plain costs.
     runs : int
         Fits for each epsilon.
     cost : callable

@@ -1,11 +1,12 @@
-"""Budgets in exact arithmetic: floats are rationals, and what leaves is rounded to the safe side.
+"""Budgets in exact arithmetic: floats are rationals, and results are rounded to the safe side.
 
 A loss is rounded up, a budget down. Concentrated privacy (zCDP) becomes (epsilon, delta) by
 
     epsilon = alpha rho + ln(1 - 1/alpha) + (ln(1/delta) - ln alpha) / (alpha - 1)
 
 (Canonne, Kamath, Steinke 2020, Corollary 13), which holds for *every* alpha > 1. So the best alpha
-is found in floats (being off by a little, it is worse by that squared), and its value with care.
+may be found in floats (a small error of it costs the square of that error), and only the value at
+this alpha needs exact bounds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fractions import Fraction
 Exact = float | Fraction
 
 DIGITS = 60
-MARGIN = Decimal(1).scaleb(15 - DIGITS)  # relative; a dozen operations are off by less
+MARGIN = Decimal(1).scaleb(15 - DIGITS)  # relative; a dozen operations have a smaller error
 
 
 def up(value: Fraction) -> float:
@@ -57,7 +58,7 @@ def split(total: float, shares: Sequence[float]) -> list[float]:
     exact = [Fraction(share) for share in shares]
     unit = Fraction(total) / sum(exact)
     parts = [down(unit * share) for share in exact]
-    # What rounding left goes where it changes least.
+    # What rounding left over is added to the largest part.
     largest = max(range(len(parts)), key=parts.__getitem__)
     others = sum((Fraction(part) for part in parts), Fraction()) - Fraction(parts[largest])
     parts[largest] = down(Fraction(total) - others)
@@ -96,7 +97,7 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 
 def _root(falling: Callable[[float], float]) -> float:
-    """Where a falling function of alpha - 1 is zero, by halving; far off, the nearest end."""
+    """Where a falling function of alpha - 1 is zero, by bisection, or the nearest end."""
     low, high = -30.0, 90.0
     for _ in range(70):
         middle = (low + high) / 2
@@ -109,7 +110,7 @@ def _root(falling: Callable[[float], float]) -> float:
 
 def _epsilon_at(order: float, rho: Fraction, delta: float) -> float:
     """The formula at alpha = 1 + order, with every term's error on the safe side."""
-    # 1 + order is exact in DIGITS digits, for order has at most 30 and is not below 1e-14.
+    # 1 + order is exact in DIGITS digits: order has at most 30 and is not below 1e-14.
     order_ = Context(prec=30).create_decimal(order)
     context = Context(prec=DIGITS)
     alpha = context.add(1, order_)

@@ -1,1 +1,1 @@
-"""The private methods: each a composition of the loops below with `privacy`'s noise."""
+"""The private methods, built from the loops of other rooms and the releases of `privacy`."""

@@ -1,15 +1,15 @@
-"""Private k-variates++: the sampler with another probe and another density.
+"""Private k-variates++: the sampler with a floored potential and a noisy density.
 
-    probe:    every row, by its squared distance to the nearest centre, floored; drawn exactly
-    density:  Laplace noise around the drawn row, on the domain's grid
+    potential:  rows are drawn exactly, by squared distance to the nearest centre plus a floor
+    density:    Laplace noise around the drawn row, on the lattice of the domain
 
-A method is a bound on the share that one row may have in a draw (`privacy.mixture`):
+The methods differ in the bound on the probability of one row in a draw (`privacy.mixture`):
 
-| method | share of a row | noise at epsilon = 1, k = 5, m = 169,308 |
+| method | probability of a row | noise at epsilon = 1, k = 5, m = 169,308 |
 |---|---|---|
-| `WithLaplace` | 1: nothing is said about the draw | 10 R |
+| `WithLaplace` | 1: nothing is assumed | 10 R |
 | `Floored` | (1 + a) / (1 + a + (m - 1) a), for weights in [a, 1 + a] | 0.24 R |
-| `Conditional` | by a spread of the data that the caller asserts | by that |
+| `Conditional` | follows from a spread of the data that the caller asserts | depends on it |
 
 All three are pure: with delta > 0 they spend epsilon, and no delta.
 """
@@ -21,62 +21,54 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
-from kvariates.privacy import mechanisms
+from kvariates.privacy.cost import Cost
 from kvariates.privacy.exact_draws import draw, subset
-from kvariates.privacy.ledger import split
+from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
-from kvariates.private_methods.task import Accountant, Domain, PrivateResult, PrivateTask
+from kvariates.privacy.query import total_query
+from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
 
-UNIT = 2**30  # the weight of a squared distance as large as the domain; 2^31 rows add up to < 2^62
-COUNTING = 0.05  # of epsilon, where the number of rows is secret
+UNIT = 2**30  # the weight of the domain's squared diameter; 2^31 rows add up to less than 2^62
+COUNT_SHARE = 0.05  # of epsilon, if the number of rows is secret
 MOST_ROWS = 2**31 - 1
-ROUNDING = Fraction(2**20 + 1, 2**20)  # floats put a distance too low by far less
+ROUNDING = Fraction(2**20 + 1, 2**20)  # more than the relative rounding error of a distance
 
 
-@dataclass(frozen=True, eq=False)
-class FlooredProbe:
-    """Every row, by its squared distance and a floor: integers in [floor, floor + UNIT]."""
+class FlooredPotential(EuclideanPotential):
+    """Draws rows by squared distance plus a floor: integers in [floor, floor + UNIT].
 
-    domain: Domain
-    floor: int
+    Draws use random bits of the system, and distances are those to clipped centres.
+    """
 
-    def potential(self, space: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
-        return _FlooredPotential(space, weight, k, self)
-
-
-class _FlooredPotential(EuclideanPotential):
-    """Draws from the system's random bits; centres are pulled into the domain as they come."""
-
-    def __init__(self, space: Rows, weight: F64 | None, k: int, probe: FlooredProbe) -> None:
-        super().__init__(space, weight, k)
-        self.probe = probe
+    def __init__(self, rows: Rows, weight: F64 | None, k: int, domain: Domain, floor: int) -> None:
+        super().__init__(rows, weight, k)
+        self.domain, self.floor = domain, floor
 
     def add(self, centers: F64) -> None:
-        super().add(self.probe.domain.inside(centers))
+        super().add(self.domain.clip(centers))
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A row by its weight, exactly; `rng` decides nothing."""
+        """A row, exactly in proportion to its weight; `rng` is not used."""
         return draw(self.weights())
 
-    def weights(self) -> NDArray[np.int64]:
-        """A row's depends on that row and the centres alone: nothing is added up in floats."""
+    def weights(self) -> I64:
+        """The weight of each row; it depends only on that row and the centres."""
         if not len(self.centers):
             each = np.ones(self.points.n, dtype=np.int64)
         else:
-            part = np.minimum(self.costs / _squared_diameter(self.probe.domain), 1.0)
-            each = np.ceil(part * UNIT).astype(np.int64) + self.probe.floor
+            part = np.minimum(self.costs / _squared_diameter(self.domain), 1.0)
+            each = np.ceil(part * UNIT).astype(np.int64) + self.floor
         return each if self.weight is None else each * self.weight.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class GridLaplace:
-    """`Laplace` with OpenDP's noise, on the domain's grid, instead of a generator's."""
+class LatticeLaplace:
+    """`Laplace` with noise from OpenDP instead of a generator, on the lattice of the domain."""
 
     noisy: NoisyRows
 
@@ -86,12 +78,12 @@ class GridLaplace:
 
 @dataclass(frozen=True)
 class Floored:
-    """Floored k-variates++: no row's odds are above (1 + alpha) / alpha times another's.
+    """Floored k-variates++: no row is more than (1 + alpha) / alpha times as likely as another.
 
-    Indices are drawn with weight min(D, D_max) + alpha D_max, D_max the domain's squared diameter.
-    The proof is for replace-one and a public number of rows. Under add-remove a noisy number M is
-    released first, and the data are made M rows: rows at the domain's centre are added, or rows
-    chosen at random are left out. One row more or less is then one row replaced.
+    Rows are drawn with weight min(D, D_max) + alpha D_max, D_max the squared diameter of the
+    domain. The proof is for replace-one and a public number of rows. Under add-remove a noisy
+    number M is released first, and the data are made M rows: rows at the centre of the domain are
+    added, or random rows are left out. One row more or less is then one row replaced.
     """
 
     alpha: float = 0.1
@@ -102,23 +94,20 @@ class Floored:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        rows, weight, epsilon = task.rows, None, task.loss.epsilon
+        rows, weight, cost = task.rows, None, Cost(epsilon=task.loss.epsilon)
         if task.adjacency == "add-remove":
-            counting, epsilon = split(epsilon, [COUNTING, 1 - COUNTING])
-            m = accountant.record(
-                mechanisms.scalar(
-                    len(rows), epsilon=counting, adjacency="add-remove", label="number of rows"
-                )
-            )
-            rows, weight = of_size(rows, min(max(m, 1), MOST_ROWS))
+            counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
+            query = total_query(len(rows), "add-remove", "number of rows")
+            m = accountant.release(query, counting).value
+            rows, weight = resize(rows, min(max(m, 1), MOST_ROWS))
         m = len(rows) if weight is None else int(weight.sum())
-        noisy = _noise(task, self.shares(m, task.k), epsilon)
+        noisy = _noise(task, self.shares(m, task.k), cost.value)
         accountant.charges.append(noisy.charge(f"{task.k} centres", "floored k-variates++"))
         centers = _centers(task, rows, weight, noisy, self._floor)
         return PrivateResult(centers, tuple(accountant.charges))
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
-        """The first row is drawn evenly, the others by distance."""
+        """The first row is drawn uniformly, the others by distance."""
         most = self._floor + UNIT
         others = (max(m, 1) - 1) * self._floor
         return _shares(Fraction(1, max(m, 1)), Fraction(most, most + others), k)
@@ -132,7 +121,7 @@ class Floored:
 class WithLaplace:
     """k-variates++ with Laplace noise of scale 2kR / epsilon (Nock et al., Theorem 12, sigma_2).
 
-    Right for any two data sets, and so noisy that centres are mostly noise.
+    It holds for any two data sets, and its centres are mostly noise.
     """
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
@@ -146,18 +135,18 @@ class Conditional:
     """k-variates++ with noise for data that the caller knows to be spread (Theorem 12, sigma_1).
 
     delta_w : float
-        Asserted, not checked: whichever row is left out and whichever k - 1 rows (at least one) are
-        made centres, the squared distances of the others to them add up to the domain's squared
-        diameter / delta_w at least (Definition 7). Indices are meant as they are in the domain,
-        clipped and on its grid. Must not be estimated from the data.
+        Asserted, not checked: for every row left out and every k - 1 rows (at least one) taken as
+        centres, the squared distances of the other rows to them add up to at least the domain's
+        squared diameter / delta_w (Definition 7). Rows are clipped to the domain and rounded to its
+        lattice. Must not be estimated from the data.
 
-    For data that are not so spread there is no promise at all: `condition` says so.
+    If the data are not so spread, nothing is promised: `condition` says so.
     """
 
     delta_w: float | None = None
 
     def check(self) -> None:
-        """ValueError if nothing was asserted; asked before a budget is spent."""
+        """Raise ValueError if nothing was asserted. Called before a budget is spent."""
         self._asserted()
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
@@ -169,7 +158,7 @@ class Conditional:
         return PrivateResult(centers, (charge,), f"conditional: {claim}, not checked")
 
     def shares(self, k: int) -> tuple[Share, ...]:
-        """There are 1 / delta_w rows; and some rows cost no more than twice what centres do."""
+        """At least 1 / delta_w rows; and some k - 1 rows cost at most twice any centres."""
         first, later = Fraction(self._asserted()), 2 * Fraction(self._asserted()) * ROUNDING
         return _shares(first / (1 + first), later / (1 + later), k)
 
@@ -183,8 +172,8 @@ class Conditional:
         return float(self.delta_w)
 
 
-def of_size(rows: F64, m: int) -> tuple[F64, F64 | None]:
-    """The rows and their weights, made m: by one row at the centre for all that lack, or fewer."""
+def resize(rows: F64, m: int) -> tuple[F64, F64 | None]:
+    """M rows and their weights: random rows are left out, or a weighted row at 0 is added."""
     if len(rows) >= m:
         return (rows if len(rows) == m else rows[subset(len(rows), m)]), None
     weight = np.ones(len(rows) + 1)
@@ -197,13 +186,13 @@ def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:
 
 
 def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
-    """Noise that hides how far apart two rows of the domain can be."""
-    grid = task.domain.grid
-    widest = grid.l1("add-remove")
+    """Noise for the largest l1 distance of two rows of the domain."""
+    lattice = task.domain.lattice
+    largest = lattice.l1("add-remove")
     if not task.domain.ball:
-        sides = (math.floor(Fraction(side) / Fraction(grid.step)) for side in task.domain.half)
-        widest = min(widest, sum(sides))
-    return noisy_rows(grid, 2 * widest, shares, epsilon)
+        sides = (math.floor(Fraction(side) / Fraction(lattice.step)) for side in task.domain.half)
+        largest = min(largest, sum(sides))
+    return noisy_rows(lattice, 2 * largest, shares, epsilon)
 
 
 def _squared_diameter(domain: Domain) -> float:
@@ -212,7 +201,7 @@ def _squared_diameter(domain: Domain) -> float:
 
 def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:
     if not len(rows):
-        rows = np.zeros((1, task.domain.d))  # the domain's centre stands for nobody
-    potential = FlooredProbe(task.domain, floor).potential(Rows.of(rows), weight, task.k)
-    unused = np.random.default_rng()  # all that is random here comes from `privacy`
-    return sample(potential, GridLaplace(noisy), task.k, unused).centers
+        rows = np.zeros((1, task.domain.d))  # the centre of the domain
+    potential = FlooredPotential(Rows.of(rows), weight, task.k, task.domain, floor)
+    unused = np.random.default_rng()  # all randomness here comes from `privacy`
+    return sample(potential, LatticeLaplace(noisy), task.k, unused).centers

@@ -1,78 +1,138 @@
-"""Noisy NoisyLloyd: the loop of `refining.lloyd`, with centres that move to noisy means.
+"""Noisy Lloyd: the loop of `refining.lloyd` with an assigner whose statistics are noisy.
 
-| what is lattice_sums | one row moves the sums by | serves |
+| what is summed | one row moves the sums by | used by |
 |---|---|---|
-| rows | the domain's radius | any start: `NoisyLloyd` (SuLQ; DP-Lloyd) |
-| residuals x - c, clipped to the cluster's radius and in units of it | 1 | good starts: `step` |
+| rows | the radius of the domain | `NoisyLloyd` (SuLQ; DP-Lloyd), from any start |
+| residuals x - c, clipped to a radius for each cluster and divided by it | 1 | the tree |
 
-A residual's noise is in proportion to its cluster's radius, not to the domain's. Residuals outside
-are shortened, which is a bias towards the centre where it is, so radii must be about right; they
-are public, or were paid for. All clusters' sums are one release: a row enters one of them.
-The steps are counted beforehand: nothing but noisy counts and sums decides where centres go.
+The noise of residuals is in proportion to the radius of the cluster, not of the domain. Residuals
+outside are shortened, which pulls the mean towards the centre, so radii must be about right. They
+are public, or were computed from releases. The sums of all clusters are one release, since a row is
+in one of them. The number of steps is fixed: only noisy counts and sums decide where centres move.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.lattice import Balls, lattice_sums
-from kvariates.data.rows import Labels, Rows
-from kvariates.privacy import mechanisms
+from kvariates.data.lattice_rows import Balls, lattice_sums
+from kvariates.data.rows import Rows
+from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.shrinkage import shrink
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.public_start import spread_out
-from kvariates.private_methods.shrinkage import shrunken, variance
-from kvariates.private_methods.task import F64, Accountant, Cost, PrivateResult, PrivateTask
+from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.refining.assigners import Statistics
-from kvariates.refining.lloyd import lloyd
-
-I64 = NDArray[np.int64]
+from kvariates.refining.lloyd import Step, Update, lloyd
 
 CLEAR = 4.0  # a centre moves if its noisy count is above so many scales of the count's noise
-MAGNITUDE = 0.45  # of a centre, in the domain's radii (Su et al. 2016: 2 x 0.225)
+MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)
 
 
 @dataclass(frozen=True)
 class StepCosts:
-    """What one step may cost."""
+    """The costs of the two releases of a step."""
 
     counts: Cost
     sums: Cost
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyMeans:
-    """Centres after a step, inside the domain, and the noisy counts they were made with."""
-
-    centers: F64
-    counts: I64
+Radii = Callable[[F64 | None, Cost], F64]
+"""From the noisy counts of the last step (None at first) and the cost of sums to radii > 0."""
 
 
-def step(
-    task: PrivateTask,
-    centers: F64,
-    radii: F64,
-    price: StepCosts,
-    accountant: Accountant,
-    label: str,
-    signal: F64 | None = None,
-) -> NoisyMeans:
-    """One step on residuals. Pre: radii > 0, one for every centre, public or paid for.
+class NoisyAssigner:
+    """Assigns rows and releases noisy counts and sums of the clusters, of one step in each call.
 
-    signal : orthonormal columns (d, q), public or paid for. Steps along them and steps across them
-        are shrunken apart: where centres differ in few directions, the noise of the others goes.
+    With `radii`, the sums are those of clipped residuals in units of the radii.
     """
-    made: list[NoisyMeans] = []
 
-    def move(here: F64, labels: Labels, *_: object) -> F64:
-        made.append(_from_residuals(task, here, labels, radii, price, accountant, label, signal))
-        return made[-1].centers
+    def __init__(
+        self,
+        task: PrivateTask,
+        costs: Sequence[StepCosts],
+        accountant: Accountant,
+        radii: Radii | None = None,
+    ) -> None:
+        self.task, self.accountant = task, accountant
+        self.costs, self.number = costs, 0  # of steps so far
+        self.balls: Balls | None = None  # of the last step
+        self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
+        self.variance: float  # of the noise of a sum in the last step
+        self._rows, self._radii = Rows.of(task.rows), radii
+        self._counts: F64 | None = None
 
-    _walked(task, centers, move, 1)
-    return made[0]
+    def assign(self, centers: F64) -> Statistics:
+        task, cost = self.task, self.costs[self.number]
+        self.number += 1
+        lattice, what = task.narrowest_lattice, "rows"
+        if self._radii is not None:
+            self.balls = Balls(centers, self._radii(self._counts, cost.sums))
+            lattice, what = Lattice(1.0, task.domain.d, "l2"), "residuals"
+        labels = self._rows.nearest(centers)
+        exact = lattice_sums(task.rows, labels, task.k, lattice, self.balls)
+        label, adjacency = f"step {self.number}", task.adjacency
+        query = count_query(exact.counts, adjacency, f"{label}: rows of each centre")
+        counts = self.accountant.release(query, cost.counts)
+        totals = sum_query(exact.totals, lattice, adjacency, f"{label}: sums of {what}")
+        sums = self.accountant.release(totals, cost.sums)
+        self._counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
+        self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
+        return Statistics(sums.value, self._counts, counts.value, changed=-1)
+
+    def refine(self, centers: F64, update: Update) -> F64:
+        """The centres after all steps that are paid for."""
+
+        def stop(step: Step) -> bool:
+            return step.iteration + 1 == len(self.costs)
+
+        return lloyd(self, centers, update, stop).centers
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMean:
+    """Moves each centre with a clear count to the noisy mean of its rows, inside the domain."""
+
+    assigner: NoisyAssigner
+
+    def __call__(self, centers: F64, statistics: Statistics) -> F64:
+        clear, out = self.assigner.clear, centers.copy()
+        out[clear] = statistics.sums[clear] / statistics.weights[clear, None]
+        return self.assigner.task.domain.clip(out)
+
+
+@dataclass(frozen=True, eq=False)
+class ShrunkenMean:
+    """Moves each centre with a clear count by the shrunken noisy mean of its residuals.
+
+    signal : orthonormal columns (d, q), public or computed from releases. Steps along them and
+        across them are shrunken separately: where centres differ in few directions, this removes
+        the noise of the others.
+    """
+
+    assigner: NoisyAssigner
+    signal: F64 | None = None
+
+    def __call__(self, centers: F64, statistics: Statistics) -> F64:
+        assigner, d = self.assigner, centers.shape[1]
+        assert assigner.balls is not None  # noqa: S101
+        clear, moves = assigner.clear, np.zeros_like(centers)
+        by = statistics.weights[clear, None]
+        each = assigner.variance / by**2
+        means = statistics.sums[clear] / by
+        if self.signal is None:
+            moves[clear] = shrink(means, d * each)
+        else:
+            inside, q = means @ self.signal @ self.signal.T, self.signal.shape[1]
+            moves[clear] = shrink(inside, q * each) + shrink(means - inside, (d - q) * each)
+        return assigner.task.domain.clip(centers + assigner.balls.radii[:, None] * moves)
 
 
 @dataclass(frozen=True)
@@ -90,108 +150,19 @@ class NoisyLloyd:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        parts = task.costs([*shares(task)] * self.steps)
-        prices = enumerate([StepCosts(*parts[i : i + 2]) for i in range(0, len(parts), 2)], start=1)
-
-        def move(here: F64, labels: Labels, *_: object) -> F64:
-            number, price = next(prices)
-            return _from_rows(task, here, labels, price, accountant, f"step {number}").centers
-
+        parts = task.costs([_count_share(task), 1.0] * self.steps)
+        costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
-        centers = _walked(task, start, move, self.steps)
+        assigner = NoisyAssigner(task, costs, accountant)
+        centers = assigner.refine(start, NoisyMean(assigner))
         return PrivateResult(centers, tuple(accountant.charges))
 
 
-def shares(task: PrivateTask) -> tuple[float, float]:
-    """Of counts and sums in a step: those with the least error of a centre of usual length.
+def _count_share(task: PrivateTask) -> float:
+    """The cost of counts over that of sums with the least error of a centre of usual length.
 
     Counts cost MAGNITUDE^2 / epsilon_c^2 and sums d^2 / epsilon_s^2, up to the same factor; in
     zCDP MAGNITUDE^2 / rho_c and d / rho_s.
     """
     d = task.domain.d
-    return (MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d), 1.0
-
-
-def _walked(task: PrivateTask, centers: F64, move: Callable[..., F64], steps: int) -> F64:
-    """Exactly so many steps. Labels and whether they changed stay here."""
-    rows = Rows.of(task.rows)
-
-    class Labels:
-        def assign(self, centers: F64) -> Statistics:
-            self.labels = rows.nearest(centers)
-            return Statistics(np.empty(0), np.empty(0), np.empty(0, np.int64), -1)
-
-    labels = Labels()
-    return lloyd(
-        labels,
-        centers,
-        lambda here, _: move(here, labels.labels),
-        lambda s: s.iteration + 1 >= steps,
-    ).centers
-
-
-def _from_rows(
-    task: PrivateTask,
-    here: F64,
-    labels: Labels,
-    price: StepCosts,
-    accountant: Accountant,
-    label: str,
-) -> NoisyMeans:
-    grid = task.narrowest_grid
-    exact = lattice_sums(task.rows, labels, task.k, grid)
-    counted = _counts(task, exact.counts, price, accountant, f"{label}: rows of each centre")
-    noisy = accountant.record(
-        mechanisms.sums(
-            exact.totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of rows",
-            **price.sums,
-        )
-    )  # fmt: skip
-    at = here.copy()
-    at[counted.clear] = noisy[counted.clear] / counted.values[counted.clear, None]
-    return NoisyMeans(task.domain.inside(at), counted.values)
-
-
-def _from_residuals(
-    task: PrivateTask,
-    here: F64,
-    labels: Labels,
-    radii: F64,
-    price: StepCosts,
-    accountant: Accountant,
-    label: str,
-    signal: F64 | None,
-) -> NoisyMeans:
-    grid = mechanisms.Lattice(1.0, task.domain.d, "l2")
-    exact = lattice_sums(task.rows, labels, task.k, grid, Balls(here, radii))
-    counted = _counts(task, exact.counts, price, accountant, f"{label}: rows of each centre")
-    release = mechanisms.sums(
-        exact.totals, grid=grid, adjacency=task.adjacency, label=f"{label}: sums of residuals",
-        **price.sums,
-    )  # fmt: skip
-    noisy = accountant.record(release)
-    clear, by = counted.clear, counted.values[counted.clear, None]
-    way = np.zeros_like(here)
-    each = variance(release[1]) / by**2
-    way[clear] = noisy[clear] / by
-    if signal is None:
-        way[clear] = shrunken(way[clear], grid.d * each)
-    else:
-        along = way[clear] @ signal @ signal.T
-        q = signal.shape[1]
-        way[clear] = shrunken(along, q * each) + shrunken(way[clear] - along, (grid.d - q) * each)
-    return NoisyMeans(task.domain.inside(here + radii[:, None] * way), counted.values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    values: I64
-    clear: NDArray[np.bool_]  # counts that are more than noise
-
-
-def _counts(
-    task: PrivateTask, exact: I64, price: StepCosts, accountant: Accountant, label: str
-) -> _Counted:
-    release = mechanisms.counts(exact, adjacency=task.adjacency, label=label, **price.counts)
-    noisy = accountant.record(release)
-    return _Counted(noisy, noisy > max(1.0, CLEAR * release[1].scale))
+    return float((MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d))

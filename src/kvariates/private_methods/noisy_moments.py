@@ -1,16 +1,16 @@
-"""Moments of groups of rows, with noise: counts, sums and sums of squares, in units of a frame.
+"""Noisy moments of groups of rows: counts, sums and sums of squares, in units of a ball.
 
-A row x of a group with frame (c, r) is z = (x - c) / r pulled into the unit ball, and enters
+A row x of a group with ball (c, r) is z = (x - c) / r clipped to the unit ball, and adds
 
-    its group's count      1
-    its sum                z      l2 <= 1, l1 <= sqrt(p)
-    its squares            z^2    coordinate by coordinate; l1 <= 1, for |z| <= 1
-                                  (of leaves only their sum, |z|^2 <= 1)
+    to the count of its group      1
+    to the sum                     z      l2 <= 1, l1 <= sqrt(p)
+    to the squares                 z^2    by coordinate; l1 <= 1, since |z| <= 1
+                                          (in leaves only their sum |z|^2 <= 1)
 
-Groups are disjoint and frames public or paid for, so that each of the three is one release whatever
-the number of groups. In zCDP the three have equal parts of the cost, in pure privacy parts that
-make their scales equal. Leaves with few axes have their squares for less: there it is counts and
-means that find small groups far away.
+Groups are disjoint, and balls are public or were computed from releases. So each of the three is
+one release, whatever the number of groups. In zCDP the three have equal parts of the cost, with
+pure epsilon parts that make their scales equal. Leaves with few axes spend less on squares: small
+groups far away are found by counts and means.
 """
 
 from __future__ import annotations
@@ -20,63 +20,52 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice import Balls, lattice_sums
+from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import Labels
-from kvariates.privacy import mechanisms
-from kvariates.private_methods.shrinkage import variance
-from kvariates.private_methods.task import F64, Accountant, Cost, PrivateTask, parts
+from kvariates.numerics.lattice import Lattice
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import count_query, sum_query
+from kvariates.private_methods.task import F64, PrivateTask
 from kvariates.summaries.partition import FEW_AXES, Moments
 
-FEW_LEAVES = (0.45, 0.45, 0.1)  # counts, sums, squares
+LEAF_SHARES = (0.45, 0.45, 0.1)  # of counts, sums and squares, in leaves with few axes
 
 
 def count_share(cost: Cost, p: int) -> float:
-    """Of a count in a measure of p coordinates."""
-    return 1 / 3 if "rho" in cost else 1 / (2 + math.sqrt(p))
+    """The share of counts in the cost of moments of p coordinates."""
+    return 1 / (2 + math.sqrt(p)) if cost.pure else 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """Moments of the task's rows, or of a picture of them in which each row is by itself.
+    """Noisy moments of the task's rows, or of projections of them, level by level.
 
-    `costs[level]` is what one measure may cost.
+    `costs[level]` is the cost of the level; the last one is that of the leaves.
     """
 
     task: PrivateTask
     rows: F64
     costs: list[Cost]
     accountant: Accountant
-    what: str
+    label: str
 
-    def __call__(self, labels: Labels, frames: Balls, level: int) -> Moments:
-        p = self.rows.shape[1]
-        cost, last = self.costs[level], level == len(self.costs) - 1
-        ball, squares_ball = (
-            mechanisms.Lattice(1.0, p, "l2"),
-            mechanisms.Lattice(1.0, 1 if last else p, "l1"),
-        )
+    def __call__(self, labels: Labels, balls: Balls, level: int) -> Moments:
+        p, cost, adjacency = self.rows.shape[1], self.costs[level], self.task.adjacency
+        leaves = level == len(self.costs) - 1
+        ball, squares_ball = Lattice(1.0, p, "l2"), Lattice(1.0, 1 if leaves else p, "l1")
         share = count_share(cost, p)
-        few = last and p <= FEW_AXES and "rho" in cost
-        shares = FEW_LEAVES if few else (share, 1 - 2 * share, share)
-        counting, adding, squaring = parts(cost, shares)
-        where = f"{self.what}, " + ("leaves" if last else f"level {level + 1}")
-        exact = lattice_sums(self.rows, labels, len(frames.radii), ball, frames, squares=True)
-        totals = exact.squares.sum(axis=1, keepdims=True) if last else exact.squares
-        adjacency = self.task.adjacency
-        counts = mechanisms.counts(
-            exact.counts, adjacency=adjacency, label=f"{where}: rows", **counting
-        )
-        sums = mechanisms.sums(
-            exact.totals, grid=ball, adjacency=adjacency, label=f"{where}: sums", **adding
-        )
-        squares = mechanisms.sums(
-            totals, grid=squares_ball, adjacency=adjacency, label=f"{where}: squares",
-            **squaring,
-        )  # fmt: skip
-        noisy = [self.accountant.record(release) for release in (counts, sums, squares)]
-        errors = [math.sqrt(variance(release[1])) for release in (counts, sums, squares)]
-        by = np.maximum(noisy[0], 1.0)[:, None]
+        few = leaves and p <= FEW_AXES and not cost.pure
+        shares = LEAF_SHARES if few else (share, 1 - 2 * share, share)
+        label = f"{self.label}, " + ("leaves" if leaves else f"level {level + 1}")
+        exact = lattice_sums(self.rows, labels, len(balls.radii), ball, balls, squares=True)
+        second = exact.squares.sum(axis=1, keepdims=True) if leaves else exact.squares
+        release, costs = self.accountant.release, cost.split(shares)
+        counts = release(count_query(exact.counts, adjacency, f"{label}: rows"), costs[0])
+        sums = release(sum_query(exact.totals, ball, adjacency, f"{label}: sums"), costs[1])
+        squares = release(sum_query(second, squares_ball, adjacency, f"{label}: squares"), costs[2])
+        by = np.maximum(counts.value, 1.0)[:, None]
         return Moments(
-            noisy[0].astype(np.float64), noisy[1] / by, noisy[2] / by,
-            (errors[0], errors[1], errors[2]),
+            counts.value.astype(np.float64), sums.value / by, squares.value / by,
+            *(math.sqrt(one.charge.variance) for one in (counts, sums, squares)),
         )  # fmt: skip

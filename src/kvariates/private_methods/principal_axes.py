@@ -1,12 +1,12 @@
-"""Where the rows lie, roughly, and along which axes: mean, spread, principal axes, all with noise.
+"""Where the rows are and along which axes they spread: noisy mean, spread and principal axes.
 
-With few features the axes are the features. Otherwise they are the first eigenvectors of the
-second moments, as many as stand out of the noise: of all moments, or, where those would be too many
-numbers, by a noisy power method (Hardt and Price 2014). Where they would drown in noise, or there
-are too many features even so, they are random directions, which no data decided.
+With few features the axes are the features. Otherwise they are the first eigenvectors of the second
+moments, as many as are above the noise: of the full matrix, or, if that has too many numbers, by a
+noisy power method (Hardt and Price 2014). If even that would be mostly noise, or there are too many
+features, they are random directions, which do not depend on the data.
 
-Rows are pictured by `Axes.picture`: rows on a grid times axes on a coarse one. All products and
-their sums are exact in float64, so a row's picture depends on that row alone, not on how a matrix
+`Axes.project` multiplies rows on a lattice by axes on a coarser one. All products and their sums
+are exact in float64. So the projection of a row depends on that row alone, not on how a matrix
 product is blocked.
 """
 
@@ -17,25 +17,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice import Balls, lattice_sums
-from kvariates.privacy import mechanisms
+from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
+from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.shrinkage import shrink
+from kvariates.privacy.cost import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.private_methods.shrinkage import shrunken, variance
-from kvariates.private_methods.task import F64, Accountant, Cost, PrivateTask, deviation, parts
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import sum_query, total_query
+from kvariates.private_methods.task import F64, PrivateTask
 
-FEW = 3  # features that are axes themselves
-WIDE = 128  # features of which all second moments are asked for, at most; then a power method
-MANY = 4096  # features of which any are
+FEW = 3  # up to so many features are axes themselves
+WIDE = 128  # up to so many features all second moments are released; above, the power method
+MANY = 4096  # up to so many features second moments are released at all
 COLUMNS, ROUNDS = 24, 2  # of the power method
 MOST_AXES = 10
 BITS = 12  # of a coordinate of an axis
-REACH = 1.5  # second moments are those of rows within so many deviations
+CLIP = 1.5  # rows are clipped to so many deviations for second moments
 BLOCK = 1 << 22  # values
 
 
 @dataclass(frozen=True)
-class Place:
-    """About how many rows, their mean, and their mean squared distance to it."""
+class RowsLocation:
+    """About how many rows there are, their mean, and their mean squared distance to it."""
 
     n: float
     mean: F64
@@ -44,17 +47,19 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Axes:
+    """Axes of the partition, the variances along them, and the spread across them."""
+
     basis: F64 | None  # (d, p); None: the features
     variances: F64  # (p,)
-    rest: float  # of the spread, off the axes
-    signal: F64 | None  # (d, q), orthonormal: where there is more than noise
+    rest: float
+    signal: F64 | None  # (d, q), orthonormal: the directions with more than noise
 
-    def picture(self, rows: F64) -> F64:
-        """Every row on the axes."""
+    def project(self, rows: F64) -> F64:
+        """The coordinates of every row along the axes."""
         return rows if self.basis is None else rows @ self.basis
 
-    def lifted(self, points: F64, mean: F64) -> F64:
-        """Points on the axes among the features, the rest of them as the mean's."""
+    def lift(self, points: F64, mean: F64) -> F64:
+        """Points with these coordinates among the features; across the axes they equal the mean."""
         if self.basis is None:
             return points
         return np.asarray(mean + (points - mean @ self.basis) @ self.basis.T)
@@ -62,143 +67,143 @@ class Axes:
 
 @dataclass(frozen=True, eq=False)
 class _Spectrum:
-    """Of noisy second moments."""
+    """Eigenvalues of noisy second moments, largest first, and eigenvectors, one a column."""
 
-    values: F64  # from the largest on
-    vectors: F64  # one a column
-    blur: float  # values that noise alone would have
+    values: F64
+    vectors: F64
+    noise: float  # about the largest eigenvalue of the noise alone
 
 
-def place(task: PrivateTask, cost: Cost, accountant: Accountant) -> Place:
-    """Pre: the domain is public. The mean is shrunken towards its middle."""
-    domain = task.domain
-    whole = Balls(np.zeros((1, domain.d)), np.array([domain.radius]))
+def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocation:
+    """The noisy location of the rows. The mean is shrunken towards the domain's centre."""
+    domain, adjacency = task.domain, task.adjacency
+    balls = Balls(np.zeros((1, domain.d)), np.array([domain.radius]))
     labels = np.zeros(len(task.rows), dtype=np.int32)
-    ball, line = mechanisms.Lattice(1.0, domain.d, "l2"), mechanisms.Lattice(1.0, 1, "l1")
-    exact = lattice_sums(task.rows, labels, 1, ball, whole, squares=True)
-    root = 1.0 if "rho" in cost else math.sqrt(domain.d)
-    adjacency, secret = task.adjacency, task.adjacency == "add-remove"
-    adding, squaring, counting = parts(cost, [root, 1.0, float(secret)])
+    ball, line = Lattice(1.0, domain.d, "l2"), Lattice(1.0, 1, "l1")
+    exact = lattice_sums(task.rows, labels, 1, ball, balls, squares=True)
+    secret = adjacency == "add-remove"
+    sum_share = math.sqrt(domain.d) if cost.pure else 1.0
+    sum_cost, square_cost, count_cost = cost.split([sum_share, 1.0, float(secret)])
     n = float(len(task.rows))
     if secret:
-        n = accountant.record(
-            mechanisms.scalar(
-                len(task.rows), adjacency=adjacency, label="number of rows", **counting
-            )
-        )
+        query = total_query(len(task.rows), adjacency, "number of rows")
+        n = accountant.release(query, count_cost).value
     n = max(1.0, n)
-    sums = mechanisms.sums(
-        exact.totals, grid=ball, adjacency=adjacency, label="their sum", **adding
-    )
-    total = exact.squares.sum(axis=1, keepdims=True)  # a row's squares add up to 1 at most
-    squares = mechanisms.sums(
-        total, grid=line, adjacency=adjacency, label="sum of their squares", **squaring
-    )
-    noise_squared = np.array([[domain.d * variance(sums[1]) / n**2]])
-    mean = shrunken(accountant.record(sums) / n, noise_squared)[0]
-    left = float(accountant.record(squares)[0, 0]) / n - float(mean @ mean)
-    least = 3 * math.sqrt(variance(squares[1])) / n
-    return Place(n, domain.radius * mean, domain.radius**2 * min(1.0, max(left, least)))
+    sums = accountant.release(sum_query(exact.totals, ball, adjacency, "their sum"), sum_cost)
+    total = exact.squares.sum(axis=1, keepdims=True)  # the squares of a row add up to at most 1
+    query_squares = sum_query(total, line, adjacency, "sum of their squares")
+    squares = accountant.release(query_squares, square_cost)
+    noise_squared = np.array([[domain.d * sums.charge.variance / n**2]])
+    mean = shrink(sums.value / n, noise_squared)[0]
+    left = float(squares.value[0, 0]) / n - float(mean @ mean)
+    least = 3 * math.sqrt(squares.charge.variance) / n
+    return RowsLocation(n, domain.radius * mean, domain.radius**2 * min(1.0, max(left, least)))
 
 
-def axes(
-    task: PrivateTask, where: Place, cost: Cost, accountant: Accountant, rng: np.random.Generator
+def principal_axes(
+    task: PrivateTask,
+    location: RowsLocation,
+    cost: Cost,
+    accountant: Accountant,
+    rng: np.random.Generator,
 ) -> Axes:
-    """Pre: `worthwhile`."""
+    """The principal axes that are above the noise. Pre: `worthwhile`."""
     d = task.domain.d
     if d <= WIDE:
-        found = _all_moments(task, where, cost, accountant)
+        found = _all_moments(task, location, cost, accountant)
     else:
         start = np.linalg.qr(rng.normal(size=(d, COLUMNS)))[0]
-        found = _iterated(task, where, cost, accountant, start)
-    values, blur = found.values, found.blur
-    p = int(np.clip((values > blur).sum(), min(2, d), min(MOST_AXES, d)))
-    kept = np.maximum(values[:p], blur / 4)
-    q = max(p, int((values > blur / 2).sum()))
+        found = _power_method(task, location, cost, accountant, start)
+    values, noise = found.values, found.noise
+    p = int(np.clip((values > noise).sum(), min(2, d), min(MOST_AXES, d)))
+    kept = np.maximum(values[:p], noise / 4)
+    q = max(p, int((values > noise / 2).sum()))
     signal = np.ascontiguousarray(found.vectors[:, :q]) if q < d else None
-    rest = max(0.0, where.spread - float(kept.sum()))
+    rest = max(0.0, location.spread - float(kept.sum()))
     return Axes(_coarse(found.vectors[:, :p]), kept, rest, signal)
 
 
-def worthwhile(task: PrivateTask, where: Place, cost: Cost) -> bool:
-    """Whether the noise of second moments will leave something of them."""
+def worthwhile(task: PrivateTask, location: RowsLocation, cost: Cost) -> bool:
+    """Whether second moments will be above their noise."""
     d = task.domain.d
     if not FEW < d <= MANY:
         return False
     rounds, numbers = (1, d * (d + 1) // 2) if d <= WIDE else (ROUNDS, d * COLUMNS)
-    # Numbers of l2 norm 1 at most.
-    each = deviation(parts(cost, [1.0] * rounds)[0], task.adjacency, l1=math.sqrt(numbers))
-    return math.sqrt(2 * d) * each / where.n * REACH**2 < 0.5
+    each = cost.split([1.0] * rounds)[0].deviation(task.adjacency, l1=math.sqrt(numbers))
+    return math.sqrt(2 * d) * each / location.n * CLIP**2 < 0.5
 
 
-def _all_moments(task: PrivateTask, where: Place, cost: Cost, accountant: Accountant) -> _Spectrum:
-    d, size = task.domain.d, _size(where)
+def public_axes(task: PrivateTask, location: RowsLocation, rng: np.random.Generator) -> Axes:
+    """Axes that do not depend on the data: the features, or random directions if they are many."""
+    d, share = task.domain.d, location.spread / task.domain.d
+    if d <= MOST_AXES:
+        return Axes(None, np.full(d, share), 0.0, None)
+    basis = np.linalg.qr(rng.normal(size=(d, MOST_AXES)))[0]
+    rest = location.spread - MOST_AXES * share
+    return Axes(_coarse(basis), np.full(MOST_AXES, share), rest, None)
+
+
+def _all_moments(
+    task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant
+) -> _Spectrum:
+    """The eigenvectors of all second moments."""
+    d, radius = task.domain.d, _radius(location)
     upper = np.triu_indices(d)
-    release = mechanisms.sums(
-        _products(task, where, size)[upper], grid=mechanisms.Lattice(1.0, len(upper[0]), "l2"),
-        adjacency=task.adjacency, label="second moments", **cost,
-    )  # fmt: skip
+    lattice = Lattice(1.0, len(upper[0]), "l2")
+    exact = products(task, location, radius)[upper]
+    noisy = accountant.release(sum_query(exact, lattice, task.adjacency, "second moments"), cost)
     matrix = np.zeros((d, d))
-    matrix[upper] = accountant.record(release) * size**2 / where.n
+    matrix[upper] = noisy.value * radius**2 / location.n
     matrix = matrix + np.triu(matrix, 1).T
     values, vectors = (part[..., ::-1] for part in np.linalg.eigh(matrix))
-    return _Spectrum(values, vectors, _blur(d, release[1]) * size**2 / where.n)
+    return _Spectrum(values, vectors, _largest_noise(d, noisy.charge) * radius**2 / location.n)
 
 
-def _iterated(
-    task: PrivateTask, where: Place, cost: Cost, accountant: Accountant, vectors: F64
+def _power_method(
+    task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant, vectors: F64
 ) -> _Spectrum:
-    """The moments times a basis (d, columns), public at first, again and again."""
-    d, size = task.domain.d, _size(where)
-    grid = mechanisms.Lattice(1.0, vectors.size, "l2")
-    for number, part in enumerate(parts(cost, [1.0] * ROUNDS), start=1):
-        release = mechanisms.sums(
-            _products(task, where, size, vectors).ravel(), grid=grid,
-            adjacency=task.adjacency, label=f"second moments, round {number}", **part,
-        )  # fmt: skip
-        turned = accountant.record(release).reshape(vectors.shape)
-        vectors, values, _ = np.linalg.svd(turned, full_matrices=False)
-    # Noise in d directions has made every one of them longer.
-    values = np.sqrt(np.maximum(0.0, values**2 - d * variance(release[1])))
-    unit = size**2 / where.n
-    return _Spectrum(values * unit, vectors, _blur(d, release[1]) * unit)
+    """Multiplies a basis (d, columns), public at first, by the second moments, several times."""
+    d, radius = task.domain.d, _radius(location)
+    lattice = Lattice(1.0, vectors.size, "l2")
+    for number, part in enumerate(cost.split([1.0] * ROUNDS), start=1):
+        exact = products(task, location, radius, vectors).ravel()
+        label = f"second moments, round {number}"
+        noisy = accountant.release(sum_query(exact, lattice, task.adjacency, label), part)
+        vectors, values, _ = np.linalg.svd(noisy.value.reshape(vectors.shape), full_matrices=False)
+    # Noise in d directions has made every column longer.
+    values = np.sqrt(np.maximum(0.0, values**2 - d * noisy.charge.variance))
+    unit = radius**2 / location.n
+    return _Spectrum(values * unit, vectors, _largest_noise(d, noisy.charge) * unit)
 
 
-def _size(where: Place) -> float:
-    return REACH * math.sqrt(where.spread)
+def _radius(location: RowsLocation) -> float:
+    return CLIP * math.sqrt(location.spread)
 
 
-def _blur(d: int, charge: Charge) -> float:
-    """About the largest eigenvalue of such noise: sqrt(2 d) times its deviation."""
-    return math.sqrt(2 * d * variance(charge))
+def _largest_noise(d: int, charge: Charge) -> float:
+    """About the largest eigenvalue of the noise: sqrt(2 d) times its deviation."""
+    return math.sqrt(2 * d * charge.variance)
 
 
-def features(task: PrivateTask, where: Place, rng: np.random.Generator) -> Axes:
-    """No data's axes: the features, or random directions if there are many."""
-    d = task.domain.d
-    if d <= MOST_AXES:
-        return Axes(None, np.full(d, where.spread / d), 0.0, None)
-    basis = np.linalg.qr(rng.normal(size=(d, MOST_AXES)))[0]
-    share = where.spread / d
-    return Axes(_coarse(basis), np.full(MOST_AXES, share), where.spread - MOST_AXES * share, None)
+def products(
+    task: PrivateTask, location: RowsLocation, radius: float, basis: F64 | None = None
+) -> F64:
+    """The sum of z y', z = (x - mean) / radius, y the projection of z on a basis, or z itself.
 
-
-def _products(task: PrivateTask, where: Place, size: float, basis: F64 | None = None) -> F64:
-    """Sums of z y', z = (x - mean) / size and y its picture on a basis, or z itself.
-
-    z and y are pulled into unit balls, row by row, and on a grid whose products are exact; so are
-    those of z and the basis, on a coarse grid.
+    z and y are clipped to unit balls, row by row, and rounded to a lattice on which products are
+    exact, as is the product of z and the basis.
     """
-    turn = None if basis is None else _coarse(basis)
-    ball = mechanisms.Lattice(1.0, task.domain.d, "l2", n_max=2**42)
-    small = ball if basis is None else mechanisms.Lattice(1.0, basis.shape[1], "l2", n_max=2**42)
+    coarse = None if basis is None else _coarse(basis)
+    ball = Lattice(1.0, task.domain.d, "l2", n_max=2**42)
+    small = ball if basis is None else Lattice(1.0, basis.shape[1], "l2", n_max=2**42)
     total = np.zeros((ball.d, small.d))
     step = max(1, BLOCK // ball.d)
     for start in range(0, len(task.rows), step):
-        z = mechanisms.quantize((task.rows[start : start + step] - where.mean) / size, ball)
-        total += z.T @ (z if turn is None else mechanisms.quantize(z @ turn, small))
+        z = quantize((task.rows[start : start + step] - location.mean) / radius, ball)
+        total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
     return total
 
 
 def _coarse(basis: F64) -> F64:
+    """The basis rounded to BITS bits."""
     return np.ascontiguousarray(np.rint(np.ldexp(basis, BITS)) * 2.0**-BITS)

@@ -1,33 +1,34 @@
-"""How many rows: public under replace-one, a noisy count under add-remove."""
+"""The number of rows: public under replace-one, a noisy count under add-remove."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvariates.privacy import mechanisms
-from kvariates.private_methods.task import Accountant, Cost, PrivateTask
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import total_query
+from kvariates.private_methods.task import PrivateTask
 
 
 @dataclass(frozen=True)
-class Size:
-    """A number of rows to decide by, at least 1, and the rest of the budget, in parts."""
+class RowCount:
+    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
 
     n: int
-    rest: list[Cost]
+    costs: list[Cost]
 
 
-def public_size(
-    task: PrivateTask, share: float, accountant: Accountant, parts: Sequence[float] = (1.0,)
-) -> Size:
-    """The number of rows; a noisy one for this share of the budget where it is secret."""
+def row_count(
+    task: PrivateTask, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
+) -> RowCount:
+    """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
+
+    The rest of the budget is split by `shares`.
+    """
     if task.adjacency == "replace-one":
-        return Size(max(1, len(task.rows)), task.costs(parts))
-    whole = sum(parts)
-    counting, *rest = task.costs([share, *((1.0 - share) * part / whole for part in parts)])
-    noisy = accountant.record(
-        mechanisms.scalar(
-            len(task.rows), adjacency="add-remove", label="number of rows", **counting
-        )
-    )
-    return Size(max(1, noisy), rest)
+        return RowCount(max(1, len(task.rows)), task.costs(shares))
+    whole = sum(shares)
+    first, *costs = task.costs([share, *((1.0 - share) * part / whole for part in shares)])
+    query = total_query(len(task.rows), "add-remove", "number of rows")
+    return RowCount(max(1, accountant.release(query, first).value), costs)

@@ -1,4 +1,4 @@
-"""Ordinary k-means on weighted points that were paid for: post-processing, free of charge."""
+"""Ordinary k-means on weighted points that are already released: it costs no privacy."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
 
 RUNS = 5
-STEPS = 300
+MAX_ITER = 300
 
 
-def solve(
-    domain: Domain, points: F64, weight: F64, k: int, rng: np.random.Generator, runs: int = RUNS
-) -> F64:
-    """The best of some runs of LS++ and Lloyd; public places where points are fewer than k.
+def solve(domain: Domain, points: F64, weight: F64, k: int, rng: np.random.Generator) -> F64:
+    """The best of several runs of LS++ and Lloyd. Pre: weights > 0.
 
-    Pre: weights > 0.
+    If there are at most k points, they are the centres, and public points are added.
     """
     if len(points) <= k:
         fill = spread_out(domain, k, rng)[len(points) :]
         return np.concatenate([points, fill])
-    space = Rows.of(np.ascontiguousarray(points))
-    ends = (settled(space, weight, k, rng) for _ in range(runs))
+    rows = Rows.of(np.ascontiguousarray(points))
+    ends = (run(rows, weight, k, rng) for _ in range(RUNS))
     return np.asarray(min(ends, key=lambda end: end.inertia).centers, dtype=np.float64)
 
 
-def settled(
-    space: Rows, weight: F64 | None, k: int, rng: np.random.Generator, steps: int = STEPS
+def run(
+    rows: Rows, weight: F64 | None, k: int, rng: np.random.Generator, max_iter: int = MAX_ITER
 ) -> LloydResult:
-    """One run. Pre: at least k rows."""
-    problem = SeedingProblem(space, weight, k, rng=rng)
+    """One run of k-means++, LS++ and Lloyd. Pre: at least k rows."""
+    problem = SeedingProblem(rows, weight, k, rng=rng)
     seeds = kvariates(problem, trials=greedy_trials(k)).centers
     start = local_search(problem, seeds, steps=search_steps(k)).centers
-    return refine(space, start, weight, StopRule(steps, 0.0))
+    return refine(rows, start, weight, StopRule(max_iter, 0.0))

@@ -1,1 +1,1 @@
-"""Synopses: few weighted points that stand for many rows."""
+"""Summaries: few weighted points for many rows."""

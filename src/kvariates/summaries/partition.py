@@ -1,15 +1,15 @@
-"""A partition of rows that adapts to where they are: a tree whose nodes know their rows' moments.
+"""An adaptive partition of rows: a tree whose nodes estimate the moments of their rows.
 
-    level by level, every open node
-        is seen in a frame: its guessed centre, and a radius around it
-        is measured: how many rows, their mean, their variances, all in units of the frame
-        is cut at the mean, across the axis of the largest variance, if it has enough rows; and
-        its halves again, where their means are guessed to be: four children for one measure
-        rows outside_radius its radius go to a fifth child (in the first levels, of many axes)
+    level by level, for every open node
+        a ball is chosen: its estimated centre, and a radius around it
+        its rows are measured: their number, mean and variances, in units of the ball
+        if it has enough rows, it is cut at the mean, across the axis of the largest variance, and
+        its halves are cut again at their guessed means: four children for one measure
+        rows outside the ball go to a fifth child (in the first levels, with many axes)
 
-How a node is measured is an argument (`Measure`): with noise that was paid for, or exactly. Nothing
-else is known of the rows, so that the leaves are as private as the measure. Errors of a measure are
-in proportion to the frame's radius, which is why frames follow the rows and not the cells.
+How rows are measured is an argument (`Measure`): with noise, or exactly. Nothing else is known of
+the rows, so the leaves are as private as the measure. The errors of a measure are in proportion to
+the radius of the ball, so balls follow the rows and not the cells.
 
 The leaves, each a mean with a count and a spread, are the summary.
 """
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.lattice import Balls, outside_radius
+from kvariates.data.lattice_rows import Balls, outside_radius
+from kvariates.numerics.shrinkage import shrink
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -32,75 +33,77 @@ Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 FEW_AXES = 3
-GROWTH = 1.2  # of a level's share of the budget, from one to the next
-BLOCK = 1 << 20
-HALF_MEAN, HALF_VARIANCE = 0.8, 0.4  # of half a Gaussian: its mean's offset, and its variance
+GROWTH = 1.2  # of the share of a level in the budget, from one level to the next
+BLOCK = 1 << 20  # rows
+HALF_MEAN, HALF_VARIANCE = 0.8, 0.4  # of half a Gaussian: the offset of its mean, its variance
 
 
 @dataclass(frozen=True)
 class Rules:
-    """When to cut, and what to keep; in units of the error of a count."""
+    """When a node is cut, and which leaves are kept."""
 
-    clear: float  # rows of a node that is cut, at least
-    least: float  # rows of a leaf that is kept, at least
+    cut: float  # the least count of a node that is cut, in errors of a count
+    keep: float  # the least count of a leaf that is kept, in errors of a count
     leaves: int  # enough for each centre
-    wide: float  # a frame's radius in its rows' guessed deviations
+    wide: float  # the radius of a ball in guessed deviations of its rows
     cuts: int  # in two, from one measure to the next
-    far_levels: int  # in which rows outside_radius the frame go to a child of their own
+    far_levels: int  # in which rows outside the ball go to a child of their own
 
 
-# With few axes cells are small in all directions: frames may be wide, and small nodes still tell
-# something. With many, a cell says little about where its rows are.
-FEW = Rules(clear=12.0, least=2.75, leaves=1024, wide=6.0, cuts=2, far_levels=0)
-MANY = Rules(clear=12.0, least=3.0, leaves=128, wide=3.0, cuts=2, far_levels=2)
+# With few axes cells are small in all directions: balls may be wide, and small nodes are useful.
+# With many axes a cell says little about where its rows are.
+FEW = Rules(cut=12.0, keep=2.75, leaves=1024, wide=6.0, cuts=2, far_levels=0)
+MANY = Rules(cut=12.0, keep=3.0, leaves=128, wide=3.0, cuts=2, far_levels=2)
 
 
 def rules(axes: int) -> Rules:
-    """Those for so many axes."""
+    """The rules for so many axes."""
     return FEW if axes <= FEW_AXES else MANY
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Of every node: rows, means, mean squares, in units of its frame, with standard errors.
+    """For every node the count, mean and mean squares of its rows, in units of its ball.
 
-    The errors are those of totals: of a count, of a coordinate's sum, of a square's sum. Of leaves
-    only the sum of all squares is asked for: one column.
+    The errors are standard errors of totals: of a count, of a coordinate's sum, of a square's sum.
+    Leaves have one column of squares: the sum of all.
     """
 
     counts: F64
     means: F64
     squares: F64
-    errors: tuple[float, float, float]
+    count_error: float
+    sum_error: float
+    square_error: float
 
 
-# What the rows with these labels (negative: none) are like in these frames, asked at this level.
 Measure = Callable[[Labels, Balls, int], Moments]
+"""From the labels of rows (negative: no node), a ball for each node and the level to moments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """All nodes so far; one that was halved lives on as its own left half."""
+    """All nodes so far. A node that is halved becomes its left half."""
 
     centers: F64  # guessed or measured
     variances: F64
     low: F64  # corners of the cell
     high: F64
     open: Mask
-    ball: float  # all rows are within this of the origin
+    largest: float  # norm of any row
 
     def __len__(self) -> int:
         return len(self.centers)
 
     @property
     def reach(self) -> F64:
-        """How far from the centres their rows may be: to a corner, or across the ball."""
-        apart = np.maximum(self.high - self.centers, self.centers - self.low)
-        across = np.linalg.norm(self.centers, axis=1) + self.ball
-        return np.asarray(np.minimum(np.linalg.norm(apart, axis=1), across))
+        """The largest possible distance of rows to their centres."""
+        corner = np.maximum(self.high - self.centers, self.centers - self.low)
+        other_side = np.linalg.norm(self.centers, axis=1) + self.largest
+        return np.asarray(np.minimum(np.linalg.norm(corner, axis=1), other_side))
 
     @property
-    def frames(self) -> Balls:
+    def balls(self) -> Balls:
         radii, wide = self.reach, rules(self.centers.shape[1]).wide
         radii = np.minimum(radii, wide * np.sqrt(self.variances.sum(axis=1)))
         return Balls(self.centers, np.maximum(radii, 1e-9 * radii.max(initial=1e-290)))
@@ -110,16 +113,15 @@ class Nodes:
         return replace(self, **fields)
 
     def put(self, which: I64, others: Nodes) -> Nodes:
-        """These nodes are replaced."""
+        """The nodes, with those at `which` replaced."""
         fields: dict[str, Any] = {name: getattr(self, name).copy() for name in FIELDS}
         for name, values in fields.items():
             values[which] = getattr(others, name)
         return replace(self, **fields)
 
-    def joined(self, *more: Nodes) -> Nodes:
-        parts = (self, *more)
+    def append(self, more: Nodes) -> Nodes:
         fields: dict[str, Any] = {
-            name: np.concatenate([getattr(p, name) for p in parts]) for name in FIELDS
+            name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in FIELDS
         }
         return replace(self, **fields)
 
@@ -129,128 +131,124 @@ FIELDS = ("centers", "variances", "low", "high", "open")
 
 @dataclass(frozen=True, eq=False)
 class Summary:
+    """Weighted points for the rows."""
+
     points: F64
     weights: F64
     spreads: F64  # mean squared distances of the points' rows to them
 
 
-def root(center: F64, variances: F64, low: F64, high: F64, ball: float) -> Nodes:
-    """One node for all rows, which are between `low` and `high`, and in a ball of that radius."""
+def root(center: F64, variances: F64, low: F64, high: F64, largest: float) -> Nodes:
+    """One node for all rows, which are between `low` and `high` and have norms up to `largest`."""
     at, yes = np.clip(center, low, high)[None], np.ones(1, dtype=bool)
-    return Nodes(at, variances[None], low[None], high[None], yes, ball)
+    return Nodes(at, variances[None], low[None], high[None], yes, largest)
 
 
-def summary(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
+def summarize(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
     """Cut `levels` times, then measure the leaves. Pre: `start` is one node."""
     nodes, labels = start, np.zeros(len(rows), dtype=np.int32)
     for level in range(levels):
         nodes = _cut(rows, labels, nodes, level, measure)
-    frames = nodes.frames
-    found = measure(labels, frames, levels)
-    kept = found.counts > rules(rows.shape[1]).least * found.errors[0]
-    means = _shrunken(found)
-    points = np.clip(nodes.centers + means * frames.radii[:, None], nodes.low, nodes.high)
-    spread = _blended(
+    balls = nodes.balls
+    found = measure(labels, balls, levels)
+    kept = found.counts > rules(rows.shape[1]).keep * found.count_error
+    means = _shrunken_means(found)
+    points = np.clip(nodes.centers + means * balls.radii[:, None], nodes.low, nodes.high)
+    spread = _combine(
         found.squares.sum(axis=1) - np.square(means).sum(axis=1),
-        nodes.variances.sum(axis=1) / frames.radii**2,
-        found.errors[2] / np.maximum(found.counts, 1.0),
+        nodes.variances.sum(axis=1) / balls.radii**2,
+        found.square_error / np.maximum(found.counts, 1.0),
     )
-    return Summary(points[kept], found.counts[kept], (spread * frames.radii**2)[kept])
+    return Summary(points[kept], found.counts[kept], (spread * balls.radii**2)[kept])
 
 
-def shares(levels: int) -> F64:
-    """Of the levels in a budget: deep nodes have few rows and want small errors."""
+def level_shares(levels: int) -> F64:
+    """The shares of the levels in a budget. They grow, since deep nodes have few rows."""
     weights = np.power(GROWTH, np.arange(levels, dtype=np.float64))
     return np.asarray(weights / weights.sum())
 
 
 def depth(rows: float, axes: int, k: int, error: Callable[[float], float]) -> int:
-    """Levels until leaves eight times as heavy as their mean could not be cut again, or enough.
+    """The number of levels: until there are enough leaves for k centres, or leaves are too small.
 
-    `error` is that of a count at a level with a given share of the levels' budget. Enough are some
-    hundred leaves for each of k centres.
+    Leaves are too small if one with eight times the mean count could not be cut again. `error` is
+    the error of a count at a level with a given share of the budget of the levels.
     """
     levels, rule = 1, rules(axes)
     while rule.cuts * levels < math.log2(rule.leaves * k):
         heavy = 8 * rows / 2 ** (rule.cuts * (levels + 1))
-        if heavy < rule.clear * error(float(shares(levels + 1)[-1])):
+        if heavy < rule.cut * error(float(level_shares(levels + 1)[-1])):
             break
         levels += 1
     return levels
 
 
 def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) -> Nodes:
-    """The nodes of the next level; `labels` are changed in place."""
+    """The nodes of the next level. `labels` are changed in place."""
     rule = rules(rows.shape[1])
     opened = np.flatnonzero(nodes.open)
     before = nodes.take(opened)
-    frames = before.frames
-    seen = _numbers(opened, len(nodes))[labels]
-    outside = level < rule.far_levels
-    far = (
-        np.flatnonzero(outside_radius(rows, seen, frames))
-        if outside
-        else np.empty(0, dtype=np.int64)
-    )
-    own = seen[far]
-    seen[far] = -1
-    found = measure(seen, frames, level)
-    clear = np.flatnonzero((found.counts > rule.clear * found.errors[0]) | (level == 0))
+    balls = before.balls
+    own = _numbers(opened, len(nodes))[labels]
+    far = np.empty(0, dtype=np.int64)
+    if level < rule.far_levels:
+        far = np.flatnonzero(outside_radius(rows, own, balls))
+    far_own = own[far]
+    own[far] = -1
+    found = measure(own, balls, level)
+    clear = np.flatnonzero((found.counts > rule.cut * found.count_error) | (level == 0))
 
-    cut, still = opened[clear], np.zeros(len(nodes), dtype=bool)
-    nodes = replace(nodes, open=still).put(cut, _learnt(before, found, frames).take(clear))
-    if outside:
-        gone = _numbers(clear, len(opened))[own]
-        labels[far[gone >= 0]] = len(nodes) + gone[gone >= 0]
-        nodes = nodes.joined(_around(before.take(clear), frames.radii[clear], rule.wide))
+    cut, closed = opened[clear], np.zeros(len(nodes), dtype=bool)
+    nodes = replace(nodes, open=closed).put(cut, _update(before, found, balls).take(clear))
+    if level < rule.far_levels:
+        moved = _numbers(clear, len(opened))[far_own]
+        labels[far[moved >= 0]] = len(nodes) + moved[moved >= 0]
+        nodes = nodes.append(_far_children(before.take(clear), balls.radii[clear], rule.wide))
     for _ in range(rule.cuts):
         first = len(nodes)
-        nodes = _halved(rows, labels, nodes, cut)
+        nodes = _halve(rows, labels, nodes, cut)
         cut = np.concatenate([cut, np.arange(first, len(nodes))])
     return nodes
 
 
-def _halved(rows: F64, labels: Labels, nodes: Nodes, which: I64) -> Nodes:
-    """These nodes become their own left children; their right ones come last, in order."""
+def _halve(rows: F64, labels: Labels, nodes: Nodes, which: I64) -> Nodes:
+    """These nodes become their left children; their right children are appended, in order."""
     parents = nodes.take(which)
     axis = np.argmax(parents.variances, axis=1)
     left, right = _halves(parents, axis)
     _move_right(rows, labels, _numbers(which, len(nodes))[labels], axis, left.high, len(nodes))
-    return nodes.put(which, left).joined(right)
+    return nodes.put(which, left).append(right)
 
 
 def _numbers(which: I64, size: int) -> Labels:
-    """0, 1, ... for these, -1 for the others, and for -1."""
+    """A table with 0, 1, ... at `which` and -1 elsewhere, also at index -1."""
     numbers = np.full(size + 1, -1, dtype=np.int32)
     numbers[which] = np.arange(len(which))
     return numbers
 
 
-def _learnt(nodes: Nodes, found: Moments, frames: Balls) -> Nodes:
-    """Centres and variances as measured, as far as the measure is better than the guess."""
-    means, radii = _shrunken(found), frames.radii[:, None]
-    error = found.errors[2] / np.maximum(found.counts, 1.0)[:, None]
-    variances = _blended(found.squares - means**2, nodes.variances / radii**2, error)
+def _update(nodes: Nodes, found: Moments, balls: Balls) -> Nodes:
+    """The nodes with measured centres and variances, combined with the guessed variances."""
+    means, radii = _shrunken_means(found), balls.radii[:, None]
+    error = found.square_error / np.maximum(found.counts, 1.0)[:, None]
+    variances = _combine(found.squares - means**2, nodes.variances / radii**2, error)
     centers = np.clip(nodes.centers + means * radii, nodes.low, nodes.high)
     return replace(nodes, centers=centers, variances=variances * radii**2)
 
 
-def _shrunken(found: Moments) -> F64:
-    """Means, less what their errors are likely to have added to their length."""
+def _shrunken_means(found: Moments) -> F64:
     by = np.maximum(found.counts, 1.0)[:, None]
-    squares = np.einsum("ij,ij->i", found.means, found.means)[:, None]
-    added = found.means.shape[1] * (found.errors[1] / by) ** 2
-    return np.asarray(found.means * np.maximum(0.0, 1 - added / np.maximum(squares, 1e-300)))
+    return shrink(found.means, found.means.shape[1] * (found.sum_error / by) ** 2)
 
 
-def _blended(own: F64, guess: F64, error: F64) -> F64:
-    """A measured variance and a guess that may be off by half of it, by their precisions."""
-    own, doubt = np.maximum(own, 0.02 * guess), (guess / 2) ** 2
-    return np.asarray((own * doubt + guess * error**2) / (doubt + error**2))
+def _combine(measured: F64, guess: F64, error: F64) -> F64:
+    """A measured variance and a guess with an error of half of it, weighted by precision."""
+    measured, doubt = np.maximum(measured, 0.02 * guess), (guess / 2) ** 2
+    return np.asarray((measured * doubt + guess * error**2) / (doubt + error**2))
 
 
 def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
-    """What is below the centre on this axis, and what is above, with guessed moments."""
+    """The halves below and above the centre on an axis, with guessed moments."""
     at = (np.arange(len(nodes)), axis)
     cut = nodes.centers[at]
     off = np.zeros_like(nodes.centers)
@@ -262,13 +260,13 @@ def _halves(nodes: Nodes, axis: I64) -> tuple[Nodes, Nodes]:
     yes = np.ones(len(nodes), dtype=bool)
     below = np.clip(nodes.centers - off, nodes.low, high)
     above = np.clip(nodes.centers + off, low, nodes.high)
-    left = Nodes(below, variances, nodes.low, high, yes, nodes.ball)
-    right = Nodes(above, variances, low, nodes.high, yes, nodes.ball)
+    left = Nodes(below, variances, nodes.low, high, yes, nodes.largest)
+    right = Nodes(above, variances, low, nodes.high, yes, nodes.largest)
     return left, right
 
 
-def _around(nodes: Nodes, radii: F64, wide: float) -> Nodes:
-    """What is in these cells but outside_radius their frames; closed where nothing can be."""
+def _far_children(nodes: Nodes, radii: F64, wide: float) -> Nodes:
+    """Children for the rows outside the balls of nodes; closed if there can be none."""
     p, reach = nodes.centers.shape[1], nodes.reach
     variances = np.repeat(reach[:, None] ** 2 / (wide**2 * p), p, axis=1)
     return replace(nodes, variances=variances, open=reach > 1.01 * radii)
@@ -277,7 +275,7 @@ def _around(nodes: Nodes, radii: F64, wide: float) -> Nodes:
 def _move_right(
     rows: F64, labels: Labels, parent: Labels, axis: I64, high: F64, first: int
 ) -> None:
-    """Rows above their parent's cut get its right child, of which the numbers begin at `first`."""
+    """Label rows above the cut of their parent with its right child, first + its number."""
     cut = high[np.arange(len(axis)), axis]
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
