@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print the tables, keep the figures."""
+"""`python -m benchmarks`: measures, prints the tables and saves the figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.contestants import help_faiss, present
 
-help_faiss()  # before anybody imports it
+help_faiss()  # before faiss is imported
 
 from benchmarks import machine, memory, workloads  # noqa: E402
 from benchmarks.report import Run, save, text  # noqa: E402
@@ -79,7 +79,7 @@ def main() -> None:
                 else:
                     cells.append(run_cell(SECTIONS[name], work, X, who, peak, patience))
                     say(progress(cells[-1]))
-            except RuntimeError as error:  # one lost cell must not lose the run, nor go unsaid
+            except RuntimeError as error:  # the run goes on without this cell and reports it
                 left_out.append(f"{name} on {work.name}: {error}")
     date = dt.datetime.now().strftime("%Y-%m-%d-%H%M")
     complete = not (chosen.quick or chosen.only or chosen.cells or left_out)

@@ -1,12 +1,12 @@
-"""Who runs. A contestant is a pair of functions, one that seeds and one that fits from a start.
+"""The libraries that are compared. A contestant has functions that seed, refine and fit.
 
-Each peer runs as its users run it, through its public names, with its default threads:
-- scikit-learn-intelex: estimators imported directly (nothing is patched), refused when it falls
-  back to scikit-learn; seeding is oneDAL's own k-means++ (plain and greedy).
-- faiss: float32 only, all points used; it hands out no labels, so one search for them is timed too
-  (every other contestant's fit ends with that pass). It has no stopping rule like scikit-learn's.
-  Its SuperKMeans takes no start and prunes by chance, so it cannot be compared at equal work.
-A contestant that is not installed is left out, and the report says so.
+Each library runs through its public names with its default threads:
+- scikit-learn-intelex: the estimator is imported directly (nothing is patched). A run that falls
+  back to scikit-learn is an error. Seeding is the k-means++ of oneDAL (plain and greedy).
+- faiss: float32 only, with all points. It returns no labels, so one search for them is timed, too
+  (the fit of every other library ends with this pass). It has no stopping rule like scikit-learn's.
+  Its SuperKMeans takes no starting centres and skips work at random, so it is not compared.
+A library that is not installed is left out, and the report says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.workloads import Array, Data, Workload
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit hands back: its centres, and the steps it says it took."""
+    """The result of a fit: its centres, and the number of iterations that it reports."""
 
     centres: Array
     steps: int
@@ -53,7 +53,7 @@ class Contestant:
 
 
 def _seeder(kmeans_plusplus: Any) -> Seed:
-    """The seeding of anything that speaks scikit-learn's kmeans_plusplus."""
+    """The seeding of a library with scikit-learn's `kmeans_plusplus`."""
 
     def seed(X: Data, k: int, trials: int | None, seed: int) -> Array:
         return np.asarray(kmeans_plusplus(X, k, n_local_trials=trials, random_state=seed)[0])
@@ -62,11 +62,11 @@ def _seeder(kmeans_plusplus: Any) -> Seed:
 
 
 def _estimator(KMeans: Any, check: Callable[[Any], None] = lambda _: None) -> tuple[Refine, FitAll]:
-    """The two fits of anything that speaks scikit-learn's KMeans."""
+    """The two fits of a library with scikit-learn's `KMeans`."""
 
     def run(model: Any, X: Data) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # not converged after 20 steps: that was the plan
+            warnings.simplefilter("ignore")  # 20 iterations may not converge
             model.fit(X)
         check(model)
         return model
@@ -140,7 +140,7 @@ PEERS = ("sklearn", "intelex", "faiss")
 
 
 def present(names: tuple[str, ...] = tuple(MAKERS)) -> tuple[list[Contestant], list[str]]:
-    """The contestants that can run here, and the reason for each that cannot."""
+    """The libraries that are installed, and the reason for each that is left out."""
     found, absent = [], []
     for name in names:
         try:
@@ -151,10 +151,10 @@ def present(names: tuple[str, ...] = tuple(MAKERS)) -> tuple[list[Contestant], l
 
 
 def help_faiss() -> None:
-    """Name the processor to OpenBLAS, which in faiss's wheel takes newer ones for a Prescott.
+    """Tell OpenBLAS the processor, because the copy in faiss's wheel does not know newer ones.
 
-    Worth a factor of three to faiss; must run before faiss is imported. Other copies of OpenBLAS
-    in the process make the same choice by themselves.
+    This makes faiss three times faster. It must run before faiss is imported. Other copies of
+    OpenBLAS in the process make the same choice themselves.
     """
     cpu = Path("/proc/cpuinfo")
     flags = cpu.read_text() if cpu.exists() else ""

@@ -1,9 +1,8 @@
-"""What the machine could do at best, measured in the run that quotes it.
+"""The speed of the machine, measured in the same run.
 
 FLOP/s: the best of several square matrix products by numpy's BLAS on all its threads.
 bytes/s: the best of several dot products of a 1 GiB array with itself, which reads it once.
-Both are stand-ins for a peak that nobody reaches; a share of them can exceed 100 % where work is
-skipped (pruning) or where the data fits into the cache.
+A share of them can exceed 100 % if work is skipped, or if the data fit into the cache.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def _flops(dtype: str, size: int) -> float:
 
 
 def _stream(size: int) -> float:
-    """A thread for each core, each with a stretch of its own: BLAS alone would not split a dot."""
+    """One thread for each core and part of the array, because BLAS does not split a dot product."""
     x = np.ones(size // 4, np.float32)
     parts = np.array_split(x, cores())
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(cores()) as pool:
@@ -74,7 +73,7 @@ def _processor() -> str:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Of those that are installed."""
+    """The versions of the packages that are installed."""
     found = {}
     for package in packages:
         try:

@@ -1,8 +1,8 @@
-"""What a fit needs beyond its data: the growth of the resident set, in a process of its own.
+"""The memory of a fit in addition to its data: the growth of the resident set of a process.
 
-The child reads X from a file into memory it can touch nowhere else, fits a few rows to load the
-libraries and start the threads, sets the high-water mark back to where it stands, then fits X by
-k-means++ and 20 steps, and says how far the mark rose. The parent only compares.
+A child process reads X from a file and fits a few rows, which loads the libraries and starts the
+threads. It resets the peak of its resident set, fits X by k-means++ and 20 iterations, and prints
+how much the peak grew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ A_ROW, SHARE = 64, 0.25  # the target: this many bytes a row and this share of X
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes beyond X that each contestant's fit needed."""
+    """Bytes in addition to X that the fit of each library needed."""
 
     workload: str
     data: int
@@ -36,7 +36,7 @@ class Memory:
 
 
 def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
-    """Ours on every workload; peers, whose seeding is slow, where the data does not matter."""
+    """Ours on every workload; the others, whose seeding is slow, on uniform data only."""
     there = [
         who.name
         for who in contestants
@@ -50,7 +50,7 @@ def measure(work: Workload, X: Data, contestants: list[Contestant]) -> Memory:
 
 
 def _save(X: Data, folder: Path) -> Path:
-    """Plain .npy files, which are read without a second copy on the way."""
+    """Write .npy files, which are read without a second copy."""
     if not sparse.issparse(X):
         np.save(folder / "X.npy", X)
         return folder / "X.npy"
@@ -93,11 +93,11 @@ def _child(contestant: str, file: Path, k: int) -> int:
     who = MAKERS[contestant]()
     X = _load(file)
     who.fit(X[: 4 * k].copy(), k)
-    Path("/proc/self/clear_refs").write_text("5")  # 5: the high-water mark starts again
+    Path("/proc/self/clear_refs").write_text("5")  # 5: resets the peak
     before = _resident()
     model = who.fit(X, k)
     after = _high_water()
-    del model  # not before: what a fit keeps is part of what it needs
+    del model  # not earlier: the fitted model is part of the memory
     return after - before
 
 

@@ -1,4 +1,4 @@
-"""A run as plain text for people and as JSON for later."""
+"""Writes a run as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from benchmarks.memory import Memory
 from benchmarks.sections import SECTIONS, Cell
 from benchmarks.targets import Verdict, mean, ratios, unequal, verdicts, worst
 
-BUSY = 0.1  # cores that others may use during a run before it counts as disturbed
+BUSY = 0.1  # a run is disturbed if other processes use more cores than this
 
 
 @dataclass(frozen=True)
 class Run:
-    """Everything one call of the benchmarks found out."""
+    """All results of one call of the benchmarks."""
 
     date: str
     versions: dict[str, str]
@@ -26,7 +26,7 @@ class Run:
     cells: list[Cell]
     memory: list[Memory]
     left_out: list[str]
-    complete: bool  # every section on every workload with every contestant: the targets' terms
+    complete: bool  # every section, workload and library, as the targets require
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -49,7 +49,7 @@ def save(run: Run, folder: Path) -> Path:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Left-aligned first column, right-aligned others, as wide as they must be."""
+    """A text table: the first column is aligned left, the others right."""
     lines = [head, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(

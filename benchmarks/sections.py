@@ -1,11 +1,11 @@
-"""What is asked of the contestants: each section is one question, put to every workload.
+"""The tasks of the benchmark; every section runs on every workload.
 
-| section | question |
+| section | task |
 |---|---|
-| plain | k-means++ seeding, one trial a step |
+| plain | k-means++ seeding with one trial per centre |
 | greedy | k-means++ seeding with scikit-learn's number of trials |
-| lloyd | 20 Lloyd steps from the same start |
-| converge | a fit from the same start until it stops by itself, at the default tolerance |
+| lloyd | 20 Lloyd iterations from the same centres |
+| converge | a fit from the same centres to convergence, at the default tolerance |
 | csr-lloyd, csr-converge | the same two on sparse rows |
 """
 
@@ -25,7 +25,7 @@ TOL, MOST_STEPS = 1e-4, 300
 
 @dataclass(frozen=True)
 class Cell:
-    """One section on one workload: who took how long, in how many steps, to reach what cost."""
+    """One section on one workload: time, iterations and cost of each library."""
 
     section: str
     workload: str
@@ -33,16 +33,16 @@ class Cell:
     timings: dict[str, Timing]
     costs: dict[str, float]
     steps: dict[str, int]
-    share: dict[str, float]  # of the machine's peak, nominal work over time
+    share: dict[str, float]  # of the speed of the machine: nominal work / time
 
     def ratio(self, peer: str) -> float | None:
-        """Peer's time over ours: above one, we are faster."""
+        """Their time divided by ours; above one, we are faster."""
         if peer not in self.timings or OURS not in self.timings:
             return None
         return self.timings[peer].median / self.timings[OURS].median
 
     def excess(self, peer: str) -> float | None:
-        """Our cost relative to the peer's, less one."""
+        """Our cost divided by theirs, minus one."""
         if peer not in self.costs or OURS not in self.costs:
             return None
         return self.costs[OURS] / self.costs[peer] - 1
@@ -54,7 +54,7 @@ class Section:
     title: str
     takes_part: Callable[[Contestant], bool]
     task: Callable[[Contestant, Workload, Data, Array], Callable[[int], Fit]]
-    peak: Callable[[Workload, Data, int, Machine], float]  # least seconds for the nominal work
+    peak: Callable[[Workload, Data, int, Machine], float]  # seconds of nominal work at full speed
 
 
 def _seeding(trials: int | None) -> Callable[..., Callable[[int], Fit]]:
@@ -77,7 +77,7 @@ def _reading(work: Workload, X: Data, steps: int, machine: Machine) -> float:
 
 
 def _multiplying(work: Workload, X: Data, steps: int, machine: Machine) -> float:
-    """2·nnz·k operations a step, and one more pass for the labels, at the measured FLOP/s."""
+    """2·nnz·k operations per iteration, and a last pass for the labels, at the measured FLOP/s."""
     entries = X.nnz if work.is_sparse else work.n * work.d
     return 2.0 * entries * work.k * (steps + 1) / machine.flops[work.dtype]
 
@@ -128,7 +128,7 @@ def run_cell(
 
 
 def warm_up(contestants: list[Contestant], work: Workload, X: Data) -> None:
-    """Libraries load, threads start and code paths are chosen before the clock does."""
+    """Load libraries and start threads before anything is timed."""
     few = X[: min(2_000, work.n)]
     for who in contestants:
         if who.takes(work):

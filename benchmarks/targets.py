@@ -1,4 +1,4 @@
-"""The targets of the project as values, and what a run says about each of them."""
+"""The speed targets of the project, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from benchmarks.contestants import OURS, PEERS
 from benchmarks.memory import Memory
 from benchmarks.sections import Cell
 
-EQUAL = {"float32": 1e-3, "float64": 1e-6}  # float32 runs may part at a near-tie; float64 may not
+EQUAL = {
+    "float32": 1e-3,
+    "float64": 1e-6,
+}  # float32 runs may differ after a near-tie
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target and its outcome; `met` is None where the run has no figure for it."""
+    """A target and its outcome; `met` is None if the run has no figure for it."""
 
     target: str
     found: str
@@ -23,13 +26,13 @@ class Verdict:
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """The geometric mean, as fits ratios; None of nothing."""
+    """The geometric mean; None if there are no values."""
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def ratios(cells: list[Cell], section: str, peer: str) -> dict[str, float]:
-    """By workload; the sections of CSR are asked for together, by their common beginning."""
+    """Ratios by workload, of all sections whose name begins with `section`."""
     found = {}
     for cell in cells:
         ratio = cell.ratio(peer)
@@ -80,7 +83,7 @@ def _equal_inertia(cells: list[Cell], section: str, peer: str) -> Verdict:
 
 
 def _memory(memory: list[Memory], is_sparse: bool) -> Verdict:
-    """Apart for CSR: there k dense centres in float64 can weigh more than all that is allowed."""
+    """Dense and CSR apart: for CSR, k dense centres alone can exceed the allowance."""
     kind = "CSR" if is_sparse else "dense"
     target = f"memory, {kind}: a fit needs at most 25 % of X and 64 bytes a row beyond X"
     ours = [m for m in memory if OURS in m.extra and m.is_sparse == is_sparse]

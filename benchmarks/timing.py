@@ -1,8 +1,8 @@
-"""How a time is taken: rounds in which everybody runs once, in turning order; then the median.
+"""Measures time in rounds: in each round every task runs once; the median counts.
 
-Interleaving makes a slow minute of the machine slow for all; the turn keeps anybody from always
-running behind the same one (with its caches, and its idle threads still spinning). What other
-processes took of the machine meanwhile is measured too, so that a disturbed run can be told.
+Interleaving spreads a slow minute of the machine over all tasks. The order rotates, so that no task
+always runs after the same other one (with its caches, and its idle threads still spinning). The use
+of the machine by other processes is measured, too, so that a disturbed run can be recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE = 0.02  # seconds between two runs: idle OpenMP and BLAS threads stop spin
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of one contestant on one task, and the cores that others kept busy meanwhile."""
+    """The times of one task, and the number of cores that other processes used meanwhile."""
 
     seconds: tuple[float, ...]
     others: float = 0.0
@@ -35,9 +35,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class Patience:
-    """How many rounds: at least `least`, then more while they stay within `budget` seconds.
+    """The number of rounds: at least `least`, then more while they fit into `budget` seconds.
 
-    Where a round takes longer than `slow` seconds, one round less than `least` has to do.
+    If a round takes longer than `slow` seconds, one round fewer than `least` is enough.
     """
 
     least: int = 3
@@ -55,7 +55,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Race(Generic[Result]):
-    """What came of it: the timings, and the last result of each contestant."""
+    """The timings, and the last result of each task."""
 
     timings: dict[str, Timing]
     results: dict[str, Result]
@@ -85,7 +85,7 @@ def race(tasks: Mapping[str, Callable[[int], Result]], patience: Patience) -> Ra
 
 
 def _foreign_seconds() -> float:
-    """Processor seconds used so far by everything but this process; 0 where Linux is not there."""
+    """Processor seconds used by all other processes so far; 0 if this is not Linux."""
     stat = Path("/proc/stat")
     if not stat.exists():
         return 0.0

@@ -1,9 +1,9 @@
-"""The data of the benchmarks: a workload is a recipe, and its array is made only when it is run.
+"""The data of the benchmarks. The array of a workload is made when the workload runs.
 
 | data | what |
 |---|---|
-| uniform | the unit cube: no structure, the hard case for every pruning rule |
-| clustered | k Gaussian blobs; the next centre is five standard deviations away: they touch |
+| uniform | the unit cube: no structure, so bounds save least |
+| clustered | k Gaussian clusters that touch: the next centre is five standard deviations away |
 | MNIST | 70,000 x 784, pixels divided by 255 |
 | Covertype | 581,012 x 54, every column standardised |
 | 20 Newsgroups | CSR, tf-idf of the word counts, rows of unit length |
@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Array = NDArray[Any]
-Data = Any  # Array or scipy.sparse.csr_array: the contestants take both, the type checker cannot.
+Data = Any  # Array or scipy.sparse.csr_array
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def data_folder() -> Path:
-    """Where the real data sets are, whether or not the folder exists."""
+    """The folder of the real data sets; it may not exist."""
     return Path(os.environ.get("KVARIATES_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -56,14 +56,14 @@ class Workload:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The same stream for both dtypes, so that both hold the same points."""
+        """The same generator for both dtypes, so that both have the same points."""
         return np.random.default_rng(zlib.crc32(self.name[:-4].encode()))
 
     def make(self) -> Data:
         return self.build(self)
 
     def start(self, X: Data) -> Array:
-        """k distinct random rows, sorted: a start that no contestant's seeding had a hand in."""
+        """k distinct random rows, sorted."""
         rows = np.sort(self.rng.choice(self.n, self.k, replace=False))
         return X[rows].toarray() if self.is_sparse else np.ascontiguousarray(X[rows])
 
@@ -118,13 +118,13 @@ def _load(work: Workload) -> Any:
 
 
 def _squared_distances(A: Array, B: Array) -> Array:
-    """Pre: float64. The dot-product form, good enough where no digit counts."""
+    """By dot products, which is accurate enough here. Pre: float64."""
     squares: Array = (A * A).sum(axis=1)[:, None] - 2 * (A @ B.T) + (B * B).sum(axis=1)
     return squares.clip(min=0)
 
 
 def inertia(X: Data, centres: Array) -> float:
-    """The judge: the cost of these centres, in float64, by one code for every contestant."""
+    """The cost of these centres in float64, computed in the same way for every library."""
     origin = np.zeros(centres.shape[1]) if sparse.issparse(X) else X[:1000].mean(0, dtype=float)
     C = centres.astype(np.float64) - origin
     cost = 0.0

@@ -1,7 +1,9 @@
-"""The papers' figures and tables, reproduced, and what a choice of methods is worth.
+"""Experiments that compare our own methods.
 
 | file | what |
 |---|---|
 | `quality.py` | seedings x refinements: cost, planted centres found, time |
-| `seeding_speed.py` | k-means|| beside greedy k-means++, global k-means beside one fit: time |
+| `seeding_speed.py` | the time of k-means|| and of global k-means |
+| `hst_distortion.py` | distances in the random tree compared with true distances |
+| `audit.py` | attacks on all private methods and mechanisms |
 """

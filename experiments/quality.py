@@ -1,16 +1,16 @@
-"""Which seeding, which refinement: cost, planted centres found and time, on public data.
+"""Compares seedings and refinements on public data: cost, planted centres found, and time.
 
-`python -m experiments.quality` fits every pair of a seeding and a refinement to every set, each
-from several seeds with `n_init=1`, prints a table a set and keeps the figures as JSON.
+`python -m experiments.quality` fits every pair of a seeding and a refinement to every data set,
+each with several seeds and `n_init=1`, prints a table for each set and saves the figures as JSON.
 
-| figure | what |
+| figure | meaning |
 |---|---|
-| cost | the median inertia, as the excess over the best that any run on this set found |
-| CI | the median centroid index (Fraenti et al. 2014): 0 when every planted centre is found |
+| cost | the median inertia, as the excess over the best run on this set |
+| CI | the median centroid index (Fraenti et al. 2014): 0 if every planted centre is found |
 | s | the median time of a whole fit, in seconds |
 
-The best also counts Lloyd from the planted centres, where there are any. The columns of Covertype
-and KDD99 are standardised, the pixels of MNIST divided by 255, the rest is left as it is.
+Lloyd from the planted centres, if there are any, counts as a run. The columns of Covertype and
+KDD99 are standardised, the pixels of MNIST are divided by 255, and other data are not changed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from benchmarks.workloads import Array, data_folder
 
 from kvariates import KMeans, __version__
 
-SEEDINGS = ("random", "k-means++", "d2", "k-means||", "ls++", "global")
-REFINEMENTS = ("auto", "hartigan", "minibatch")
+COMPARED_SEEDINGS = ("random", "k-means++", "d2", "k-means||", "ls++", "global")
+COMPARED_REFINEMENTS = ("auto", "hartigan", "minibatch")
 QUICK = ("s1", "a1", "unbalance", "dim032")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, a number of clusters, the planted centres if they are known, and how often to try."""
+    """Rows, the number of clusters, the planted centres if known, and the number of seeds."""
 
     name: str
     X: Array
@@ -53,38 +53,38 @@ class Problem:
 
 @dataclass(frozen=True)
 class Cell:
-    """One seeding and one refinement on one set: a figure for every seed."""
+    """One seeding and one refinement on one set, with a figure for every seed."""
 
     seeding: str
     refinement: str
     costs: tuple[float, ...]
-    missed: tuple[int, ...]  # the centroid index; empty where nothing was planted
+    missed: tuple[int, ...]  # the centroid index; empty if there are no planted centres
     seconds: tuple[float, ...]
 
     @property
     def pair(self) -> tuple[str, str]:
-        """Its place in the table."""
+        """The seeding and the refinement."""
         return self.seeding, self.refinement
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that was found out about one set."""
+    """The results on one set."""
 
     name: str
     shape: tuple[int, int]
     k: int
-    planted_cost: float | None  # Lloyd's, from the planted centres
+    planted_cost: float | None  # of Lloyd from the planted centres
     cells: list[Cell]
 
     @property
     def best(self) -> float:
-        """The lowest cost anybody reached."""
+        """The lowest cost of all runs."""
         found = [cost for cell in self.cells for cost in cell.costs]
         return min(found if self.planted_cost is None else [self.planted_cost, *found])
 
     def ratio(self, cost: float) -> float:
-        """A cost to the best; 1 where both are zero."""
+        """A cost divided by the best; 1 if both are zero."""
         return cost / self.best if self.best > 0 else (1.0 if cost == 0 else math.inf)
 
 
@@ -130,9 +130,9 @@ SETS: dict[str, tuple[str, Callable[[Path], Problem]]] = {
 
 
 def centroid_index(found: Array, planted: Array) -> int:
-    """How many centres have no counterpart: unmatched ones, in the worse of both directions.
+    """The number of centres without a counterpart; the larger of both directions.
 
-    A centre of one side is matched when it is the nearest one to some centre of the other side.
+    A centre has a counterpart if it is the nearest one of some centre of the other set.
     """
     apart = ((found[:, None, :] - planted[None, :, :]) ** 2).sum(axis=2)
     unmatched_planted = len(planted) - len(set(apart.argmin(axis=1).tolist()))
@@ -141,7 +141,7 @@ def centroid_index(found: Array, planted: Array) -> int:
 
 
 def run_cell(problem: Problem, seeding: str, refinement: str) -> Cell:
-    """Fit from every seed."""
+    """Fit with every seed."""
     costs, missed, seconds = [], [], []
     for seed in range(problem.seeds):
         model = KMeans(problem.k, init=seeding, algorithm=refinement, n_init=1, random_state=seed)
@@ -155,7 +155,7 @@ def run_cell(problem: Problem, seeding: str, refinement: str) -> Cell:
 
 
 def run_problem(problem: Problem, seedings: Sequence[str], refinements: Sequence[str]) -> Outcome:
-    """Every pair on one set."""
+    """Run every pair on one set."""
     planted_cost = None
     if problem.planted is not None:
         planted_cost = float(_fit(KMeans(problem.k, init=problem.planted), problem.X).inertia_)
@@ -166,12 +166,12 @@ def run_problem(problem: Problem, seedings: Sequence[str], refinements: Sequence
 
 def _fit(model: Any, X: Array) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer clusters than asked for: the table shows the cost
+        warnings.simplefilter("ignore")  # fewer clusters than n_clusters: the table shows the cost
         return model.fit(X)
 
 
 def text(outcomes: Sequence[Outcome], left_out: Sequence[str]) -> str:
-    """Everything, for people."""
+    """All tables as text."""
     parts = [_set_table(outcome) for outcome in outcomes]
     parts += [_ranking(outcomes), _finders(outcomes)] if outcomes else []
     parts += ["\n".join(f"Left out: {what}" for what in left_out)]
@@ -206,7 +206,7 @@ def _excess(ratio: float) -> str:
 
 
 def _ranking(outcomes: Sequence[Outcome]) -> str:
-    """Pairs by their cost over all sets and seeds: here a bad run counts, which a median hides."""
+    """Pairs by their mean cost over all sets and seeds, in which a single bad run counts."""
     rows = []
     for pair in (cell.pair for cell in outcomes[0].cells):
         there = [(o, cell) for o in outcomes for cell in o.cells if cell.pair == pair]
@@ -239,7 +239,7 @@ def _finders(outcomes: Sequence[Outcome]) -> str:
 
 
 def _listed(outcome: Outcome, good: Callable[[tuple[int, ...]], bool]) -> str:
-    """The good pairs by seeding; a seeding alone is good with every refinement."""
+    """The good pairs by seeding; a seeding without a refinement is good with all of them."""
     words = []
     for seeding in dict.fromkeys(cell.seeding for cell in outcome.cells):
         cells = [cell for cell in outcome.cells if cell.seeding == seeding]
@@ -249,7 +249,7 @@ def _listed(outcome: Outcome, good: Callable[[tuple[int, ...]], bool]) -> str:
 
 
 def save(outcomes: Sequence[Outcome], left_out: Sequence[str], folder: Path) -> Path:
-    """Keep the figures as JSON."""
+    """Save the figures as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"quality-{dt.datetime.now():%Y-%m-%d-%H%M}.json"
     content = {
@@ -263,7 +263,7 @@ def save(outcomes: Sequence[Outcome], left_out: Sequence[str], folder: Path) -> 
 
 
 def options(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """What was asked for on the command line."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m experiments.quality", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
     parser.add_argument("--sets", default="", help=f"sets, by comma: {', '.join(SETS)}")
@@ -279,7 +279,7 @@ def options(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, print the tables, keep the figures."""
+    """Measure, print the tables and save the figures."""
     chosen, begin = options(), time.monotonic()
     outcomes, left_out = [], []
     for name in chosen.sets:
@@ -289,7 +289,7 @@ def main() -> None:
             left_out.append(f"{name} (no {file} in the data folder, KVARIATES_DATA)")
             continue
         print(f"{name} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-        outcomes.append(run_problem(load(path), SEEDINGS, REFINEMENTS))
+        outcomes.append(run_problem(load(path), COMPARED_SEEDINGS, COMPARED_REFINEMENTS))
     print(text(outcomes, left_out))
     kept = save(outcomes, left_out, chosen.save)
     print(f"\n{time.monotonic() - begin:.0f} s; kept in {kept.name}")

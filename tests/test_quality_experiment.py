@@ -113,8 +113,8 @@ def test_a_set_is_read_run_and_saved(tmp_path, monkeypatch, capsys):
     (tmp_path / "sipu").mkdir()
     np.savez(tmp_path / "sipu/s1.npz", X=problem.X.astype(np.int32), centers=CORNERS)
     monkeypatch.setenv("KVARIATES_DATA", str(tmp_path))
-    monkeypatch.setattr(quality, "SEEDINGS", ("k-means++",))
-    monkeypatch.setattr(quality, "REFINEMENTS", ("auto",))
+    monkeypatch.setattr(quality, "COMPARED_SEEDINGS", ("k-means++",))
+    monkeypatch.setattr(quality, "COMPARED_REFINEMENTS", ("auto",))
     monkeypatch.setattr(sys, "argv", ["quality", "--sets", "s1", "--save", str(tmp_path)])
     quality.main()
     assert "s1: 120 x 2, k = 4, 5 seeds" in capsys.readouterr().out
