@@ -1,5 +1,7 @@
 """The documentation is true: versions agree, examples run, and links lead somewhere."""
 
+import importlib
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -8,8 +10,13 @@ import pytest
 
 import kvariates
 from kvariates.private_methods.methods import PRIVATE_METHODS
+from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
+from kvariates.tables import Entry, Table
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+PLANNED = {"dask.py", "federated.py"}
+PROOFS = ROOT / "src" / "kvariates" / "privacy" / "proofs"
 
 
 def text(name):
@@ -23,28 +30,48 @@ def test_all_versions_agree():
     assert f"\n## {version} " in text("CHANGELOG.md")
 
 
-PAGES = ["README.md", "docs/quickstart.md", "docs/kmedian.md", "docs/private.md"]
-
-
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in text(page)])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """The code blocks of a page share their variables."""
     monkeypatch.chdir(tmp_path)
     names = {}
-    blocks = re.findall(r"```python\n(.*?)```", text(page), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
+    for block in re.findall(r"```python\n(.*?)```", text(page), flags=re.DOTALL):
         exec(block, names)
 
 
-def test_the_page_on_privacy_has_every_method_and_its_proofs_exist():
-    page, folder = text("docs/private.md"), ROOT / "src" / "kvariates" / "privacy" / "proofs"
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_that_a_page_names_exist(page):
+    """A link is relative to the page, the name of a file is relative to the root or the package."""
+    links = re.findall(r"\]\(([\w./-]+)\)", text(page))
+    links = [link.replace("proofs/", f"{PROOFS}/") for link in links]
+    assert {link for link in links if not (ROOT / page).parent.joinpath(link).exists()} == set()
+    named = set(re.findall(r"`([\w/]+\.(?:py|pyi|cpp|hpp|md))`", text(page))) - PLANNED
+    folders = (ROOT, ROOT / "src" / "kvariates")
+    assert {name for name in named if not any((f / name).exists() for f in folders)} == set()
+
+
+def test_the_api_page_has_every_entry_of_every_table(monkeypatch):
+    """Also of a table, or an entry, that is added later."""
+    modules = [m.name for m in pkgutil.walk_packages(kvariates.__path__, "kvariates.")]
+    values = [v for name in modules for v in vars(importlib.import_module(name)).values()]
+    tables = {id(v): v for v in values if isinstance(v, Table)}
+    assert set(tables) == {id(table) for table in CHOICE_TABLES.values()}
+    for table in tables.values():
+        monkeypatch.setitem(table, "new", Entry(None, "A new entry.", lost="no bound is known."))
+        written = restructured_text()
+        assert "A new entry." in written
+        assert {name for name in table if f'* - ``"{name}"``' not in written} == set()
+        monkeypatch.delitem(table, "new")
+
+
+def test_the_page_on_privacy_has_every_method_and_the_proofs_exist():
+    page = text("docs/private.md")
     named = re.findall(r'^\| `"([a-z-]+)"` \|.*\]\(proofs/', page, flags=re.MULTILINE)
     assert {*named, "auto"} == set(PRIVATE_METHODS)
-    linked = re.findall(r"\]\(proofs/(\w+\.md)\)", page)
-    for proof in folder.glob("*.md"):
+    linked = [str(entry.theorem) for entry in PRIVATE_METHODS.values()]
+    for proof in PROOFS.glob("*.md"):
         linked += re.findall(r"\]\((\w+\.md)\)", proof.read_text(encoding="utf-8"))
-    assert {name for name in linked if not (folder / name).exists()} == set()
+    assert {name for name in linked if not (PROOFS / name).exists()} == set()
 
 
 @pytest.mark.parametrize("package", ["kmedoids", "igraph", "phe", "genieclust"])

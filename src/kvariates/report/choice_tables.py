@@ -8,6 +8,7 @@ from typing import Any
 
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
+from ..private_methods.methods import PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
 from ..seeding.seedings import SEEDINGS
 from ..tables import Table
@@ -19,6 +20,7 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Refinements: ``KMeans(algorithm=...)``": REFINEMENTS,
     "Objectives: ``KMeans(metric=...)``": OBJECTIVES,
     "Distortions: ``KMeans(distortion=...)``": DISTORTIONS,
+    "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
 }
 
 
@@ -36,5 +38,7 @@ def _list_table(title: str, rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text without meaning for reStructuredText."""
+    """The text without markup; the name of a proof becomes a link to its page."""
+    if text.endswith(".md"):
+        return f":doc:`proofs/{text.removesuffix('.md')}`"
     return re.sub(r"([\\*`|_])", r"\\\1", text)
