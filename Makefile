@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private quality audit docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -21,6 +21,7 @@ help:
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
+	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data"
 	@echo "make audit          attack all private methods with many runs (minutes)"
 	@echo "make build          only set up .venv and compile"
@@ -51,6 +52,10 @@ bench-kmedian: $(VENV)/.bench
 
 bench-private: build
 	$(BIN)/python -m benchmarks.private
+
+SUITE ?= main
+bench-compare: build
+	$(BIN)/python -m benchmarks.side_by_side $(OLD) $(BIN)/python --suite $(SUITE)
 
 quality: build
 	$(BIN)/python -m experiments.quality

@@ -12,4 +12,5 @@ interleaved, and medians are reported.
 | `sections.py` | the tasks: seeding, Lloyd iterations, convergence, CSR |
 | `memory.py` | the memory of a fit in addition to its data, in another process |
 | `report.py`, `targets.py` | the tables, and whether targets are met |
+| `side_by_side.py` | another command: compares the speed of two versions of kvariates |
 """

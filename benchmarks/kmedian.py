@@ -12,21 +12,18 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
 
+from benchmarks import kmedian_data
+from benchmarks.kmedian_data import Instance, grid, instances, plane, road
 from benchmarks.timing import Patience, race
 from benchmarks.workloads import data_folder
 from kvariates import KMedian, hst_seeding, kmedian_plusplus
@@ -36,34 +33,6 @@ from kvariates.seeding.hst import hst_seed
 
 SEEDS = 10
 RESTARTS = 2000
-
-
-@dataclass(frozen=True)
-class Instance:
-    name: str
-    D: Any
-    k: int
-    optimum: float
-
-
-def instances() -> list[Instance]:
-    folder = data_folder() / "pmed"
-    with (folder / "pmed_opt.csv").open() as file:
-        optima = {row["instance"]: float(row["pmedian_optimum"]) for row in csv.DictReader(file)}
-    return [read(folder, f"pmed{i}", optima[f"pmed{i}"]) for i in range(1, 31)]
-
-
-def read(folder: Any, name: str, optimum: float) -> Instance:
-    with gzip.open(folder / f"{name}.txt.gz", "rt") as file:
-        n, _, k = map(int, file.readline().split())
-        edges = {}
-        for line in file:
-            if len(parts := line.split()) == 3:
-                u, v = sorted(int(part) - 1 for part in parts[:2])
-                edges[u, v] = float(parts[2])  # of a repeated edge the last line counts
-    ends, lengths = np.array(list(edges)).T, np.array(list(edges.values()))
-    graph = sparse.csr_array((lengths, ends), shape=(n, n))
-    return Instance(name, np.ascontiguousarray(dijkstra(graph, directed=False)), k, optimum)
 
 
 def pmed(say: Callable[[str], None]) -> None:
@@ -151,8 +120,7 @@ def mnist(say: Callable[[str], None]) -> None:
     import kmedoids
     from sklearn.metrics.pairwise import euclidean_distances
 
-    with np.load(data_folder() / "mnist" / "mnist70k.npz") as file:
-        X = np.ascontiguousarray(file["X"][:10_000], dtype=np.float32) / 255
+    X = kmedian_data.mnist()
     for k in (10, 100):
         costs: dict[str, list[float]] = {"kvariates": [], "FasterPAM": []}
 
@@ -175,33 +143,6 @@ def mnist(say: Callable[[str], None]) -> None:
 # ---- alone in a process, for its memory ----
 
 
-def plane(n: int, k: int = 100) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(k, 2))[rng.integers(k, size=n)] + 0.03 * rng.normal(size=(n, 2))
-    measured(KMedian(k, metric="manhattan", random_state=0), X.astype(np.float32))
-
-
-def road(k: int = 50) -> None:
-    with np.load(data_folder() / "graphs" / "san_joaquin_road.npz") as file:
-        parts = {name: file[name] for name in file.files}
-    measured(KMedian(k, metric="graph", random_state=0), road_graph(parts))
-
-
-def road_graph(parts: dict[str, Any]) -> Any:
-    n, ends = len(parts["node_x"]), (parts["edge_u"], parts["edge_v"])
-    half = sparse.csr_array((parts["edge_len"], ends), shape=(n, n))
-    return half.maximum(half.T)
-
-
-def grid(side: int, k: int = 50) -> None:
-    rng = np.random.default_rng(0)
-    number = np.arange(side * side).reshape(side, side)
-    tail = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
-    head = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
-    half = sparse.csr_array((rng.random(len(tail)) + 0.1, (tail, head)), shape=(side**2, side**2))
-    measured(KMedian(k, metric="graph", random_state=0), half + half.T)
-
-
 def measured(model: KMedian, X: Any) -> None:
     """Fit with every default: three restarts on the sample of vectors, none on a graph."""
     begin = time.perf_counter()
@@ -213,9 +154,9 @@ def measured(model: KMedian, X: Any) -> None:
 
 
 ALONE: dict[str, Callable[[int], None]] = {
-    "plane": plane,
-    "road": lambda _: road(),
-    "grid": grid,
+    "plane": lambda n: measured(KMedian(100, metric="manhattan", random_state=0), plane(n)),
+    "road": lambda _: measured(KMedian(50, metric="graph", random_state=0), road()),
+    "grid": lambda side: measured(KMedian(50, metric="graph", random_state=0), grid(side)),
 }
 
 
@@ -252,9 +193,8 @@ def growth(say: Callable[[str], None]) -> None:
 
 
 def crossing(say: Callable[[str], None]) -> None:
-    rng = np.random.default_rng(0)
     for n in (20_000, 200_000):
-        X = rng.uniform(size=(n, 8)).astype(np.float32)
+        X = kmedian_data.cube(n)
         say(f"seeding {n:,} x 8, L2: k, HST s, k-median++ s (log2 n = {np.log2(n):.1f})")
         for k in (4, 8, 16, 32, 64, 128):
             tasks = {

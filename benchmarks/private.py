@@ -151,23 +151,9 @@ def asserted(cells: Sequence[Cell]) -> list[str]:
 # --- scale -----------------------------------------------------------------------------------
 
 
-def large_rows(what: str) -> Array:
-    """Overlapping blobs in the unit ball, or MNIST."""
-    if what.startswith("MNIST"):
-        return private_data.load("mnist784")
-    n, d, k = (10**6, 10, 20) if what.startswith("1,") else (10**7, 2, 8)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    X *= 0.05
-    means = rng.uniform(-1, 1, (k, d)) / np.sqrt(2 * d)
-    for start in range(0, n, 10**6):  # in blocks, to keep other arrays small
-        X[start : start + 10**6] += means[rng.integers(k, size=min(10**6, n - start))]
-    return X
-
-
 def alone(what: str, delta: float) -> None:
     """Runs one fit, after a small one that loads the libraries. Called in a process of its own."""
-    X, k = large_rows(what), int(what.split("=")[1])
+    X, k = private_data.large_rows(what), int(what.split("=")[1])
     model = PrivateKMeans(k, epsilon=1.0, delta=delta, radius=1.0)
     model.fit(X[:1000])
     private_timing.reset_peak()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -70,6 +71,20 @@ def in_ball(X: Array) -> Array:
     """Centred and scaled as in `private_sets.load`."""
     X = X - X.mean(axis=0)
     return np.asarray(X / np.linalg.norm(X, axis=1).max())
+
+
+def large_rows(what: str) -> Array:
+    """MNIST, or overlapping blobs in the unit ball, by a name such as "1,000 x 10, k = 20"."""
+    if what.startswith("MNIST"):
+        return load("mnist784")
+    n, d, k = map(int, re.findall(r"\d+", what.replace(",", "")))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X *= 0.05
+    means = rng.uniform(-1, 1, (k, d)) / np.sqrt(2 * d)
+    for start in range(0, n, 10**6):  # in blocks, to keep other arrays small
+        X[start : start + 10**6] += means[rng.integers(k, size=min(10**6, n - start))]
+    return X
 
 
 @cache

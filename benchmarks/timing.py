@@ -72,10 +72,10 @@ def race(tasks: Mapping[str, Callable[[int], Result]], patience: Patience) -> Ra
         for name in names[turn:] + names[:turn]:
             gc.collect()
             time.sleep(PAUSE)
-            foreign_before, begin = _foreign_seconds(), time.perf_counter()
+            foreign_before, begin = foreign_seconds(), time.perf_counter()
             results[name] = tasks[name](rounds)
             seconds[name].append(time.perf_counter() - begin)
-            foreign[name] += _foreign_seconds() - foreign_before
+            foreign[name] += foreign_seconds() - foreign_before
         rounds += 1
     timings = {
         name: Timing(tuple(taken), max(0.0, foreign[name] / sum(taken)))
@@ -84,7 +84,7 @@ def race(tasks: Mapping[str, Callable[[int], Result]], patience: Patience) -> Ra
     return Race(timings, results)
 
 
-def _foreign_seconds() -> float:
+def foreign_seconds() -> float:
     """Processor seconds used by all other processes so far; 0 if this is not Linux."""
     stat = Path("/proc/stat")
     if not stat.exists():
