@@ -93,8 +93,8 @@ class InMemoryAssigner:
 
     def relabel(self, centers: F64) -> int:
         """Only bring the labels up to date; return how many changed."""
-        moved = None if self._centers is None else movement(self._centers, centers).each
-        self._centers = centers
+        before, self._centers = self._centers, centers
+        moved = None if before is None else upper_bounds(squared_moves(before, centers))
         return self._scan.assign(centers, moved, self.labels, self._changes)
 
     def cost(self) -> float:
@@ -177,18 +177,15 @@ def fill_empty_clusters(statistics: Statistics, assigner: ExactAssigner) -> Stat
     return replace(statistics, sums=sums, weights=weights, counts=counts)
 
 
-@dataclass(frozen=True, eq=False)
-class Movement:
-    """How far each centre moved, rounded up, and the sum of the squares."""
-
-    each: NDArray[np.float32]
-    shift: float
-
-
-def movement(before: F64, after: F64) -> Movement:
-    """From where the centres were to where they are."""
+def squared_moves(before: F64, after: F64) -> F64:
+    """How far each centre moved, squared."""
     step = after - before
-    squares = np.einsum("ij,ij->i", step, step)
+    squares: F64 = np.einsum("ij,ij->i", step, step)
+    return squares
+
+
+def upper_bounds(squares: F64) -> NDArray[np.float32]:
+    """The roots of squared distances, rounded up to float32."""
     with np.errstate(over="ignore"):  # an infinite distance is a bound too
-        moved = np.sqrt(squares).astype(np.float32)
-    return Movement(np.nextafter(moved, np.float32(np.inf)), float(squares.sum()))
+        roots = np.sqrt(squares).astype(np.float32)
+    return np.nextafter(roots, np.float32(np.inf))

@@ -15,7 +15,7 @@ import numpy as np
 
 from kvariates.data.cluster_sums import HartiganBounds
 from kvariates.data.rows import F64, Rows, total_cost
-from kvariates.refining.assigners import Statistics, movement
+from kvariates.refining.assigners import Statistics, squared_moves, upper_bounds
 from kvariates.refining.lloyd import LloydResult, Step, evaluated
 
 
@@ -44,8 +44,8 @@ class HartiganState:
         if not self.cost < cost:
             self.centers, self.labels, self.cost, self.shift = centers, labels, cost, 0.0
             return 0
-        moved = movement(centers, self.centers)
-        self._bounds.moved, self.shift = moved.each, moved.shift
+        moved = squared_moves(centers, self.centers)
+        self._bounds.moved, self.shift = upper_bounds(moved), float(moved.sum())
         self._bounds.shrink = _shrink(weights, self._sums.total_weights())
         return moves
 

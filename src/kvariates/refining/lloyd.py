@@ -26,7 +26,7 @@ from kvariates.refining.assigners import (
     InMemoryAssigner,
     Statistics,
     fill_empty_clusters,
-    movement,
+    squared_moves,
 )
 
 
@@ -63,7 +63,8 @@ def lloyd(assigner: Assigner, centers: F64, update: Update, stop: Stop) -> Lloyd
     while True:
         statistics = assigner.assign(centers)
         updated = update(centers, statistics)
-        step = Step(iteration, centers, statistics, movement(centers, updated).shift)
+        shift = 0.0 if updated is centers else float(squared_moves(centers, updated).sum())
+        step = Step(iteration, centers, statistics, shift)
         centers, iteration = updated, iteration + 1
         if stop(step):
             return LloydEnd(centers, iteration, step.changed == 0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
-from kvariates.refining.assigners import movement
+from kvariates.refining.assigners import squared_moves
 from kvariates.refining.lloyd import LloydResult, evaluated
 
 BATCH_SIZE = 1024
@@ -131,7 +131,8 @@ def minibatch(
         if since_reassigned >= REASSIGN_EVERY * len(centers):
             since_reassigned = 0
             means.reassign(batch, costs, rng)
-        shift, cost = movement(before, means.centers).shift, float(np.mean(costs))
+        shift = float(squared_moves(before, means.centers).sum())
+        cost = float(np.mean(costs))
         stop = callback is not None and callback(Batch(step, before, cost, shift))
         # The first batch was measured from the start, which says nothing about progress.
         stalled = step > 0 and plateau.reached(cost)
