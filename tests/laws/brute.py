@@ -1,7 +1,7 @@
-"""k-means written for the reader: float64, differences, every pair, nothing skipped.
+"""A simple k-means to compare the fast one with: float64, all pairs, nothing skipped.
 
-This is the law that the fast kernels are held to. It follows scikit-learn in what is a choice:
-when to stop, where an empty cluster goes, which of two equally near centres wins (the lowest).
+Where there is a choice it does as scikit-learn does: when to stop, where an empty cluster goes,
+and which of two equally near centres is taken (the lowest index).
 """
 
 from typing import NamedTuple
@@ -71,7 +71,7 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
         old = labels
         if shift <= tol:
             break
-    # Handed out in the data's precision; the labels belong to what is handed out.
+    # Rounded to the rows' dtype; the labels are those of the rounded centres.
     centers = centers.astype(dtype)
     labels = nearest(X, centers)
     cost = inertia(X, centers, labels, weights)

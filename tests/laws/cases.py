@@ -1,12 +1,14 @@
-"""What the laws are tried on: variants to be the same, and data made to tell them apart."""
+"""Data that the laws are tested on, and the choices that must agree on them."""
 
 import numpy as np
 from scipy import sparse
 
 from kvariates import KMeans
+from kvariates.data.scans import SCANS
+from kvariates.objectives.objective import OBJECTIVES
 
-ALGORITHMS = ["lloyd", "elkan", "hamerly", "yinyang", "auto"]
-METRICS = ["euclidean", "cosine"]
+ALGORITHMS = list(SCANS)  # all of them give the same fit
+METRICS = list(OBJECTIVES)
 DTYPES = [np.float32, np.float64]
 LAYOUTS = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}
 
@@ -18,7 +20,7 @@ def fit(X, init, weights=None, **options):
 
 
 def rows(n, d, dtype=np.float64, seed=0, sparsity=0.0, groups=5):
-    """Return overlapping groups: labels go on changing for many iterations, and ties are rare."""
+    """Return overlapping groups: labels change for many iterations, and ties are rare."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(groups, d))[rng.integers(groups, size=n)]
     if sparsity:
@@ -28,13 +30,13 @@ def rows(n, d, dtype=np.float64, seed=0, sparsity=0.0, groups=5):
 
 
 def start(X, k, seed=1):
-    """Return k different rows: no cluster is empty at first."""
+    """Return k different rows, so that no cluster is empty at first."""
     X = X.toarray() if sparse.issparse(X) else X
     return X[np.random.default_rng(seed).permutation(len(X))[:k]].copy()
 
 
 def same_bits(a, b):
-    """Return whether two fits agree to the last bit in all that they hand out."""
+    """Return whether two fits agree to the last bit."""
     return (
         a.cluster_centers_.tobytes() == b.cluster_centers_.tobytes()
         and a.labels_.tobytes() == b.labels_.tobytes()
@@ -44,5 +46,5 @@ def same_bits(a, b):
 
 
 def close(dtype):
-    """Return tolerances for values that went through `dtype` once, not through a thousand sums."""
+    """Return tolerances for values that were rounded to `dtype` once."""
     return {"rtol": 2e-6, "atol": 2e-6} if dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-11}

@@ -1,10 +1,11 @@
-"""A law takes thousands of tiny calls: one thread is the quickest, and the law is the same."""
+"""These tests make thousands of small calls, which are fastest on one thread."""
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
+    """Limit the threads of one file of tests only; a session fixture would limit all later ones."""
     with threadpool_limits(1, user_api="openmp"):
         yield

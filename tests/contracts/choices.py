@@ -1,0 +1,21 @@
+"""All choices of KMeans, from the tables, and rows that every one of them takes."""
+
+import numpy as np
+import pytest
+
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.objective import OBJECTIVES
+from kvariates.refining.refinements import REFINEMENTS
+from kvariates.seeding.seedings import SEEDINGS
+
+TABLES = (SEEDINGS, REFINEMENTS, OBJECTIVES, DISTORTIONS)
+CHOICES = [{table.parameter: name} for table in TABLES for name in table]
+OF_OBJECTIVE = [c for c in CHOICES if {"metric", "distortion"} & c.keys()]
+every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda c: "=".join(*c.items()))
+
+
+def positive_rows(n=300, d=4, dtype=np.float64):
+    """Four groups of positive rows, since some distortions take no others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) + 3 * rng.integers(0, 4, size=(n, 1))
+    return (np.abs(X) + 0.05).astype(dtype)
