@@ -177,7 +177,7 @@ def local_optimum(cost: float) -> Guarantee:
 LOST = {
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
-    "unsettled": (
+    "not a local optimum": (
         "the search looked at some candidates only, so a swap that helps may be left; "
         "certify=True computes a bound all the same."
     ),

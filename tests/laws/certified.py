@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kvariates.certificates.certificate import certify
+from kvariates.certificates.certified_problem import CertifyOptions
 from kvariates.data.graph import Graph
 
 
@@ -46,10 +47,10 @@ def line_optimum(x, k):
     return x, np.array(medoids[::-1]), cost[k, n]
 
 
-def certified(space, medoids, weight=None, seed=0, **more):
-    medoids = np.asarray(medoids, dtype=np.int64)
-    near = space.two_nearest(medoids)
-    return certify(space, medoids, near, weight, rng=np.random.default_rng(seed), **more)
+def certified(space, medoids, weight=None, seed=0, **options):
+    near = space.two_nearest(np.asarray(medoids, dtype=np.int64))
+    rng = np.random.default_rng(seed)
+    return certify(space, len(medoids), near, weight, CertifyOptions(**options), rng)
 
 
 def blobs(n, k, seed=0, spread=20.0):

@@ -1,4 +1,4 @@
-"""A certificate's bound is never above the best cost there is, and close to it where it can be."""
+"""The bound of a certificate is never above the optimum, and close to it where possible."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -12,9 +12,10 @@ from laws.certified import as_graph, blobs, certified, exact_cost, line_optimum,
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from kvariates import _native
 from kvariates.certificates import certificate, dual, sampled_bound
 from kvariates.certificates.certificate import Certificate
+from kvariates.data import distance_tables
+from kvariates.data.distance_tables import DistanceLists, DistanceTable, StreamedDistances
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
@@ -28,28 +29,21 @@ def problems(draw):
     X = rng.integers(0, size, (n, 2)).astype(draw(st.sampled_from([np.float32, np.float64])))
     if draw(st.booleans()):
         X *= X.dtype.type(0.37)
-    weight = draw(
-        st.sampled_from(
-            [
-                np.ones(n),
-                rng.integers(0, 3, n).astype(float),
-                rng.exponential(size=n) ** 3 * rng.integers(0, 2, n),
-            ]
-        )
-    )
+    small, skewed = rng.integers(0, 3, n), rng.exponential(size=n) ** 3 * rng.integers(0, 2, n)
+    weight = draw(st.sampled_from([np.ones(n), small.astype(float), skewed]))
     return X, weight, draw(st.integers(1, n)), rng
 
 
 @settings(max_examples=1200)
-@given(problems(), st.sampled_from(["vectors", "matrix", "called", "graph"]))
+@given(problems(), st.sampled_from(["vectors", "matrix", "callable", "graph"]))
 def test_a_bound_is_never_above_the_optimum(problem, kind):
     X, weight, k, rng = problem
-    matrix = Vectors(X, "manhattan").matrix()
+    vectors = Vectors(X, "manhattan")
     space = {
-        "vectors": lambda: Vectors(X, "manhattan"),
-        "matrix": lambda: matrix,
-        "called": lambda: CallableMetric(X.astype(float), lambda a, b: float(np.abs(a - b).sum())),
-        "graph": lambda: as_graph(matrix.D),
+        "vectors": lambda: vectors,
+        "matrix": vectors.matrix,
+        "callable": lambda: CallableMetric(X.astype(float), lambda a, b: np.abs(a - b).sum()),
+        "graph": lambda: as_graph(vectors.matrix().D),
     }[kind]()
     D = space.distances(np.arange(len(X)))
     best, cost = optimum(D, weight, k)
@@ -68,36 +62,35 @@ def test_a_bound_is_never_above_the_optimum(problem, kind):
 def test_any_prices_prove_a_bound(problem):
     X, weight, k, rng = problem
     D = Vectors(X, "euclidean").matrix().D
-    table = dual.DistanceTable(D, weight)
     price = rng.exponential(D.max() + 0.1, len(X)) * rng.integers(0, 2, len(X))
-    bound = dual.lower_bound(table, price, table.gains(price), k)
+    bound = dual.lower_bound(weight, price, DistanceTable(D, weight).gains(price), k)
     assert Fraction(bound) <= optimum(D, weight, k)[1]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_on_a_line_the_gap_closes(seed):
-    rng = np.random.default_rng(seed)
-    k = int(rng.integers(1, 8))
-    x, medoids, cost = line_optimum(rng.exponential(size=40) ** 2, k)
-    made = certified(Vectors(x[:, None], "euclidean"), medoids)
-    assert made.cost == pytest.approx(cost)
-    assert made.gap < 1e-3
+def test_on_a_line_the_gap_closes():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(1, 8))
+        x, medoids, cost = line_optimum(rng.exponential(size=40) ** 2, k)
+        made = certified(Vectors(x[:, None], "euclidean"), medoids)
+        assert made.cost == pytest.approx(cost)
+        assert made.gap < 1e-3
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_on_a_tree_the_gap_closes(seed):
-    rng = np.random.default_rng(seed)
-    n, k = 14, int(rng.integers(2, 5))
-    child = np.arange(1, n)
-    parent = np.array([rng.integers(c) for c in child])
-    half = csr_array((rng.random(n - 1), (child, parent)), shape=(n, n))
-    space = Graph.of(csr_array(half + half.T))
-    D = space.distances(np.arange(n))
-    best = min(combinations(range(n), k), key=lambda chosen: D[list(chosen)].min(axis=0).sum())
-    assert certified(space, best).gap < 1e-3
+def test_on_a_tree_the_gap_closes():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n, k = 14, int(rng.integers(2, 5))
+        child = np.arange(1, n)
+        parent = np.array([rng.integers(c) for c in child])
+        half = csr_array((rng.random(n - 1), (child, parent)), shape=(n, n))
+        space = Graph.of(csr_array(half + half.T))
+        D = space.distances(np.arange(n))
+        best = min(combinations(range(n), k), key=lambda chosen: D[list(chosen)].min(axis=0).sum())
+        assert certified(space, best).gap < 1e-3
 
 
-def test_one_medoid_is_settled_at_once():
+def test_the_bound_for_one_medoid_is_the_optimum_after_one_step():
     X, _ = blobs(200, 3)
     space = Vectors(X, "euclidean")
     weight = np.random.default_rng(3).exponential(size=200)
@@ -115,13 +108,13 @@ def test_blobs_are_certified_closely(dtype):
     assert made.sample is None
 
 
-def test_a_poor_solution_is_not_praised():
+def test_a_poor_solution_has_a_large_gap():
     X, medoids = blobs(300, 4)
     poor = np.array([medoids[0], *np.flatnonzero(X[:, 0] < 5)[:3]])
     space = Vectors(X, "euclidean")
     good, bad = certified(space, medoids), certified(space, poor)
     assert bad.cost > 3 * good.cost
-    assert bad.gap > bad.cost / good.cost - 1 - 1e-9  # or the bound would be above a known cost
+    assert bad.gap > bad.cost / good.cost - 1 - 1e-9  # else the bound is above a known cost
     assert bad.lower_bound > 0.9 * good.lower_bound  # the bound depends little on the solution
 
 
@@ -129,18 +122,18 @@ def test_weights_are_repeats():
     X, _ = blobs(60, 3)
     times = np.random.default_rng(0).integers(0, 4, 60)
     space = Vectors(X, "euclidean")
-    price = np.random.default_rng(1).exponential(2, 60)
-    D = space.matrix().D
-    weighted = dual.DistanceTable(D, times.astype(float))
-    repeated = dual.DistanceTable(np.repeat(D, times, axis=1), np.ones(times.sum()))
-    again = np.repeat(price, times)
+    D, price = space.matrix().D, np.random.default_rng(1).exponential(2, 60)
+    repeated = np.repeat(D, times, axis=1)
     bounds = [
-        dual.lower_bound(table, at, table.gains(at), 5)
-        for table, at in ((weighted, price), (repeated, again))
+        dual.lower_bound(weight, v, DistanceTable(table, weight).gains(v), 5)
+        for table, weight, v in (
+            (D, times.astype(float), price),
+            (repeated, np.ones(times.sum()), np.repeat(price, times)),
+        )
     ]
     assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
     made = certified(space, np.arange(3), times.astype(float))
-    other = certified(DistanceMatrix(np.repeat(D, times, axis=1)), np.arange(3))
+    other = certified(DistanceMatrix(repeated), np.arange(3))
     assert made.cost == pytest.approx(other.cost)
     assert made.lower_bound == pytest.approx(other.lower_bound, rel=0.01)
 
@@ -164,60 +157,54 @@ def test_whole_numbers_are_rounded_up():
 
 
 @pytest.mark.parametrize("way", ["table", "streamed", "lists", "graph", "pool"])
-def test_a_few_candidates_stand_for_all(monkeypatch, way):
+def test_a_part_of_the_candidates_gives_nearly_the_same_bound(monkeypatch, way):
     X, medoids = blobs(900, 5)
     space = Vectors(X, "euclidean")
     everyone = certified(space, medoids)
     monkeypatch.setattr(dual, "SMALL", 0)
-    monkeypatch.setattr(dual, "JOINING", 64)
+    monkeypatch.setattr(dual, "ADDED", 64)
     if way in ("streamed", "pool"):
-        monkeypatch.setattr(dual, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
+        monkeypatch.setattr(distance_tables, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
         monkeypatch.setattr(dual, "POOL", 400)
-        goal = dual.Goal(5, everyone.cost)
-        reach, start = dual.StreamedDistances(space, np.ones(900)), space.two_nearest(medoids).cost
-        cap = np.full(900, inf)
-        bound = dual.ascend(reach, goal, start, cap, 480, np.random.default_rng(0)).bound
-    elif way == "lists":
-        monkeypatch.setattr(certificate, "TABLE_BYTES", 0)
-        bound = certified(space, medoids).lower_bound
-    elif way == "graph":
-        bound = certified(as_graph(space.matrix().D), medoids).lower_bound
+        goal, cap = dual.Goal(5, everyone.cost), np.full(900, inf)
+        distances, start = StreamedDistances(space, np.ones(900)), space.two_nearest(medoids).cost
+        rng = np.random.default_rng(0)
+        bound = dual.maximize_bound(distances, goal, start, cap, 480, rng).bound
     else:
-        bound = certified(space, medoids).lower_bound
+        if way == "lists":
+            monkeypatch.setattr(certificate, "TABLE_BYTES", 0)
+        way_space = as_graph(space.matrix().D) if way == "graph" else space
+        bound = certified(way_space, medoids).lower_bound
     assert everyone.gap < 0.02
     assert 0.98 * everyone.lower_bound < bound <= everyone.cost
 
 
-def test_lists_and_tables_say_the_same():
+def test_lists_tables_and_streams_agree_on_any_number_of_threads():
+    """3000 x 2000 distances are enough for a second thread."""
     rng = np.random.default_rng(2)
-    for dtype in (np.float32, np.float64):
-        D = rng.random((37, 83)).astype(dtype)
-        weight, price = rng.random(83), rng.random(83)
-        start = np.arange(0, 38 * 83, 83)
-        point = np.tile(np.arange(83, dtype=np.int32), 37)
-        lists = dual.DistanceLists(start, point, D.astype(float).ravel(), weight)
-        some = rng.permutation(37)[:11]
+    for dtype, (m, n) in ((np.float32, (37, 83)), (np.float64, (3000, 2000))):
+        D = rng.random((m, n)).astype(dtype)
+        weight, price, some = rng.random(n), rng.random(n), rng.permutation(m)[:11]
+        point = np.tile(np.arange(n, dtype=np.int32), m)
+        lists = DistanceLists(np.arange(0, m * n + 1, n), point, D.astype(float).ravel(), weight)
         expected = np.maximum(price - D.astype(float), 0) @ weight
         covered = (D[some].astype(float) < price).sum(axis=0)
-        for reach in (dual.DistanceTable(D, weight), lists):
-            np.testing.assert_allclose(reach.gains(price), expected, rtol=1e-13)
-            np.testing.assert_allclose(reach.only(some).gains(price), expected[some], rtol=1e-13)
-            np.testing.assert_array_equal(reach.cover(price, some), covered)
-            part = reach.only(some).cover(price, np.arange(5))
-            np.testing.assert_array_equal(part, reach.cover(price, some[:5]))
-
-
-def test_threads_change_nothing():
-    D = np.random.default_rng(0).random((3000, 2000))
-    weight, price = np.random.default_rng(1).random((2, 2000))
-    bits = []
-    for threads in (1, 2, 3):
-        with threadpool_limits(threads):
-            gain, cover = np.empty(3000), np.empty(2000)
-            _native.table_gains(D, None, price, weight, gain)
-            _native.table_cover(D, None, price, cover)
-            bits.append((gain.tobytes(), cover.tobytes()))
-    assert len(set(bits)) == 1
+        streamed = StreamedDistances(DistanceMatrix(D), weight)
+        for distances in (DistanceTable(D, weight), lists, streamed):
+            bits = set()
+            for threads in (1, 2, 3):
+                with threadpool_limits(threads, user_api="openmp"):
+                    gains = distances.gains(price)
+                    cover = distances.cover(price, np.arange(m))
+                    bits.add((gains.tobytes(), cover.tobytes()))
+            assert len(bits) == 1
+            part = distances.only(some)
+            np.testing.assert_allclose(gains, expected, rtol=1e-12)
+            np.testing.assert_allclose(part.gains(price), expected[some], rtol=1e-12)
+            np.testing.assert_array_equal(distances.cover(price, some), covered)
+            np.testing.assert_array_equal(
+                part.cover(price, np.arange(5)), distances.cover(price, some[:5])
+            )
 
 
 def test_large_problems_are_sampled(monkeypatch):
@@ -233,7 +220,7 @@ def test_large_problems_are_sampled(monkeypatch):
     assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
 
 
-def test_words():
+def test_a_certificate_in_words():
     assert str(Certificate(100, 100.8, 1.0, None, 3)) == "within 0.8 % of optimal (certified)"
     assert str(Certificate(5, 5, 1.0, None, 3)) == "optimal (certified)"
     sampled = Certificate(100, 112, 0.99, 5000, 3)
@@ -246,7 +233,7 @@ def test_words():
     assert "whole" in Certificate(90, 99, 1.0, None, 3, rounded=True).explain()
 
 
-def test_what_nothing_reaches():
+def test_a_component_without_a_medoid_has_no_bound():
     two = csr_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3))
     made = certified(Graph.of(two), [0])
     assert made.cost == inf

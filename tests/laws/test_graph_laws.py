@@ -1,8 +1,7 @@
-"""A graph's searches give what the full table of shortest paths gives, without making it."""
+"""The searches of a graph agree with a full table of shortest-path distances."""
 
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse import csgraph
@@ -10,12 +9,11 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.graph import Graph
 
-INTEGERS = st.integers(0, 3)  # zero lengths, and ties all over
 LENGTHS = {
-    "integers": INTEGERS,
+    "integers": st.integers(0, 3),  # zero lengths, and many ties
     "ones": st.just(1),
     "reals": st.floats(0, 1e3, allow_subnormal=False),
-    "scales": st.sampled_from([0.0, 1e-17, 0.1, 1.0, 1 / 3, 1e17]),  # sums that round a lot away
+    "scales": st.sampled_from([0.0, 1e-17, 0.1, 1.0, 1 / 3, 1e17]),  # sums with large rounding
 }
 EXACT = ("integers", "ones")
 
@@ -26,15 +24,6 @@ def csr_of(n, edges):
     w = np.array(list(edges.values()), dtype=np.float64)
     both = (np.concatenate([u, v]), np.concatenate([v, u]))
     return sparse.csr_array(sparse.coo_array((np.concatenate([w, w]), both), shape=(n, n)))
-
-
-@st.composite
-def graphs(draw, lengths="integers", most=12):
-    """Few edges leave components and isolated nodes; many leave parallel ways."""
-    n = draw(st.integers(1, most))
-    pairs = [(u, v) for u in range(n) for v in range(u)]
-    some = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=3 * n)) if pairs else []
-    return csr_of(n, {pair: draw(LENGTHS[lengths]) for pair in some})
 
 
 def table(csr):
@@ -48,45 +37,44 @@ def table(csr):
     return d
 
 
-def weights_of(draw, n):
-    return draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n))
+@st.composite
+def graphs(draw, lengths=tuple(LENGTHS), most=12):
+    """A graph, its table of distances, and whether sums of lengths are exact.
+
+    With few edges there are components and isolated nodes; with many, several paths.
+    """
+    n, kind = draw(st.integers(1, most)), draw(st.sampled_from(lengths))
+    pairs = [(u, v) for u in range(n) for v in range(u)]
+    some = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=3 * n)) if pairs else []
+    csr = csr_of(n, {pair: draw(LENGTHS[kind]) for pair in some})
+    return Graph.of(csr), table(csr), kind in EXACT
 
 
-def some_points(draw, n, most=5):
-    return np.array(draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=most)))
+def some_points(draw, n, most=5, **options):
+    return np.array(draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=most, **options)))
 
 
-def distinct_points(draw, n, most=5):
-    found = draw(st.lists(st.integers(0, n - 1), unique=True, min_size=1, max_size=most))
-    return np.array(found)
-
-
-def two_of(rows):
-    """First and second of every column by a stable sort: ties to the lowest slot."""
+def assert_two_nearest(near, d, medoids, *, ties):
+    """`ties`: labels are compared too, with ties to the lowest slot."""
+    rows, nodes = d[medoids], np.arange(d.shape[1])
     order = np.argsort(rows, axis=0, kind="stable")
-    costs = np.take_along_axis(rows, order, axis=0)
-    if len(rows) == 1:
-        return order[0], order[0], costs[0], np.full(rows.shape[1], np.inf)
-    return order[0], order[1], costs[0], costs[1]
-
-
-def assert_near(near, d, chosen, *, ties):
-    slot, second, cost, second_cost = two_of(d[chosen])
-    assert np.array_equal(near.cost, cost)
+    cost = np.take_along_axis(rows, order, axis=0)
+    first, second = order[0], order[min(1, len(medoids) - 1)]
+    second_cost = cost[1] if len(medoids) > 1 else np.full(len(nodes), np.inf)
+    assert np.array_equal(near.cost, cost[0])
     assert np.array_equal(near.second_cost, second_cost)
-    nodes = np.arange(len(cost))
-    assert np.array_equal(d[chosen][near.labels, nodes], cost)
-    if len(chosen) > 1:
-        assert np.array_equal(d[chosen][near.second, nodes], second_cost)
+    assert np.array_equal(rows[near.labels, nodes], cost[0])
+    if len(medoids) > 1:
+        assert np.array_equal(rows[near.second, nodes], second_cost)
         assert (near.labels != near.second).all()
     if ties:
-        assert np.array_equal(near.labels, slot)
+        assert np.array_equal(near.labels, first)
         assert np.array_equal(near.second, second)
 
 
-def pair_cost(d, chosen, weight):
-    """How many points of positive weight nothing reaches, and the sum over the others."""
-    cost = d[chosen].min(axis=0)
+def pair_cost(d, medoids, weight):
+    """How many points of positive weight no medoid reaches, and the sum over the others."""
+    cost = d[medoids].min(axis=0)
     far = np.isinf(cost)
     return int((far & (weight > 0)).sum()), float((weight[~far] * cost[~far]).sum())
 
@@ -97,40 +85,30 @@ def change(before, after):
     return after[1] - before[1]
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_distances_are_those_of_shortest_paths(data, lengths):
-    csr = data.draw(graphs(lengths))
-    graph, d = Graph.of(csr), table(csr)
+def replaced(medoids, slot, point):
+    return np.r_[medoids[:slot], point, medoids[slot + 1 :]]
+
+
+@given(case=graphs(), data=st.data())
+def test_distances_are_those_of_shortest_paths(case, data):
+    graph, d, _ = case
     for point in some_points(data.draw, graph.n):
         others = some_points(data.draw, graph.n)
-        assert np.array_equal(graph.among(point, others), d[point, others])
-        assert np.array_equal(graph.distances(others), d[others])  # no trace of the search before
-
-
-@given(csr=graphs("reals"))
-def test_distances_are_scipys(csr):
-    csr.data += 1e-3  # zeros are another matter there
-    everything = np.arange(csr.shape[0])
-    assert np.array_equal(Graph.of(csr).distances(everything), csgraph.dijkstra(csr))
-
-
-@given(csr=graphs())
-def test_components_are_what_is_within_reach(csr):
-    label = Graph.of(csr).components()
-    assert np.array_equal(np.isfinite(table(csr)), label[:, None] == label)
+        assert np.array_equal(graph.distances_from(point, others), d[point, others])
+        assert np.array_equal(graph.distances(others), d[others])  # after the search before
+    label = graph.components()
+    assert np.array_equal(np.isfinite(d), label[:, None] == label)
 
 
 RADII = st.sampled_from([0.0, 0.5, 1.0, 2.0, 1e9, np.inf])
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_balls_are_open_and_sorted(data, lengths):
-    csr = data.draw(graphs(lengths))
-    d, points = table(csr), some_points(data.draw, csr.shape[0])
+@given(case=graphs(), data=st.data())
+def test_balls_are_open_and_sorted(case, data):
+    graph, d, _ = case
+    points = some_points(data.draw, graph.n)
     radii = np.array([data.draw(RADII) for _ in points])
-    balls = Graph.of(csr).ball(points, radii)
+    balls = graph.ball(points, radii)
     assert balls.start[0] == 0
     for i, (point, radius) in enumerate(zip(points, radii, strict=True)):
         row = slice(balls.start[i], balls.start[i + 1])
@@ -139,70 +117,59 @@ def test_balls_are_open_and_sorted(data, lengths):
         assert (np.diff(balls.distance[row]) >= 0).all()
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_the_two_nearest(data, lengths):
-    """A node may be chosen twice: two slots that tie everywhere."""
-    csr = data.draw(graphs(lengths))
-    chosen = some_points(data.draw, csr.shape[0])
-    near = Graph.of(csr).two_nearest(chosen)
-    assert_near(near, table(csr), chosen, ties=lengths in EXACT)
+@settings(max_examples=300)
+@given(case=graphs(), data=st.data())
+def test_two_nearest_stay_right_after_swaps(case, data):
+    """A node may be a medoid twice: then two slots tie everywhere."""
+    graph, d, exact = case
+    medoids = some_points(data.draw, graph.n)
+    near = graph.two_nearest(medoids)
+    assert_two_nearest(near, d, medoids, ties=exact)
+    for _ in range(data.draw(st.integers(0, 8))):
+        slot = data.draw(st.integers(0, len(medoids) - 1))
+        medoids[slot] = data.draw(st.integers(0, graph.n - 1))
+        near = graph.update_two_nearest(near, medoids, slot)
+        assert_two_nearest(near, d, medoids, ties=exact)
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_a_chain_of_swaps_is_a_fresh_start(data, lengths):
-    csr = data.draw(graphs(lengths))
-    graph, d = Graph.of(csr), table(csr)
-    chosen = some_points(data.draw, graph.n)
-    near = graph.two_nearest(chosen)
-    for _ in range(data.draw(st.integers(1, 8))):
-        slot = data.draw(st.integers(0, len(chosen) - 1))
-        chosen[slot] = data.draw(st.integers(0, graph.n - 1))
-        near = graph.swapped(near, chosen, slot)
-        assert_near(near, d, chosen, ties=lengths in EXACT)
-
-
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_swap_changes_are_differences_of_costs(data, lengths):
-    csr = data.draw(graphs(lengths))
-    graph, d = Graph.of(csr), table(csr)
-    weight = weights_of(data.draw, graph.n)
+@settings(max_examples=200)
+@given(case=graphs(), data=st.data())
+def test_swap_changes_are_differences_of_costs(case, data):
+    graph, d, exact = case
+    values = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+    weight = data.draw(st.none() | st.lists(values, min_size=graph.n, max_size=graph.n))
     weight = None if weight is None else np.array(weight)
     w = np.ones(graph.n) if weight is None else weight
-    chosen, everyone = some_points(data.draw, graph.n), np.arange(graph.n)
-    found = graph.swap_changes(everyone, graph.two_nearest(chosen), len(chosen), weight)
-    assert found.shape == (graph.n, len(chosen))
-    before = pair_cost(d, chosen, w)
-    sums = (w * np.where(np.isinf(d), 0, d).max(axis=0)).sum()  # what rounding goes by
-    for (c, m), value in np.ndenumerate(found):
-        after = pair_cost(d, np.r_[chosen[:m], c, chosen[m + 1 :]], w)
-        if lengths in EXACT:
-            assert value == change(before, after)
+    medoids = some_points(data.draw, graph.n)
+    near = graph.two_nearest(medoids)
+    changes = graph.swap_changes(np.arange(graph.n), near, len(medoids), weight)
+    assert changes.shape == (graph.n, len(medoids))
+    before = pair_cost(d, medoids, w)
+    scale = (w * np.where(np.isinf(d), 0, d).max(axis=0)).sum()  # of rounding errors
+    for (c, m), value in np.ndenumerate(changes):
+        expected = change(before, pair_cost(d, replaced(medoids, m, c), w))
+        if exact:
+            assert value == expected
         else:
-            np.testing.assert_allclose(value, change(before, after), atol=1e-13 * sums)
+            np.testing.assert_allclose(value, expected, atol=1e-13 * scale)
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@given(data=st.data())
-def test_least_elements_are_nearer_than_all_before_them(data, lengths):
-    csr = data.draw(graphs(lengths))
-    order = distinct_points(data.draw, csr.shape[0], most=12)
-    d = table(csr)
-    lists = Graph.of(csr).least_elements(order)
-    assert len(lists.start) == csr.shape[0] + 1
-    for node in range(csr.shape[0]):
+@given(case=graphs(), data=st.data())
+def test_least_elements_are_nearer_than_all_before_them(case, data):
+    graph, d, _ = case
+    order = some_points(data.draw, graph.n, most=12, unique=True)
+    lists = graph.least_elements(order)
+    assert len(lists.start) == graph.n + 1
+    for node in range(graph.n):
         row = slice(lists.start[node], lists.start[node + 1])
         to = d[order, node]
-        before = np.minimum.accumulate(np.r_[np.inf, to[:-1]])
-        first = np.flatnonzero(to < before)
+        first = np.flatnonzero(to < np.minimum.accumulate(np.r_[np.inf, to[:-1]]))
         assert np.array_equal(lists.point[row], order[first])
         assert np.array_equal(lists.distance[row], to[first])
 
 
 def grid(side, seed):
-    """A torn grid: a fifth of the edges is missing."""
+    """A grid without a fifth of its edges."""
     rng = np.random.default_rng(seed)
     at = np.arange(side * side).reshape(side, side)
     ends = [(at[:, 1:], at[:, :-1]), (at[1:], at[:-1])]
@@ -214,49 +181,46 @@ def test_a_larger_graph_agrees_with_scipy():
     csr = grid(40, seed=1)
     graph, rng = Graph.of(csr), np.random.default_rng(2)
     d = csgraph.dijkstra(csr)
-    chosen, w = rng.choice(graph.n, 12, replace=False), rng.integers(0, 3, graph.n).astype(float)
-    near = graph.two_nearest(chosen)
-    assert_near(near, d, chosen, ties=True)
+    assert np.array_equal(graph.distances(np.arange(graph.n)), d)
+    medoids, w = rng.choice(graph.n, 12, replace=False), rng.integers(0, 3, graph.n).astype(float)
+    near = graph.two_nearest(medoids)
     for candidate in rng.choice(graph.n, 30):
+        assert_two_nearest(near, d, medoids, ties=True)
         changes = graph.swap_changes(np.array([candidate]), near, 12, w)[0]
-        before = pair_cost(d, chosen, w)
-        for m in range(12):
-            after = pair_cost(d, np.r_[chosen[:m], candidate, chosen[m + 1 :]], w)
-            np.testing.assert_allclose(changes[m], change(before, after), rtol=1e-9, atol=1e-9)
+        before = pair_cost(d, medoids, w)
+        expected = [
+            change(before, pair_cost(d, replaced(medoids, m, candidate), w)) for m in range(12)
+        ]
+        np.testing.assert_allclose(changes, expected, rtol=1e-9, atol=1e-9)
         slot = int(rng.integers(12))
-        chosen[slot] = candidate
-        near = graph.swapped(near, chosen, slot)
-        assert_near(near, d, chosen, ties=True)
+        medoids[slot] = candidate
+        near = graph.update_two_nearest(near, medoids, slot)
 
 
-def test_lists_are_short_on_a_random_order():
-    """About ln(1600) + 0.6 = 8.0 entries a node; a list of all nodes nearby would have far more."""
+def test_least_elements_of_a_random_order_are_few():
+    """About ln(1600) + 0.6 = 8.0 entries for each node."""
     csr = grid(40, seed=3)
     lists = Graph.of(csr).least_elements(np.random.default_rng(4).permutation(1600))
     assert 4 < len(lists.point) / 1600 < 9
 
 
 def test_threads_change_nothing():
+    """A second thread starts at 4e6 units of work, here 50 n points or 200 n / k candidates."""
     csr = grid(120, seed=5)
     rng = np.random.default_rng(6)
-    chosen, some = rng.choice(csr.shape[0], (2, 40), replace=False)
-    radii, weight, order = rng.random(40) * 9, rng.random(csr.shape[0]), rng.permutation(len(some))
+    medoids, some = rng.permutation(csr.shape[0])[:10], rng.permutation(csr.shape[0])[:40]
+    radii, weight = rng.random(40) * 9, rng.random(csr.shape[0])
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
             graph = Graph.of(csr)
-            near = graph.two_nearest(chosen)
-            balls, lists = graph.ball(some, radii), graph.least_elements(some[order])
-            parts = [*near.parts, graph.distances(some), graph.swap_changes(some, near, 40, weight)]
-            parts += [balls.start, balls.point, balls.distance]
-            parts += [lists.start, lists.point, lists.distance]
-            parts += [part.copy() for part in graph.swapped(near, chosen, 3).parts]
-            found.append(parts)
+            near, balls = graph.two_nearest(medoids), graph.ball(some, radii)
+            parts = [graph.distances(some), graph.swap_changes(some, near, 10, weight)]
+            found.append([*parts, balls.start, balls.point, balls.distance])
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
 
 
-def test_arrays_of_any_order_and_type():
-    """float32 lengths, unsorted rows: the distances of their tidy copy."""
+def test_float32_lengths_and_unsorted_rows_are_accepted():
     csr = grid(10, seed=7).astype(np.float32)
     row = np.repeat(np.arange(100), np.diff(csr.indptr))
     back = np.lexsort((-csr.indices, row))

@@ -1,4 +1,4 @@
-"""A 2-HST: what it must be, whatever it grew over, and that it is drawn from the right law."""
+"""2-HSTs over any space: their structure, and the law they are drawn from."""
 
 import itertools
 import math
@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from laws.certified import as_graph
 from laws.trees import make, members, pairs_of, spaces, tree_matrix
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kvariates import _native
 from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import grow, lengths
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 from kvariates.data.rows import Rows
 
-TREES = 20  # a space
+TREES = 20  # for each space
 DRAWS = 10_000
 
 
@@ -39,14 +39,14 @@ def same(a, b):
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
-def test_the_tree_dominates(space, seed):
+def test_tree_distances_are_an_ultrametric_above_the_distances(space, seed):
     D = true_lengths(space)
     for s in range(seed, seed + TREES):
         far = tree_matrix(grow(space, rng(s)))
         assert (far >= D).all()
         assert (far == far.T).all()
         assert (np.diag(far) == 0).all()
-        # An ultrametric: of three distances the two largest are equal.
+        # Of three distances the two largest are equal.
         assert (far[:, None, :] <= np.maximum(far[:, :, None], far[None, :, :])).all()
 
 
@@ -79,24 +79,20 @@ def test_nodes_are_balls(space, seed):
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-@pytest.mark.parametrize("kind", ["euclidean", "matrix", "called", "graph"])
-def test_points_all_in_one_place(kind, n):
-    space = {
-        "euclidean": Vectors(np.ones((n, 2)), "euclidean"),
-        "matrix": DistanceMatrix(np.zeros((n, n), dtype=np.float32)),
-        "called": CallableMetric(np.ones((n, 2)), lambda a, b: 0.0),
-        "graph": Graph.of(sparse.csr_array(sparse.coo_array(
-            (np.zeros(2 * (n - 1)), ([*range(n - 1), *range(1, n)], [*range(1, n), *range(n - 1)])),
-            shape=(n, n),
-        ))),
-    }[kind]  # fmt: skip
-    tree = grow(space, rng(0))
-    assert tree.nodes == 1
-    assert (tree.leaf == 0).all()
-    assert 0 <= tree.center[0] < n
+def test_equal_points_share_one_leaf(n):
+    for space in (
+        Vectors(np.ones((n, 2)), "euclidean"),
+        DistanceMatrix(np.zeros((n, n), dtype=np.float32)),
+        CallableMetric(np.ones((n, 2)), lambda a, b: 0.0),
+        as_graph(np.zeros((n, n))),
+    ):
+        tree = grow(space, rng(0))
+        assert tree.nodes == 1
+        assert (tree.leaf == 0).all()
+        assert 0 <= tree.center[0] < n
 
 
-def test_components_meet_at_infinity():
+def test_components_are_infinitely_far_apart_in_the_tree():
     D = np.full((5, 5), np.inf)
     D[:2, :2] = D[2:, 2:] = 1.0
     np.fill_diagonal(D, 0)
@@ -107,24 +103,21 @@ def test_components_meet_at_infinity():
         assert (far >= D).all()
 
 
-# ---- one definition, many ways ----
-
-
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "d"), [(60, 1), (500, 2), (500, 3), (400, 5), (700, 24), (300, 200)])
+@pytest.mark.parametrize(("n", "d"), [(60, 1), (500, 2), (400, 5), (700, 24), (300, 200)])
 def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
     X = rng(n + d).normal(size=(n, d)).astype(dtype)
     gaps = X[:, None].astype(float) - X[None]
     D = np.sqrt((gaps**2).sum(axis=2)) if metric == "euclidean" else np.abs(gaps).sum(axis=2)
 
-    class AnyMetric:  # nothing but what `grow` asks of a space
+    class AnyMetric:  # only what `grow` uses
         n = len(X)
 
-        def among(self, point, others):
+        def distances_from(self, point, others):
             return D[point, others]
 
-    for seed in range(5):
+    for seed in range(3):
         tree = grow(Vectors(X, metric), rng(seed))
         assert same(tree, grow(DistanceMatrix(D), rng(seed)))
         assert same(tree, grow(AnyMetric(), rng(seed)))
@@ -134,21 +127,24 @@ def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
 
 
 def test_many_points_and_two_threads_give_the_same_tree():
+    """A second thread starts at n = 21,000 points in the plane."""
     X = rng(1).normal(size=(40_000, 2))
-    apart = [None, None]
+    trees = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
-            apart[threads - 1] = grow(Vectors(X, "euclidean"), rng(5))
-    assert same(*apart)
+            trees.append(grow(Vectors(X, "euclidean"), rng(5)))
 
-    def among(point, others):
-        return np.sqrt(np.einsum("ij,ij->i", gap := X[others] - X[point], gap))
+    class Callable:
+        n = len(X)
 
-    whole = _native.tree_over_callable(among, len(X), int(rng(5).integers(2**64, dtype=np.uint64)))
-    assert all(np.array_equal(a, b) for a, b in zip(vars(apart[0]).values(), whole, strict=True))
+        def distances_from(self, point, others):
+            return np.sqrt(np.einsum("ij,ij->i", gap := X[others] - X[point], gap))
+
+    assert same(*trees)
+    assert same(trees[0], grow(Callable(), rng(5)))
 
 
-def test_errors_of_a_callable_come_through():
+def test_errors_of_a_callable_are_raised():
     def refuse(a, b):
         raise RuntimeError("not today")
 
@@ -156,16 +152,11 @@ def test_errors_of_a_callable_come_through():
         grow(CallableMetric(np.ones((3, 1)), refuse), rng(0))
 
 
-# ---- the law, by enumeration ----
-
-
 def octave(D, h):
-    """Pieces of the radii at height h between which nothing changes: (radius, probability)."""
+    """Intervals of radii at height h with the same balls: (height, a radius, probability)."""
     logs = np.log2(D[D > 0]) - (h - 1)
     ends = np.unique(np.concatenate([[0.0, 1.0], logs[(logs > 0) & (logs < 1)]]))
-    return [
-        (2 ** ((a + b) / 2 + h - 1), b - a) for a, b in itertools.pairwise(ends)
-    ]  # fmt: skip
+    return [(h, 2 ** ((a + b) / 2 + h - 1), b - a) for a, b in itertools.pairwise(ends)]
 
 
 def heights(D):
@@ -184,7 +175,7 @@ def balls(D, points, radius, order):
 
 
 def apart(parts, h):
-    """The pairs that a split of height h + 1 takes apart, each with that height."""
+    """The pairs that a split of height h + 1 separates, each with that height."""
     for a, b in itertools.combinations(parts, 2):
         for p, q in itertools.product(a, b):
             yield (min(p, q), max(p, q), h + 1)
@@ -217,8 +208,7 @@ def fresh_law(D):
         return law(tuple(range(len(D))), 0)
 
     total = {}
-    steps = [[(h, r, p) for r, p in octave(D, h)] for h in heights(D)]
-    for pieces in itertools.product(*steps):
+    for pieces in itertools.product(*(octave(D, h) for h in heights(D))):
         share = math.prod(p for *_, p in pieces)
         for outcome, p in whole([(h, r) for h, r, _ in pieces]).items():
             total[outcome] = total.get(outcome, 0) + share * p
@@ -265,52 +255,31 @@ PLACES = {
 
 
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
-def test_law_of_whole_trees(places):
+@pytest.mark.parametrize("kind", ["vectors", "graph"])
+def test_whole_trees_follow_their_law(places, kind):
     D = np.abs(places[:, None] - places).sum(axis=2)
-    law = fresh_law(D)
+    law = fresh_law(D) if kind == "vectors" else one_order_law(D)
+    space = Vectors(places, "manhattan") if kind == "vectors" else Graph.of(sparse.csr_array(D))
     assert sum(law.values()) == pytest.approx(1)
-    assert follows(drawn(Vectors(places, "manhattan"), DRAWS), law) > ALPHA
+    assert follows(drawn(space, DRAWS), law) > ALPHA
 
 
-@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
-def test_law_of_trees_over_graphs(places):
-    D = np.abs(places[:, None] - places).sum(axis=2)
-    law = one_order_law(D)
-    assert sum(law.values()) == pytest.approx(1)
-    assert follows(drawn(Graph.of(sparse.csr_array(D)), DRAWS), law) > ALPHA
-
-
-# ---- distortion ----
-
-
-def spread(kind, n, seed=0):
-    if kind == "line":
-        return Vectors(np.arange(float(n))[:, None], "euclidean")
-    if kind == "plane":
-        return Vectors(rng(seed).random((n, 2)), "euclidean")
-    return make("graph", rng(seed), n)
-
-
-def mean_distortion(space, trees):
-    """Over random trees, of far and near pairs."""
-    first = rng(9).integers(space.n, size=20)
-    pairs = np.array(
-        [(a, b) for a in first for b in (*rng(a).integers(space.n, size=20), (a + 1) % space.n)]
-    )
-    true = np.concatenate([space.among(a, pairs[pairs[:, 0] == a, 1]) for a in np.unique(first)])
-    pairs = np.concatenate([pairs[pairs[:, 0] == a] for a in np.unique(first)])[true > 0]
-    each = [grow(space, rng(s)).distances(pairs) / true[true > 0] for s in range(trees)]
-    return np.mean(each, axis=0)
-
-
-@pytest.mark.parametrize("kind", ["line", "plane", "graph"])
-@pytest.mark.parametrize("n", [32, 256, 2048])
-def test_mean_distortion_is_logarithmic(kind, n):
-    stretch = mean_distortion(spread(kind, n), 60)
-    assert stretch.min() >= 1
-    # The mean over pairs, and every pair for itself, as expectation promises.
-    assert stretch.mean() <= 2 * math.log2(n)
-    assert stretch.max() <= 12 * math.log2(n)
+@pytest.mark.parametrize("n", [32, 2048])
+def test_mean_distortion_is_logarithmic(n):
+    """For far and near pairs: the mean over pairs, and of each pair as the theorem says."""
+    first = rng(9).integers(n, size=20)
+    pairs = [(a, b) for a in first for b in (*rng(a).integers(n, size=20), (a + 1) % n)]
+    for space in (
+        Vectors(np.arange(float(n))[:, None], "euclidean"),
+        Vectors(rng(0).random((n, 2)), "euclidean"),
+        make("graph", rng(0), n),
+    ):
+        stretch = np.mean(
+            [grow(space, rng(s)).distortion(space, np.array(pairs)) for s in range(60)], axis=0
+        )
+        assert np.nanmin(stretch) >= 1
+        assert np.nanmean(stretch) <= 2 * math.log2(n)
+        assert np.nanmax(stretch) <= 12 * math.log2(n)
 
 
 def test_distortion_is_the_ratio_of_distances():

@@ -1,4 +1,6 @@
-"""Distances are what they are called; the two nearest medoids stay true under swaps."""
+"""Distances follow their formulas, and the two nearest medoids stay right after swaps."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -7,48 +9,37 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.data.rows import unit_rows
+from kvariates.data.metrics import METRICS
 
-NAMES = {"manhattan": "cityblock", "euclidean": "euclidean", "cosine": "cosine"}
+SCIPY_NAMES = {"manhattan": "cityblock", "euclidean": "euclidean", "cosine": "cosine"}
 
 
 def rows(seed, n, d, dtype=np.float64):
-    """Return rows on a coarse grid, so that distances tie, or not, by seed."""
+    """Rows of small integers, whose distances tie, for odd seeds."""
     rng = np.random.default_rng(seed)
     X = rng.integers(1, 5, size=(n, d)) if seed % 2 else rng.normal(size=(n, d))
     return X.astype(dtype)
 
 
-def of(X, metric):
-    return Vectors(unit_rows(X) if metric == "cosine" else X, metric)
+SHAPES = [(1, 1), (70, 3), (1500, 16), (129, 40), (33, 129)]  # around the kernels' block sizes
 
 
-@pytest.mark.parametrize("metric", NAMES)
+@pytest.mark.parametrize("metric", SCIPY_NAMES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("n", "d"), [(1, 1), (5, 2), (70, 3), (1500, 16), (40, 17), (130, 64), (33, 129)]
-)
-def test_distances_are_the_formula(metric, dtype, n, d):
-    X = rows(0, n, d, dtype)
-    space = of(X, metric)
-    points = np.array([0, n // 2, n - 1])
+def test_distances_follow_the_formula_and_all_ways_give_the_same_bits(metric, dtype):
     tol = {"rtol": 2e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
-    expected = cdist(X[points].astype(float), X.astype(float), NAMES[metric])
-    np.testing.assert_allclose(space.distances(points), expected, **tol)
-    some = np.arange(0, n, 3)
-    np.testing.assert_array_equal(space.between(points, some), space.distances(points)[:, some])
-    np.testing.assert_array_equal(space.among(0, some), space.distances(points)[0, some])
-
-
-@pytest.mark.parametrize("metric", NAMES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "d"), [(3, 2), (128, 5), (300, 20), (129, 40)])
-def test_all_pairs_at_once_are_the_same_bits(metric, dtype, n, d):
-    space = of(rows(2, n, d, dtype), metric)
-    D = space.matrix().D
-    np.testing.assert_array_equal(D, space.distances(np.arange(n)))
-    np.testing.assert_array_equal(D, D.T)
-    assert (np.diagonal(D) == 0).all()
+    for n, d in SHAPES:
+        X = rows(0, n, d, dtype)
+        space, some = METRICS[metric].run(X, None), np.arange(0, n, 3)
+        D = space.matrix().D
+        np.testing.assert_allclose(
+            D[some], cdist(X[some].astype(float), X.astype(float), SCIPY_NAMES[metric]), **tol
+        )
+        np.testing.assert_array_equal(space.distances(np.arange(n)), D)
+        np.testing.assert_array_equal(space.between(some, some), D[np.ix_(some, some)])
+        np.testing.assert_array_equal(space.distances_from(0, some), D[0, some])
+        np.testing.assert_array_equal(D, D.T)
+        assert (np.diagonal(D) == 0).all()
 
 
 def test_a_large_offset_costs_no_digits():
@@ -58,37 +49,32 @@ def test_a_large_offset_costs_no_digits():
     np.testing.assert_allclose(near, far, rtol=1e-8)
 
 
-def brute_near(D, chosen):
-    """Sort every point's distances to the chosen, ties by slot."""
-    table = D[chosen].T
+def assert_two_nearest(near, D, medoids):
+    """Against a stable sort of every point's distances to the medoids."""
+    table, every = D[medoids].T, np.arange(D.shape[1])
     order = np.argsort(table, axis=1, kind="stable")
-    first = order[:, 0]
-    every = np.arange(len(table))
-    if len(chosen) == 1:
-        return first, first, table[every, first], np.full(len(table), np.inf)
-    return first, order[:, 1], table[every, first], table[every, order[:, 1]]
-
-
-def same(near, expected):
+    first, second = order[:, 0], order[:, min(1, len(medoids) - 1)]
+    second_cost = table[every, second] if len(medoids) > 1 else np.full(len(table), np.inf)
+    expected = first, second, table[every, first], second_cost
     for part, values in zip(near.parts, expected, strict=True):
         np.testing.assert_array_equal(part, values)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 80), d=st.integers(1, 3), data=st.data())
-def test_two_nearest_stay_true_under_swaps(seed, n, d, data):
+def test_two_nearest_stay_right_after_swaps(seed, n, d, data):
     k = data.draw(st.integers(1, min(n, 7)))
     rng = np.random.default_rng(seed)
-    X = rows(seed, n, d)
-    for space in (Vectors(X, "manhattan"), Vectors(X, "manhattan").matrix()):
+    vectors = Vectors(rows(seed, n, d), "manhattan")
+    for space in (vectors, vectors.matrix()):
         D = space.distances(np.arange(n))
-        chosen = rng.permutation(n)[:k]
-        near = space.two_nearest(chosen)
-        same(near, brute_near(D, chosen))
+        medoids = rng.permutation(n)[:k]
+        near = space.two_nearest(medoids)
+        assert_two_nearest(near, D, medoids)
         for _ in range(4):
             slot = int(rng.integers(k))
-            chosen[slot] = rng.integers(n)  # a point may be chosen twice
-            near = space.swapped(near, chosen, slot)
-            same(near, brute_near(D, chosen))
+            medoids[slot] = rng.integers(n)  # a point may be a medoid twice
+            near = space.update_two_nearest(near, medoids, slot)
+            assert_two_nearest(near, D, medoids)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 150), data=st.data())
@@ -97,32 +83,28 @@ def test_changes_are_differences_of_cost(seed, n, data):
     rng = np.random.default_rng(seed)
     weight = rng.integers(0, 3, size=n).astype(float) if seed % 3 else None
     space = Vectors(rows(seed, n, 2), "euclidean")
-    D, chosen = space.distances(np.arange(n)), rng.permutation(n)[:k]
+    D, medoids = space.distances(np.arange(n)), rng.permutation(n)[:k]
     w = np.ones(n) if weight is None else weight
-    got = space.swap_changes(np.arange(n), space.two_nearest(chosen), k, weight)
-    before = D[chosen].min(axis=0) @ w
-    for c in range(n):
-        for m in range(k):
-            after = D[np.r_[np.delete(chosen, m), c]].min(axis=0) @ w
-            assert got[c, m] == pytest.approx(after - before, rel=1e-9, abs=1e-9 * (1 + before))
+    changes = space.swap_changes(np.arange(n), space.two_nearest(medoids), k, weight)
+    before = D[medoids].min(axis=0) @ w
+    for c, m in itertools.product(range(n), range(k)):
+        after = D[np.r_[np.delete(medoids, m), c]].min(axis=0) @ w
+        assert changes[c, m] == pytest.approx(after - before, rel=1e-9, abs=1e-9 * (1 + before))
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 40))
-def test_demand_only_is_the_columns_of_the_demand(seed, n):
+def test_measured_at_keeps_the_columns_of_the_demand(seed, n):
     rng = np.random.default_rng(seed)
     X, demand = rows(seed, n, 3), np.sort(rng.permutation(n)[: max(1, n // 2)])
-    for space in (
-        Vectors(X, "euclidean"),
-        CallableMetric(X, lambda a, b: float(np.abs(a - b).max())),
-    ):
-        D = space.distances(np.arange(n))
-        part = space.onto(demand)
-        np.testing.assert_array_equal(part.distances(np.arange(n)), D[:, demand])
-        np.testing.assert_array_equal(part.matrix().D, D[:, demand])
-        np.testing.assert_array_equal(DistanceMatrix(D).onto(demand).D, D[:, demand])
+    vectors = Vectors(X, "euclidean")
+    largest = CallableMetric(X, lambda a, b: float(np.abs(a - b).max()))
+    for space in (vectors, vectors.matrix(), largest):
+        part, columns = space.measured_at(demand), space.distances(np.arange(n))[:, demand]
+        np.testing.assert_array_equal(part.distances(np.arange(n)), columns)
+        np.testing.assert_array_equal(part.matrix().D, columns)
 
 
-def test_a_callable_is_called_once_a_pair():
+def test_a_callable_is_called_once_for_each_pair():
     calls = []
 
     def metric(a, b):
@@ -130,10 +112,16 @@ def test_a_callable_is_called_once_a_pair():
         return abs(a - b)
 
     space = CallableMetric([3.0, 1.0, 7.0], metric)
-    D = space.matrix().D
+    np.testing.assert_array_equal(space.matrix().D, [[0, 2, 4], [2, 0, 6], [4, 6, 0]])
     assert len(calls) == 3
-    np.testing.assert_array_equal(D, [[0, 2, 4], [2, 0, 6], [4, 6, 0]])
     space.distances(np.array([1]))
     before = len(calls)
     space.distances(np.array([1]))
     assert len(calls) == before
+
+
+def test_a_matrix_becomes_float32_only_if_no_distance_changes():
+    whole = DistanceMatrix(np.arange(9.0).reshape(3, 3))
+    assert whole.as_float32().dtype == np.float32
+    np.testing.assert_array_equal(whole.as_float32().D, whole.D)
+    assert DistanceMatrix(whole.D + 0.1).as_float32().dtype == np.float64

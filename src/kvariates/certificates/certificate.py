@@ -1,39 +1,43 @@
-"""How far from the best k medoids a solution can be: a lower bound on what any k medoids cost.
+"""Certificates: lower bounds on the cost of any k medoids.
 
-**Exact.** Prices v prove L(v) <= OPT, whatever they are (`refining.dual`). A certificate's bound is
-L(v) for the best prices found, rounded down by more than rounding may have added; where all weights
-and distances are whole numbers OPT is one as well, and the bound is rounded up to the next.
+**Exact.** Any prices v prove L(v) <= OPT (`certificates.dual`). The bound is L(v) for the best
+prices found, minus a bound on its rounding error. If all weights and distances are whole numbers,
+OPT is one too, and the bound is rounded up.
 
-**From a sample**, where a pass over all distances takes too long: `refining.sampled`.
+**From a sample**, if a pass over all distances takes too long: `certificates.sampled_bound`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kvariates.certificates.certified_problem import (
     CertifiedProblem,
+    CertifyOptions,
     ball_size,
-    balls,
-    onto,
-    trust,
-    work,
+    measured_at,
+    relative_work,
 )
-from kvariates.certificates.dual import DistanceLists, DistanceOracle, DistanceTable, Goal, ascend
-from kvariates.certificates.sampled_bound import sampled
+from kvariates.certificates.dual import Goal, maximize_bound
+from kvariates.certificates.sampled_bound import sampled_bound
+from kvariates.data.distance_tables import (
+    DistanceLists,
+    DistanceOracle,
+    DistanceTable,
+    graph_lists,
+)
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace
+from kvariates.data.metric_spaces import DistanceRows, MetricSpace
 from kvariates.data.rows import F64, Floats, TwoNearest
 
-REACH = 1.1  # prices go up to so many times the distance to the second nearest medoid, in lists
-TABLE_BYTES = 2**30  # of distances, in a table
+CAP = 1.1  # times the distance to the second nearest medoid: the largest price, with lists
+TABLE_BYTES = 2**30  # of distances in a table
 LIST_ENTRIES = 3 * 10**7  # in lists
-BALL_ENTRIES = 16 * 10**6  # in lists that have to be turned over
-EXACT_WORK = 2.5e9  # distances (see `problem.work`) for which a pass over all is not too long
+BALL_ENTRIES = 16 * 10**6  # in lists of a graph
+EXACT_WORK = 2.5e9  # distances, times `relative_work`, up to which all are computed
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,11 @@ class Certificate:
     confidence: float  # 1 if the bound is exact
     sample: int | None  # how many points were drawn
     iterations: int
-    rounded: bool = False  # up to a whole number: all weights and distances are
+    rounded: bool = False  # up to a whole number, as all weights and distances are
 
     @property
     def gap(self) -> float:
-        """By what part of the best possible cost the solution's may be above it."""
+        """The most by which the cost can exceed the optimum, as a part of the optimum."""
         if self.cost <= self.lower_bound:
             return 0.0
         return self.cost / self.lower_bound - 1 if self.lower_bound > 0 else math.inf
@@ -65,7 +69,7 @@ class Certificate:
         return f"within {_percent(self.gap)} of optimal ({how})"
 
     def explain(self) -> str:
-        """What was proved, and what it rests on, in plain words."""
+        """What was proved, and how, in plain words."""
         lines = [
             f"The medoids cost {self.cost:.6g}.",
             f"No choice of as many medoids costs less than {self.lower_bound:.6g},",
@@ -84,109 +88,96 @@ class Certificate:
 
 
 def _percent(part: float) -> str:
-    """Rounded up: a certificate may not promise more than was proved."""
+    """Rounded up, so that no more is promised than was proved."""
     digits = max(0, 1 - math.floor(math.log10(100 * part)))
     scale = 10.0 ** min(digits, 6)
     return f"{math.ceil(100 * part * scale * (1 - 1e-12)) / scale:.12g} %"
 
 
 def certify(
-    space: MetricSpace,
-    medoids: Ints,
-    near: TwoNearest,
-    weight: F64 | None,
-    *,
-    confidence: float = 0.99,
-    sample: int | None = None,
-    max_iter: int = 480,
+    space: MetricSpace, k: int, near: TwoNearest, weight: F64 | None, options: CertifyOptions,
     rng: np.random.Generator,
-) -> Certificate:
-    """A lower bound for the problem that `medoids` solve; `near` says at what cost.
+) -> Certificate:  # fmt: skip
+    """A lower bound on the cost of any k medoids; `near` belongs to those that were found.
 
-    Exact where all distances that matter can be looked at in a few seconds, else from a sample, of
-    `sample` points if given (then always).
+    The bound is exact if all distances that matter can be computed in a few seconds and no sample
+    is asked for.
     """
-    k, demand = len(medoids), np.arange(len(near.cost))
-    mass = np.ones(len(demand)) if weight is None else np.asarray(weight, dtype=np.float64)
-    demand = demand[mass > 0]
-    mass, paid, second = mass[demand], _wide(near.cost, demand), _wide(near.second_cost, demand)
-    cost = math.fsum(mass * paid)
+    mass = np.ones(space.n) if weight is None else np.asarray(weight, dtype=np.float64)
+    demand = np.flatnonzero(mass > 0)
+    mass = mass[demand]
+    nearest, second = (d[demand].astype(np.float64) for d in (near.cost, near.second_cost))
+    cost = math.fsum(mass * nearest)
     if not 0 < cost < math.inf:
         return Certificate(0.0, cost, 1.0, None, 0)
-    problem = CertifiedProblem(space, k, demand, mass, paid, second, cost, max_iter)
-    made = _exact(problem, rng) if sample is None else None
-    if made is not None:
-        return made
-    seen = sampled(problem, confidence, sample, rng)
-    return Certificate(seen.bound, cost, confidence, seen.size, seen.iterations)
-
-
-def _wide(values: Floats, rows: Ints) -> F64:
-    out: F64 = values[rows].astype(np.float64)
-    return out
+    problem = CertifiedProblem(space, k, demand, mass, nearest, second, cost, options)
+    exact = _exact(problem, rng) if options.sample is None else None
+    if exact is not None:
+        return exact
+    found = sampled_bound(problem, rng)
+    return Certificate(found.bound, cost, options.confidence, found.size, found.iterations)
 
 
 def _exact(problem: CertifiedProblem, rng: np.random.Generator) -> Certificate | None:
-    """None: that would take too long, or too much memory."""
-    reach = _whole_reach(problem, rng)
-    if reach is None:
+    """None if that takes too much time or memory."""
+    found = _all_distances(problem, rng)
+    if found is None:
         return None
-    whole = reach.whole and bool(np.all(problem.mass == np.rint(problem.mass)))
+    whole = found.whole and _all_whole(problem.weight[None])
     goal = Goal(problem.k, problem.cost, whole)
-    start = np.minimum(problem.start(), reach.cap)
-    ascent = ascend(reach.distances, goal, start, reach.cap, problem.max_iter, rng)
-    bound = ascent.bound * trust(problem.space)
+    start = np.minimum(problem.start(), found.cap)
+    best = maximize_bound(found.distances, goal, start, found.cap, problem.options.max_iter, rng)
+    bound = best.bound * problem.rounding
     if whole:
         bound = float(math.ceil(bound))
-    return Certificate(min(bound, problem.cost), problem.cost, 1.0, None, ascent.iterations, whole)
+    return Certificate(min(bound, problem.cost), problem.cost, 1.0, None, best.iterations, whole)
 
 
 @dataclass(frozen=True)
-class _Reached:
-    distances: DistanceOracle
-    cap: F64  # prices for which the distances suffice
-    whole: bool  # all distances are whole numbers, those left out too
+class _AllDistances:
+    distances: DistanceOracle  # all that matter while prices stay below the cap
+    cap: F64
+    whole: bool  # all distances are whole numbers, also those left out
 
 
-def _whole_reach(problem: CertifiedProblem, rng: np.random.Generator) -> _Reached | None:
-    space, mass = problem.space, problem.mass
-    cap = problem.start() if problem.k == 1 else REACH * problem.second
+def _all_distances(problem: CertifiedProblem, rng: np.random.Generator) -> _AllDistances | None:
+    space, weight = problem.space, problem.weight
+    cap = problem.start() if problem.k == 1 else CAP * problem.second
     if isinstance(space, Graph):
-        if ball_size(space, problem.demand, cap, rng) * len(mass) > BALL_ENTRIES:
+        if ball_size(space, problem.demand, cap, rng) * len(weight) > BALL_ENTRIES:
             return None
-        lists = balls(space, problem.demand, cap, mass, 2 * BALL_ENTRIES)
-        whole = bool(np.all(space.csr.data == np.rint(space.csr.data)))
-        return None if lists is None else _Reached(lists, cap, whole)
-    measured = onto(space, problem.demand)
-    pairs = measured.universe * len(mass)
-    if pairs * work(measured) > EXACT_WORK:
+        lists = graph_lists(space, problem.demand, cap, weight, 2 * BALL_ENTRIES)
+        whole = _all_whole(space.csr.data[None])
+        return None if lists is None else _AllDistances(lists, cap, whole)
+    measured = measured_at(space, problem.demand)
+    pairs = measured.n_candidates * len(weight)
+    if pairs * relative_work(measured) > EXACT_WORK:
         return None
     if pairs * measured.dtype.itemsize > TABLE_BYTES:
-        return _near_rows(measured, cap, mass)
+        return _lists_of_rows(measured, cap, weight)
     D = measured.matrix().D
-    return _Reached(DistanceTable(D, mass), np.full(len(mass), math.inf), _all_whole(D))
+    return _AllDistances(DistanceTable(D, weight), np.full(len(weight), math.inf), _all_whole(D))
 
 
-def _near_rows(space: DistanceRows, cap: F64, mass: F64) -> _Reached | None:
-    """Lists from rows of distances that are not kept."""
-    counts, points, found, whole, size = [], [], [], True, 0
-    for first in range(0, space.universe, space.block):
-        rows = space.distances(np.arange(first, min(first + space.block, space.universe)))
+def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances | None:
+    """Compute all rows of distances, and keep the distances below the cap."""
+    counts, points, kept, whole, size = [], [], [], True, 0
+    for first in range(0, space.n_candidates, space.block):
+        rows = space.distances(np.arange(first, min(first + space.block, space.n_candidates)))
         whole = whole and _all_whole(rows)
-        close = rows < cap
-        counts.append(np.count_nonzero(close, axis=1))
+        below = rows < cap
+        counts.append(np.count_nonzero(below, axis=1))
         size += int(counts[-1].sum())
-        if size > LIST_ENTRIES * min(1.0, 0.1 + (first + len(rows)) / space.universe):
+        if size > LIST_ENTRIES * min(1.0, 0.1 + (first + len(rows)) / space.n_candidates):
             return None
-        points.append(np.nonzero(close)[1].astype(np.int32))
-        found.append(rows[close].astype(np.float64))
+        points.append(np.nonzero(below)[1].astype(np.int32))
+        kept.append(rows[below].astype(np.float64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    return _Reached(
-        DistanceLists(start, np.concatenate(points), np.concatenate(found), mass), cap, whole
-    )
+    lists = DistanceLists(start, np.concatenate(points), np.concatenate(kept), weight)
+    return _AllDistances(lists, cap, whole)
 
 
-def _all_whole(D: Any) -> bool:
+def _all_whole(D: Floats) -> bool:
     step = max(1, 2**20 // max(1, D.shape[1]))
     parts = (D[first : first + step] for first in range(0, len(D), step))
     return all(bool(np.all(part == np.rint(part))) for part in parts)

@@ -1,22 +1,22 @@
-"""A lower bound on what any k medoids cost, from a sample of the points.
+"""A lower bound on the cost of any k medoids from a sample of the points.
 
-For where a pass over all distances takes too long. Fix a cap r(x) > 0 for every
-point x, here a multiple of max(its cost in the solution, the mean cost); let R = sum_x w(x) r(x),
-and draw s points independently with probabilities w(x) r(x) / R. For the best medoids C*
+It is used where a pass over all distances takes too long. Choose a cap r(x) > 0 for every point x,
+here a multiple of max(its cost in the solution, the mean cost). Let R = sum_x w(x) r(x), and draw s
+points independently with probabilities w(x) r(x) / R. For the best medoids C*
 
     Z = the mean over the draws of min(d(x, C*), r(x)) / r(x)
 
-is a mean of s independent numbers in [0, 1], with mean m = sum_x w(x) min(d(x, C*), r(x)) / R, so
+is a mean of s independent numbers in [0, 1] with mean m = sum_x w(x) min(d(x, C*), r(x)) / R, so
 R m <= OPT. C* is one choice of k medoids for the drawn points with weights 1 / (s r(x)) and costs
-capped at r(x): any lower bound z on the best such choice is at most Z. (Capped costs need only
-prices of at most r(x), for those are the same with and without a cap.) By Chernoff and Hoeffding
+capped at r(x), so a lower bound z for that problem has z <= Z. (With costs capped at r(x), prices
+need not exceed r(x), and for such prices the cap changes nothing.) By Chernoff and Hoeffding
 
-    P(Z >= z) <= exp(-s KL(z || m))    for m < z,
+    P(Z >= z) <= exp(-s KL(z || m))    for m < z.
 
-so m < m_0, the root below z of s KL(z || m_0) = ln(1 / alpha), happens with probability alpha at
-most, and R m_0 is a lower bound on OPT with confidence 1 - alpha. The draws have to be fresh: the
-solution and the caps may depend on everything but them. (Low caps make a sample say more about
-what is below them, and leave out what is above; other draws decide how low: `_best_factor`.)
+Let m_0 be the root below z of s KL(z || m_0) = ln(1 / alpha). Then m < m_0 has probability at most
+alpha, and R m_0 is a lower bound on OPT with confidence 1 - alpha. The solution and the caps may
+depend on anything but the draws. Low caps make the mean more certain but leave out costs above
+them; `_best_factor` chooses how low they are, with draws of its own.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ import numpy as np
 from kvariates.certificates.certified_problem import (
     CertifiedProblem,
     ball_size,
-    balls,
-    onto,
-    trust,
-    work,
+    measured_at,
+    relative_work,
 )
-from kvariates.certificates.dual import DistanceOracle, Goal, StreamedDistances, ascend, climb
+from kvariates.certificates.dual import Goal, maximize_bound, subgradient_ascent
+from kvariates.data.distance_tables import DistanceOracle, StreamedDistances, graph_lists
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 
-FACTORS = 1.3, 1.8, 2.6, 4.0  # caps of a sample, in multiples of what points cost
-PILOT, CANDIDATES, PILOT_STEPS = 1000, 2048, 100  # draws, candidates and steps to choose one
-WORK = 8e9  # distances (see `problem.work`) in one pass over a sample
-ENTRIES = 16 * 10**6  # of a graph, the nodes within the caps of all draws
+FACTORS = 1.3, 1.8, 2.6, 4.0  # caps of a sample, as multiples of the points' costs
+PILOT, CANDIDATES, PILOT_STEPS = 1000, 2048, 100  # draws, candidates and steps to choose a factor
+WORK = 8e9  # distances, times `relative_work`, in one pass over a sample
+ENTRIES = 16 * 10**6  # on a graph: nodes within the caps of all draws
 SIZES = 50, 16_000  # the smallest and the largest sample
 
 
@@ -51,7 +50,7 @@ class Sample:
     problem: CertifiedProblem
     size: int
     total: float  # R
-    drawn: Ints  # different points of the demand
+    drawn: Ints  # the distinct points drawn, as indices of the demand
     cap: F64
     weight: F64
 
@@ -60,76 +59,75 @@ class Sample:
         cls, problem: CertifiedProblem, factor: float, size: int, rng: np.random.Generator
     ) -> Sample:
         caps = problem.caps(factor)
-        share = problem.mass * caps
+        share = problem.weight * caps
         total = math.fsum(share)
         drawn, times = np.unique(rng.choice(len(share), size, p=share / total), return_counts=True)
         return cls(problem, size, total, drawn, caps[drawn], times / (size * caps[drawn]))
 
     @property
     def goal(self) -> Goal:
-        return Goal(
-            self.problem.k, float(np.sum(self.weight * self.problem.paid[self.drawn])), tol=1e-3
-        )
+        cost = float(np.sum(self.weight * self.problem.nearest[self.drawn]))
+        return Goal(self.problem.k, cost, tol=1e-3)
 
     @property
     def start(self) -> F64:
         return np.minimum(self.problem.start()[self.drawn], self.cap)
 
-    def reach(self) -> DistanceOracle:
+    def distances(self) -> DistanceOracle:
         space, points = self.problem.space, self.problem.demand[self.drawn]
         if isinstance(space, Graph):
-            lists = balls(space, points, self.cap, self.weight, 2**31 - 1)
+            lists = graph_lists(space, points, self.cap, self.weight, 2**31 - 1)
             if lists is None:
                 raise ValueError(
                     "The graph is too large to certify; give certify a smaller sample."
                 )
             return lists
-        streamed = StreamedDistances(onto(space, points), self.weight)
-        return streamed.only(np.arange(streamed.candidates))
+        streamed = StreamedDistances(measured_at(space, points), self.weight)
+        return streamed.only(np.arange(streamed.n_candidates))
 
 
 @dataclass(frozen=True)
-class SampleBound:
+class SampledBound:
     bound: float
     size: int  # of the sample
     iterations: int
 
 
-def sampled(
-    problem: CertifiedProblem, confidence: float, size: int | None, rng: np.random.Generator
-) -> SampleBound:
-    """A bound that holds with the given confidence, from `size` draws or as many as can be had."""
-    factor = _best_factor(problem, confidence, size, rng)
-    size = size or _size(problem, factor, rng)
-    sample = Sample.of(problem, factor, size, rng)
-    reach, goal = sample.reach(), sample.goal
-    ascent = ascend(reach, goal, sample.start, sample.cap, problem.max_iter, rng)
-    bound = sample.total * smallest_mean(ascent.bound, size, 1 - confidence)
-    # What was rounded on the way (sums, probabilities) is far less than this.
-    bound = min(bound * trust(problem.space) * (1 - 1e-9), problem.cost)
-    return SampleBound(bound, size, ascent.iterations)
+def sampled_bound(problem: CertifiedProblem, rng: np.random.Generator) -> SampledBound:
+    """A bound with the confidence, and from as many draws, as the options say."""
+    factor = _best_factor(problem, rng)
+    size = problem.options.sample or _size(problem, factor, rng)
+    sample, options = Sample.of(problem, factor, size, rng), problem.options
+    best = maximize_bound(
+        sample.distances(), sample.goal, sample.start, sample.cap, options.max_iter, rng
+    )
+    bound = sample.total * smallest_mean(best.bound, size, 1 - options.confidence)
+    # The last factor is far more than the rounding errors of sums and probabilities.
+    bound = min(bound * problem.rounding * (1 - 1e-9), problem.cost)
+    return SampledBound(bound, size, best.iterations)
 
 
-def _best_factor(
-    problem: CertifiedProblem, confidence: float, size: int | None, rng: np.random.Generator
-) -> float:
-    """The factor that promises the highest bound, by draws of its own and a few candidates."""
-    promise = {}
+def _best_factor(problem: CertifiedProblem, rng: np.random.Generator) -> float:
+    """The factor with the highest expected bound, by separate draws and a few candidates."""
+    expected = {}
     for factor in FACTORS:
-        planned = size or _size(problem, factor, rng)
+        planned = problem.options.sample or _size(problem, factor, rng)
         pilot = Sample.of(problem, factor, max(1, min(PILOT, planned // 4)), rng)
-        reach, goal = pilot.reach(), pilot.goal
-        some = rng.choice(reach.candidates, min(CANDIDATES, reach.candidates), replace=False)
-        seen = climb(reach.only(some), goal, pilot.start, pilot.cap, PILOT_STEPS).bound
-        # In proportion to what the solution costs there: the pilot's own chance cancels.
-        share = max(0.0, seen) / goal.cost if goal.cost > 0 else 0.0
+        distances, goal = pilot.distances(), pilot.goal
+        many = distances.n_candidates
+        some = distances.only(rng.choice(many, min(CANDIDATES, many), replace=False))
+        bound = subgradient_ascent(some, goal, pilot.start, pilot.cap, PILOT_STEPS).bound
+        # As a share of the solution's cost in the pilot: most of the pilot's noise cancels.
+        share = max(0.0, bound) / goal.cost if goal.cost > 0 else 0.0
         mean = min(1.0, share * problem.cost / pilot.total)
-        promise[factor] = pilot.total * smallest_mean(mean, planned, 1 - confidence)
-    return max(promise, key=lambda factor: promise[factor])
+        expected[factor] = pilot.total * smallest_mean(
+            mean, planned, 1 - problem.options.confidence
+        )
+    return max(expected, key=lambda factor: expected[factor])
 
 
 def smallest_mean(seen: float, size: int, alpha: float) -> float:
-    """The least mean of numbers in [0, 1] for which a sample mean of `seen` is not too unlikely."""
+    """The lower confidence bound on the mean of numbers in [0, 1] whose sample mean is `seen`."""
     low, high = 0.0, min(seen, 1.0)
     for _ in range(100):
         middle = (low + high) / 2
@@ -141,7 +139,7 @@ def smallest_mean(seen: float, size: int, alpha: float) -> float:
 
 
 def _divergence(p: float, q: float) -> float:
-    """KL(p || q) of two coins, for q <= p; infinite if q is 0 and p is not."""
+    """KL(p || q) of two Bernoulli laws, for q <= p; infinite if q is 0 and p is not."""
     if not 0 < q < 1:
         return math.inf if q < p else 0.0
     ones = p * math.log(p / q) if p > 0 else 0.0
@@ -149,10 +147,10 @@ def _divergence(p: float, q: float) -> float:
 
 
 def _size(problem: CertifiedProblem, factor: float, rng: np.random.Generator) -> int:
-    """How many points to draw: as many as can be looked at in about twenty seconds."""
+    """As many points as can be certified in about twenty seconds."""
     space, (least, most) = problem.space, SIZES
     if isinstance(space, Graph):
         each = ball_size(space, problem.demand, problem.caps(factor), rng)
         return int(min(most, max(least, ENTRIES / each)))
-    measured = onto(space, problem.demand)
-    return int(min(most, max(least, WORK / (measured.universe * work(measured)))))
+    measured = measured_at(space, problem.demand)
+    return int(min(most, max(least, WORK / (measured.n_candidates * relative_work(measured)))))

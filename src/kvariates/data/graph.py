@@ -1,12 +1,13 @@
-"""The nodes of an undirected graph under shortest-path distance, in memory like the graph's own.
+"""The nodes of an undirected graph under shortest-path distance.
 
-No row of distances is made unless asked for: every question is a Dijkstra search that stops where
-its answer can no longer change. A candidate for a swap is searched from only as far as somebody
-might leave the second nearest chosen point for it, which is a region of about n / k nodes.
+Memory stays in proportion to the graph: no method but `distances` makes rows of n distances. Each
+one is a Dijkstra search that stops when its result can no longer change. The search from a swap
+candidate stops beyond the nodes that are nearer to it than to their second nearest medoid, which
+are about n / k nodes.
 
-Distances are float64 sums of lengths along the path, from the first point named to the second, and
-the smallest such sum bit for bit. Two nodes of different components are infinitely far apart. A
-stored zero is an edge of length zero; an edge has to be stored from both its ends.
+Distances are float64 sums of edge lengths along the path, from the first point named to the second;
+the result is the smallest such sum, bit for bit. Nodes of different components are infinitely far
+apart. A stored zero is an edge of length zero, and an edge has to be stored from both its ends.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kvariates.data.rows import F64, TwoNearest
 
 @dataclass(frozen=True)
 class NeighborLists:
-    """Rows of points with distances: row i is `start[i]:start[i + 1]` of `point` and `distance`."""
+    """Lists of points with distances: list i is `start[i]:start[i + 1]` of the other two arrays."""
 
     start: Ints
     point: NDArray[np.int32]
@@ -37,7 +38,7 @@ class Graph:
     """A metric space of nodes. Pre: symmetric, lengths non-negative and finite, no duplicates."""
 
     csr: Any
-    roads: _native.GraphView
+    view: _native.GraphView
 
     @classmethod
     def of(cls, csr: Any) -> Graph:
@@ -50,54 +51,57 @@ class Graph:
 
     @property
     def n(self) -> int:
-        return self.roads.n
+        return self.view.n
+
+    @property
+    def n_candidates(self) -> int:
+        return self.view.n
 
     def distances(self, points: Ints) -> F64:
         """From each of `points` to all nodes: (len(points), n)."""
         out = np.empty((len(points), self.n))
-        _native.graph_distances(self.roads, points, out)
+        _native.graph_distances(self.view, points, out)
         return out
 
-    def among(self, point: int, others: Ints) -> F64:
-        """From one node to some others; the search ends at the farthest of them."""
+    def distances_from(self, point: int, others: Ints) -> F64:
+        """From one node to some others. The search ends at the farthest of them."""
         out = np.empty(len(others))
-        _native.graph_among(self.roads, point, others, out)
+        _native.graph_among(self.view, point, others, out)
         return out
 
     def ball(self, points: Ints, radii: F64) -> NeighborLists:
         """For each of `points` the nodes at a distance below its radius, nearest first."""
-        return NeighborLists(*_native.graph_ball(self.roads, points, radii))
+        return NeighborLists(*_native.graph_ball(self.view, points, radii))
 
-    def two_nearest(self, chosen: Ints) -> TwoNearest:
-        """One search from all chosen points at once, in which a node is settled at most twice.
+    def two_nearest(self, medoids: Ints) -> TwoNearest:
+        """One search from all medoids at once.
 
-        Costs are those of a full table, bit for bit, and the slots have them. Ties go to the lowest
-        slot; but where only rounding makes two slots equal, the one that was nearer on the way may
-        stay. A slot from which nothing reaches a node is infinitely far from it, and ties likewise.
+        Costs equal those of a full table of distances, bit for bit. Ties go to the lowest slot,
+        except for ties that only rounding makes. A medoid in another component counts as
+        infinitely far.
         """
-        near = TwoNearest.empty(self.n, np.float64)
-        _native.graph_two_nearest(self.roads, chosen, *near.parts)
+        near = TwoNearest.empty(self.n)
+        _native.graph_two_nearest(self.view, medoids, *near.parts)
         return near
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
-        """What the total cost changes by: one row a candidate, one column a slot.
+        """The change of the total cost if a candidate replaces a medoid: (len(candidates), k).
 
-        Cost is a pair, compared in order: how many points of positive weight no chosen point
-        reaches, and the weighted sum over the others. Where a swap changes the first, the change is
-        +inf or -inf; else it is the change of the sum. With every component served, this says that
-        the only medoid of a component may only be replaced by a node of that component.
+        Costs are compared first by the number of points of positive weight that no medoid reaches,
+        then by the weighted sum over the other points. The change is +inf or -inf if that number
+        changes, so the only medoid of a component is never moved out of it.
         """
         out = np.empty((len(candidates), k))
-        _native.graph_swap_changes(self.roads, candidates, *near.parts, weight, out)
+        _native.graph_swap_changes(self.view, candidates, *near.parts, weight, out)
         return out
 
-    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
-        """`near` itself, mended after `chosen[slot]` was replaced (`chosen` is the new list).
+    def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
+        """`near`, updated after `medoids[slot]` was replaced.
 
-        Only nodes that knew the old point or get to know the new one are looked at. Costs equal
-        `two_nearest(chosen)` bit for bit; slots do too but for ties of rounding's making.
+        Visits only nodes that had the old medoid, or now have the new one, among their two nearest.
+        Costs equal `two_nearest(medoids)` bit for bit.
         """
-        _native.graph_swapped(self.roads, chosen, slot, *near.parts)
+        _native.graph_swapped(self.view, medoids, slot, *near.parts)
         return near
 
     def components(self) -> NDArray[np.int32]:
@@ -106,10 +110,10 @@ class Graph:
         return labels
 
     def least_elements(self, order: Ints) -> NeighborLists:
-        """For every node the points of `order` that are nearer to it than all before them.
+        """For every node the points of `order` that are nearer to it than all points before them.
 
-        One row a node, in the order of `order`, so distances fall; on a random order a row has
-        about log(len(order)) entries. The first entry within a radius is the first such point of
-        the whole order (Cohen 1997).
+        A list keeps the order of `order`, so its distances fall. On a random order it has about
+        log(len(order)) entries. Its first entry within a radius is the first point of the whole
+        order within that radius (Cohen 1997).
         """
-        return NeighborLists(*_native.graph_least_elements(self.roads, order))
+        return NeighborLists(*_native.graph_least_elements(self.view, order))

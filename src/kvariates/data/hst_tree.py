@@ -1,25 +1,27 @@
-"""A random tree over the points of any space: a 2-HST, in which k-median is easy.
+"""A random 2-HST (hierarchically separated tree) over the points of any space.
 
-The root holds all points; a node's points lie within a radius of its centre, and radii halve from
-height to height. Two points are as far apart in the tree as their lowest common node is wide:
+The root holds all points. The points of a node lie within a radius of its centre, and radii halve
+from one height to the next. The distance of two points in the tree depends on the height of their
+lowest common node:
 
     d_T(i, j) = unit * 2 ** (height + 1)    >= d(i, j), always
                                             <= O(log n) d(i, j), in expectation
 
-| space | a cluster is split by | after |
+| space | how a cluster is split | paper |
 |---|---|---|
-| any with rows of distances | its own points, in a fresh random order | Fan et al. 2023 |
-| a graph | the first of one random order in reach | Fakcharoenphol et al. 2004 |
+| any with rows of distances | by balls around its points, in a new random order | Fan et al. 2023 |
+| a graph | a point joins the first point of one random order within the radius | \
+Fakcharoenphol et al. 2004 |
 
-The radius at height h is scale * 2 ** (h - 1) * unit, its scale random in [1, 2): one scale for the
-whole tree where the order is one, too; elsewhere a fresh one for every height, so that it is
-independent of the clusters it splits. It is log-uniform, so no unit of length is special, and no
-diameter is needed: the tree begins where one ball holds everything. Chains of single children are
-left out, and hardly ever made: points within half the radius of one another's centre stay together
-whoever is the next one.
+The radius at height h is scale * 2 ** (h - 1) * unit with a random scale in [1, 2). A graph has one
+scale for the whole tree, as it has one order. Elsewhere every height has a scale of its own, so
+that the scale is independent of the clusters it splits. The scale is log-uniform, so the law does
+not depend on the unit of length. The root's height is the lowest at which one ball holds all
+points, so no diameter is needed. Nodes with a single child are left out; hardly any are computed,
+because points within half the radius of each other's centre always stay together.
 
-Cosine distances break the triangle inequality; there the tree is over the chord ||x - y||, of which
-they are half the square.
+Cosine distances break the triangle inequality. Their tree is over the chord ||x - y||: a cosine
+distance is half the square of the chord.
 """
 
 from __future__ import annotations
@@ -40,16 +42,16 @@ from kvariates.data.rows import F64, Rows
 
 @dataclass(frozen=True)
 class HstTree:
-    """A 2-HST. Nodes are numbered so that parents come before children; the root is node 0.
+    """A 2-HST. Parents have lower numbers than their children; the root is node 0.
 
-    A node's points are within ``2 ** height * unit`` of its centre, and it is split at the next
-    height. A leaf (height: its parent's less one) holds one point, or several at distance 0. Points
-    that no finite distance joins meet in a root whose ``2 ** height`` is infinite.
+    A node's points are within ``2 ** height * unit`` of its centre. A leaf is one height below its
+    parent and holds one point, or several at distance 0. If some distances are infinite, so is
+    ``2 ** height`` of the root.
     """
 
     parent: Ints  # -1 for the root
     height: Ints
-    center: Ints  # the point the node was cut around
+    center: Ints  # a point
     leaf: Ints  # of every point
     unit: float  # a power of two: the lowest height is 0
 
@@ -65,38 +67,41 @@ class HstTree:
         return float(self.distances(np.array([[i, j]]))[0])
 
     def distances(self, pairs: NDArray[np.int64]) -> F64:
-        """In the tree, between the two points of every row of `pairs`."""
+        """Tree distances between the two points of every row of `pairs`."""
         a, b = np.ascontiguousarray(self.leaf[np.asarray(pairs)].T)
-        meet = np.empty(len(a), dtype=np.int64)
-        _native.tree_common(self.parent, self.height, a, b, meet)
+        common = np.empty(len(a), dtype=np.int64)
+        _native.tree_common(self.parent, self.height, a, b, common)
         with np.errstate(over="ignore"):
-            far = np.ldexp(self.unit, self.height[meet] + 1)
-        return np.where(a == b, 0.0, far)
+            apart = np.ldexp(self.unit, self.height[common] + 1)
+        return np.where(a == b, 0.0, apart)
 
     def counts(self, weight: F64 | None = None) -> F64:
-        """The weight of the points under every node; without weights, how many there are."""
+        """The total weight of the points of every node; their number if there are no weights."""
         out = np.empty(self.nodes)
         _native.tree_counts(self.parent, self.leaf, weight, out)
         return out
 
     def distortion(self, space: MetricSpace, pairs: NDArray[np.int64]) -> F64:
-        """Of every pair: how many times farther apart it is in the tree. NaN at distance 0."""
+        """Tree distance / distance of every pair; NaN at distance 0."""
         true = np.empty(len(pairs))
-        first, which = np.unique(pairs[:, 0], return_inverse=True)
-        for place, point in enumerate(first.tolist()):
-            mine = which.ravel() == place
-            true[mine] = space.among(point, np.ascontiguousarray(pairs[mine, 1]))
+        for point in np.unique(pairs[:, 0]).tolist():
+            own = pairs[:, 0] == point
+            true[own] = space.distances_from(point, np.ascontiguousarray(pairs[own, 1]))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(true > 0, self.distances(pairs) / lengths(space, true), np.nan)
 
     @property
-    def low(self) -> int:
-        """The logarithm of the unit."""
+    def log_unit(self) -> int:
+        """The logarithm of the unit, base 2."""
         return math.frexp(self.unit)[1] - 1
+
+    def best_leaves(self, counts: F64, k: int, power: int, *, exact: bool) -> Ints:
+        """At most k leaves for seeding: by score, or the exact optimum (see `seeding.hst`)."""
+        return _native.tree_leaves(self.parent, self.height, self.log_unit, counts, k, power, exact)
 
 
 def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
-    """A random 2-HST over all points of the space; a `Rows` is taken as it is, Euclidean."""
+    """A random 2-HST over all points of the space; over `Rows`, with Euclidean distances."""
     seed = int(rng.integers(2**64, dtype=np.uint64))
     if isinstance(space, Rows):
         return HstTree(*_over_rows(space.X, False, seed))
@@ -108,19 +113,19 @@ def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
         lists = space.least_elements(rng.permutation(space.n))
         return HstTree(*_native.tree_over_lists(lists.start, lists.point, lists.distance, seed))
 
-    def among(point: int, others: Ints) -> F64:
-        return np.ascontiguousarray(space.among(point, others), dtype=np.float64)
+    def distances_from(point: int, others: Ints) -> F64:
+        return np.ascontiguousarray(space.distances_from(point, others), dtype=np.float64)
 
-    return HstTree(*_native.tree_over_callable(among, space.n, seed))
+    return HstTree(*_native.tree_over_callable(distances_from, space.n, seed))
 
 
 def lengths(space: MetricSpace | Rows, distances: F64) -> F64:
-    """What a tree over `space` measures, from the space's own distances."""
-    return np.sqrt(2 * distances) if squared(space) else distances
+    """The distances that a tree over `space` approximates: chords if `is_squared(space)`."""
+    return np.sqrt(2 * distances) if is_squared(space) else distances
 
 
-def squared(space: MetricSpace | Rows) -> bool:
-    """The space's distances are half the squares of what its trees measure."""
+def is_squared(space: MetricSpace | Rows) -> bool:
+    """The space's distances are half the squares of the distances of its trees."""
     return isinstance(space, Vectors) and space.metric == "cosine"
 
 

@@ -1,17 +1,19 @@
-"""Points under any metric, as k-median sees them.
+"""Points under any metric, as k-median uses them.
 
-A *space* has n points, numbered. What it is asked for: distances from some points to all, the two
-nearest of chosen points, and what a swap of a chosen point would change. Vectors, a matrix and a
-callable all give rows of distances and share what follows from rows (`DistanceRows`); a graph
-(`geometry.graph`) never makes a whole row if it can help it.
+A space has `n_candidates` points that may become medoids and `n` points at which costs are
+measured; they are the same points unless `measured_at` left some out. Vectors, a distance matrix
+and a callable compute rows of distances and share what follows from rows (`DistanceRows`). A graph
+(`data.graph`) answers by searches instead.
 
-Distances are in the input's own type. Ties go to the lowest slot: the place among the chosen.
+Medoids are numbers of points. A slot is an index into the array of medoids, as a label is an index
+into the array of centres. Distances have the type of the input. Ties go to the lowest slot.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,49 +24,75 @@ from kvariates.data.rows import F64, Floats, TwoNearest
 
 Ints = NDArray[np.int64]
 
-KINDS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
-FEW = 16  # features up to which rows are kept coordinate by coordinate as well
-ROWS_BYTES = 2**24  # of distances made at once
-KEPT_BYTES = 2**29  # of distances a callable has returned
+NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
+FEW = 16  # features up to which a transposed copy of the rows is kept
+ROWS_BYTES = 2**24  # of distances computed at once
+KEPT_BYTES = 2**29  # of distances of a callable kept for later
 
 
 class MetricSpace(Protocol):
     @property
     def n(self) -> int:
-        """The points that costs are measured at."""
+        """The number of points at which costs are measured."""
+
+    @property
+    def n_candidates(self) -> int:
+        """The number of points that may become medoids."""
 
     def distances(self, points: Ints) -> Floats:
-        """From each of `points` to all: (len(points), n)."""
+        """From each of `points` to all measured points: (len(points), n)."""
 
-    def among(self, point: int, others: Ints) -> Floats:
-        """From one point to some others."""
+    def distances_from(self, point: int, others: Ints) -> Floats:
+        """From one point to some measured points."""
 
-    def two_nearest(self, chosen: Ints) -> TwoNearest: ...
+    def two_nearest(self, medoids: Ints) -> TwoNearest: ...
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
-        """What the total cost changes by if a slot's point makes way for a candidate.
+        """The change of the total cost if a candidate replaces a medoid: (len(candidates), k)."""
 
-        One row a candidate, one column a slot.
-        """
+    def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
+        """The two nearest after `medoids[slot]` was replaced. The arrays of `near` are reused."""
 
-    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
-        """What is nearest after the point in `slot` was replaced; `near` may be overwritten."""
+
+@dataclass(frozen=True)
+class MedoidSearchResult:
+    medoids: Ints
+    near: TwoNearest
+    cost: float
+    n_swaps: int
+    local_optimum: bool  # no swap with any candidate lowers the cost
+
+
+@dataclass(frozen=True)
+class EagerOptions:
+    """How `DistanceMatrix.eager_swaps` searches.
+
+    The best swap of `block` candidates is made if it saves more than `tol` times the cost. Each of
+    `restarts` restarts replaces `replaced` medoids at random, by `seed`.
+    """
+
+    block: int
+    tol: float
+    max_swaps: int
+    restarts: int
+    replaced: int
+    seed: int
 
 
 class DistanceRows(ABC):
-    """What follows from rows of distances: `universe` points to choose from, `n` to measure at."""
+    """A space that computes rows of distances."""
 
-    universe: int
+    n_candidates: int
     n: int
     dtype: np.dtype[Any]
 
     @abstractmethod
     def between(self, points: Ints, columns: Ints | None) -> Floats:
-        """From each of `points` to the measured points at `columns`; None: to all n of them."""
+        """From each of `points` to the measured points at `columns`; to all n if None."""
 
     @abstractmethod
-    def onto(self, demand: Ints) -> DistanceRows:
-        """The same points to choose from, with costs measured at `demand` only."""
+    def measured_at(self, demand: Ints) -> DistanceRows:
+        """The same candidates with costs measured at `demand` only."""
 
     @abstractmethod
     def matrix(self) -> DistanceMatrix:
@@ -73,17 +101,17 @@ class DistanceRows(ABC):
     def distances(self, points: Ints) -> Floats:
         return self.between(points, None)
 
-    def among(self, point: int, others: Ints) -> Floats:
+    def distances_from(self, point: int, others: Ints) -> Floats:
         row: Floats = self.between(np.array([point]), others)[0]
         return row
 
     @property
     def block(self) -> int:
-        """How many rows of distances are made at once."""
+        """How many rows of distances are computed at once."""
         return max(1, ROWS_BYTES // (self.dtype.itemsize * self.n))
 
-    def two_nearest(self, chosen: Ints) -> TwoNearest:
-        return self._nearest(self.distances(chosen))
+    def two_nearest(self, medoids: Ints) -> TwoNearest:
+        return self._nearest(self.distances(medoids))
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
         out = np.empty((len(candidates), k))
@@ -93,13 +121,13 @@ class DistanceRows(ABC):
             _native.swap_changes(rows, *near.parts, weight, out[part])
         return out
 
-    def swapped(self, near: TwoNearest, chosen: Ints, slot: int) -> TwoNearest:
-        row = self.distances(chosen[slot : slot + 1])[0]
+    def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
+        row = self.distances(medoids[slot : slot + 1])[0]
         unknown = np.empty(self.n, dtype=np.int64)
         count = _native.swap_patch(row, slot, *near.parts, unknown)
-        some = unknown[:count]
         if count:
-            fresh = self._nearest(self.between(chosen, some))
+            some = unknown[:count]
+            fresh = self._nearest(self.between(medoids, some))
             for part, values in zip(near.parts, fresh.parts, strict=True):
                 part[some] = values
         return near
@@ -111,64 +139,105 @@ class DistanceRows(ABC):
 
 
 class Vectors(DistanceRows):
-    """Rows of X under L1, L2 or cosine. Pre: finite, C order; for cosine, of length one."""
+    """Rows of X under L1, L2 or cosine distance. Pre: finite, C order; unit length for cosine.
+
+    `at` holds the rows at which costs are measured; None means X.
+    """
 
     def __init__(self, X: Floats, metric: str, at: Floats | None = None) -> None:
         self.X, self.metric = X, metric
-        self.at = X if at is None else at  # where costs are measured
-        self.universe, self.n, self.dtype = len(X), len(self.at), X.dtype
-        self._turned = _turned(self.at)
+        self.at = X if at is None else at
+        self.n_candidates, self.n, self.dtype = len(X), len(self.at), X.dtype
+        self._transposed = _transposed(self.at)
 
     def between(self, points: Ints, columns: Ints | None) -> Floats:
-        at, turned = self.at, self._turned
+        at, transposed = self.at, self._transposed
         if columns is not None:
             at = np.ascontiguousarray(at[columns])
-            turned = _turned(at)
+            transposed = _transposed(at)
         out = np.empty((len(points), len(at)), dtype=self.dtype)
-        chosen = np.ascontiguousarray(self.X[points])
-        _native.metric_rows(at, turned, chosen, KINDS[self.metric], out)
+        rows = np.ascontiguousarray(self.X[points])
+        _native.metric_rows(at, transposed, rows, NATIVE_METRICS[self.metric], out)
         return out
 
-    def two_nearest(self, chosen: Ints) -> TwoNearest:
+    def two_nearest(self, medoids: Ints) -> TwoNearest:
         near = TwoNearest.empty(self.n, self.dtype)
-        step = max(1, ROWS_BYTES // (self.dtype.itemsize * len(chosen)))
+        step = max(1, ROWS_BYTES // (self.dtype.itemsize * len(medoids)))
         for first in range(0, self.n, step):
             part = slice(first, first + step)
-            some = Vectors(self.X, self.metric, self.at[part])
-            _native.two_nearest_rows(
-                some.distances(chosen), *(values[part] for values in near.parts)
-            )
+            rows = Vectors(self.X, self.metric, self.at[part]).distances(medoids)
+            _native.two_nearest_rows(rows, *(values[part] for values in near.parts))
         return near
 
-    def onto(self, demand: Ints) -> Vectors:
+    def measured_at(self, demand: Ints) -> Vectors:
         return Vectors(self.X, self.metric, np.ascontiguousarray(self.at[demand]))
 
     def matrix(self) -> DistanceMatrix:
-        """All distances at once."""
         if self.at is not self.X:
-            return DistanceMatrix(self.distances(np.arange(self.universe)))
+            return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
         out = np.empty((self.n, self.n), dtype=self.dtype)
-        _native.metric_square(self.X, self._turned, KINDS[self.metric], out)
+        _native.metric_square(self.X, self._transposed, NATIVE_METRICS[self.metric], out)
         return DistanceMatrix(out)
 
 
+@dataclass(frozen=True)
+class MetricFlaw:
+    """The first entry of a distance matrix that breaks a law of metrics. `via` is a third point."""
+
+    law: str  # "negative", "diagonal", "symmetry" or "triangle"
+    i: int
+    j: int
+    via: int
+
+
 class DistanceMatrix(DistanceRows):
-    """Distances given: D[i, j] from point i to measured point j. Pre: C order, finite."""
+    """Given distances: D[i, j] from candidate i to measured point j. Pre: C order, finite."""
+
+    LAWS = ("", "negative", "diagonal", "symmetry", "triangle")  # as the kernel numbers them
 
     def __init__(self, D: Floats) -> None:
         self.D = D
-        self.universe, self.n = D.shape
+        self.n_candidates, self.n = D.shape
         self.dtype = D.dtype
 
     def between(self, points: Ints, columns: Ints | None) -> Floats:
         rows: Floats = self.D[points] if columns is None else self.D[np.ix_(points, columns)]
         return rows
 
-    def onto(self, demand: Ints) -> DistanceMatrix:
+    def measured_at(self, demand: Ints) -> DistanceMatrix:
         return DistanceMatrix(np.ascontiguousarray(self.D[:, demand]))
 
     def matrix(self) -> DistanceMatrix:
         return self
+
+    def as_float32(self) -> DistanceMatrix:
+        """The same distances as float32 if that changes none of them, else the matrix itself."""
+        if self.dtype == np.float32:
+            return self
+        narrow = np.empty(self.D.shape, dtype=np.float32)
+        return DistanceMatrix(narrow) if _native.to_float32(self.D, narrow) else self
+
+    def flaw(self, tolerance: float, triangles: float) -> MetricFlaw | None:
+        """The first flaw found, looking at about `triangles` triangles. Pre: square.
+
+        Distances may differ by `tolerance` times the largest distance.
+        """
+        law, *points = _native.check_distances(self.D, tolerance, triangles)
+        return MetricFlaw(self.LAWS[law], *points) if law else None
+
+    def eager_swaps(
+        self, medoids: Ints, points: Ints, weight: F64 | None, order: Ints, options: EagerOptions
+    ) -> MedoidSearchResult:
+        """Swap medoids for candidates, in the given order, until no swap lowers the cost.
+
+        `points[i]` is the candidate that measured point i is.
+        """
+        medoids, near, o = medoids.copy(), TwoNearest.empty(self.n, self.dtype), options
+        n_swaps, cost, local_optimum = _native.eager_swaps(
+            self.D, medoids, *near.parts, weight, order, o.block, o.tol, o.max_swaps,
+            o.restarts, o.replaced, o.seed, points,
+        )  # fmt: skip
+        return MedoidSearchResult(medoids, near, cost, n_swaps, local_optimum)
 
 
 class CallableMetric(DistanceRows):
@@ -177,25 +246,25 @@ class CallableMetric(DistanceRows):
     def __init__(self, X: Any, function: Callable[[Any, Any], float], at: Any = None) -> None:
         self.X, self.function = X, function
         self.at = X if at is None else at
-        self.universe, self.n, self.dtype = len(X), len(self.at), np.dtype(np.float64)
+        self.n_candidates, self.n, self.dtype = len(X), len(self.at), np.dtype(np.float64)
         self._kept: dict[int, F64] = {}
 
     def between(self, points: Ints, columns: Ints | None) -> Floats:
         if columns is None:
             return np.array([self._row(int(point)) for point in points])
         out = np.empty((len(points), len(columns)))
-        for place, point in enumerate(points.tolist()):
+        for i, point in enumerate(points.tolist()):
             row = self._kept.get(point)
-            out[place] = self._call(point, columns.tolist()) if row is None else row[columns]
+            out[i] = self._call(point, columns.tolist()) if row is None else row[columns]
         return out
 
-    def onto(self, demand: Ints) -> CallableMetric:
+    def measured_at(self, demand: Ints) -> CallableMetric:
         return CallableMetric(self.X, self.function, [self.at[i] for i in demand])
 
     def matrix(self) -> DistanceMatrix:
-        """All distances at once; d(x, y) is called for one of (x, y) and (y, x)."""
+        """All distances at once. Of (x, y) and (y, x) only one is computed."""
         if self.at is not self.X:
-            return DistanceMatrix(self.distances(np.arange(self.universe)))
+            return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
         D = np.zeros((self.n, self.n))
         for i in range(1, self.n):
             D[i, :i] = D[:i, i] = self._call(i, range(i))
@@ -234,5 +303,5 @@ def _is_distance(value: Any) -> bool:
         return False
 
 
-def _turned(at: Floats) -> Floats | None:
+def _transposed(at: Floats) -> Floats | None:
     return np.ascontiguousarray(at.T) if at.shape[1] <= FEW else None

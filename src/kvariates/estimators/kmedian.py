@@ -23,16 +23,18 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import certify
+from kvariates.certificates.certified_problem import CertifyOptions
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import CallableMetric, MetricSpace, Vectors
-from kvariates.data.rows import unit_rows
+from kvariates.data.metric_spaces import MedoidSearchResult, MetricSpace
+from kvariates.data.metrics import DISTANCES, EDGES, METRICS, OBJECTS, ROWS, metric_entry
+from kvariates.data.rows import F64, TwoNearest
 from kvariates.estimators import metric_input, validation
-from kvariates.refining import medoid_search as searching
-from kvariates.refining.swaps import MedoidSearchResult
-from kvariates.seeding.hst import hst_seed
-from kvariates.seeding.medoid_potential import kmedian_plusplus
+from kvariates.refining.medoid_search import Start, find_medoids, search_task
+from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
+from kvariates.tables import documented
 
 
+@documented(METRICS=METRICS, MEDOID_SEEDINGS=MEDOID_SEEDINGS)
 class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """k-median clustering: the centres are points of the data, the cost is the sum of distances.
 
@@ -40,19 +42,18 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     ----------
     n_clusters : int, default=8
         The number of medoids.
-    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
-default="euclidean"
-        "precomputed": X is a square matrix of distances. "graph": X is a sparse symmetric matrix
-        of edge lengths, and distances are those of shortest paths, never all of them at once. A
-        callable takes two rows of X (which may then be a list of anything) and returns a number.
-    init : {"hst", "k-median++", "random"} or array-like of shape (n_clusters,), default="hst"
-        Where the search starts: on a random tree over the points, at points drawn by their
-        distance to those before, at points drawn uniformly; or at the points of these numbers.
+    metric : {<names of METRICS>} or callable, default="euclidean"
+        <text of METRICS>
+        A callable takes two rows of X (which may then be a list of anything) and returns a number.
+    init : {<names of MEDOID_SEEDINGS>} or array-like of shape (n_clusters,), default="hst"
+        Where the search starts.
+        <text of MEDOID_SEEDINGS>
+        An array holds the numbers of the points to start from.
     n_init : int, default=1
         Runs from different starts, of which the best is kept.
     n_restarts : "auto" or int, default="auto"
-        Perturbations: after the search has settled, a few medoids are replaced at random and it
-        goes on from there; what is worse is taken back. 0 is plain local search. "auto" is 3
+        Perturbations: when no swap lowers the cost, a few medoids are replaced at random and the
+        search goes on from there; a worse result is dropped. 0 is plain local search. "auto" is 3
         where all distances fit into memory (or those of a sample), and 0 on a graph, where every
         restart takes as long as the search itself.
     max_swaps : int, default=None
@@ -73,7 +74,7 @@ default="euclidean"
     inertia_ : float
         The sum of distances of the demand to their medoids.
     n_swaps_ : int
-        Swaps that helped, in the best run, those that a restart took back included.
+        Swaps that helped, in the best run, including those of restarts that were dropped.
     guarantee_ : Guarantee or None
         Where no swap of a medoid for any other point helps: at most 5 times the optimum.
     guarantee_lost_ : str or None
@@ -84,8 +85,8 @@ default="euclidean"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions({*metric_input.NAMES}), callable],
-        "init": [StrOptions({"hst", "k-median++", "random"}), "array-like"],
+        "metric": [StrOptions(METRICS.keys()), callable],
+        "init": [StrOptions(MEDOID_SEEDINGS.keys()), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "n_restarts": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "max_swaps": [Interval(Integral, 0, None, closed="left"), None],
@@ -135,84 +136,82 @@ default="euclidean"
         -------
         self : KMedian
         """
-        for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
-        given = self._checked(X)
-        X = given.X
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n < self.n_clusters:
-            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        weight = metric_input.demand(demand, sample_weight, n)
-        space = metric_input.space_of(X, self.metric)
-        if isinstance(space, Graph):
-            metric_input.check_components(space, weight, self.n_clusters)
+        points = self._validate(X)
+        space = points.space
+        if space.n < self.n_clusters:
+            raise ValueError(f"n_samples={space.n} should be >= n_clusters={self.n_clusters}.")
+        weight = metric_input.weights(demand, sample_weight, space.n)
+        metric_input.check_components(space, weight, self.n_clusters)
         rng = validation.generator(self.random_state)
-        found = self._best(space, weight, rng)
-        near = found.near if len(found.near.labels) == n else space.two_nearest(found.medoids)
+        found = self._search(space, weight, rng)
+        measured_all = len(found.near.labels) == space.n
+        near = found.near if measured_all else space.two_nearest(found.medoids)
+        self._check_reached(found, near, weight)
+        self._store(points, found, near)
+        if self.certify:
+            k = len(found.medoids)
+            self.certificate_ = certify(space, k, near, weight, CertifyOptions(), rng)
+        self._warn_of_duplicates()
+        return self
+
+    def _validate(self, X: Any) -> metric_input.ValidatedPoints:
+        if metric_entry(self.metric).needs == ROWS and not sparse.issparse(X):
+            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        else:
+            _check_feature_names(self, X, reset=True)
+        points = metric_input.validated_points(X, self.metric)
+        if getattr(points.X, "ndim", 1) == 2:
+            self.n_features_in_ = points.X.shape[1]
+        return points
+
+    def _search(
+        self, space: MetricSpace, weight: F64 | None, rng: np.random.Generator
+    ) -> MedoidSearchResult:
+        most = 10**9 if self.max_swaps is None else int(self.max_swaps)
+        restarts = self.n_restarts
+        if restarts == "auto":
+            restarts = 0 if isinstance(space, Graph) else 3
+        task = search_task(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
+        start = self._start(space.n, rng)
+        runs = (find_medoids(task, start) for _ in range(self.n_init))
+        return min(runs, key=lambda run: run.cost)
+
+    def _start(self, n: int, rng: np.random.Generator) -> Start:
+        k = int(self.n_clusters)
+        if not isinstance(self.init, str):
+            return metric_input.given_medoids(self.init, n, k)
+        seed = MEDOID_SEEDINGS[self.init].run
+        return lambda space, weight: seed(space, k, weight, rng)
+
+    def _check_reached(
+        self, found: MedoidSearchResult, near: TwoNearest, weight: F64 | None
+    ) -> None:
         if not np.isfinite(found.cost):
             node = int(np.argmax(~np.isfinite(near.cost) & (1 if weight is None else weight > 0)))
             raise ValueError(
                 f"No centre reaches node {node}: its component has none. Allow more swaps, or "
                 "start with a node of every component."
             )
+
+    def _store(
+        self, points: metric_input.ValidatedPoints, found: MedoidSearchResult, near: TwoNearest
+    ) -> None:
+        for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
         self.medoid_indices_ = found.medoids
         self.labels_ = near.labels
         self.inertia_ = found.cost
         self.n_swaps_ = found.n_swaps
-        self._promise(found, given.proper)
-        self._keep_centers(X)
-        if self.certify:
-            self.certificate_ = certify(space, found.medoids, near, weight, rng=rng)
-        self._warn_of_duplicates(near.labels)
-        return self
+        if metric_entry(self.metric).needs in (ROWS, OBJECTS):
+            X, rows = points.X, found.medoids
+            self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+        lost = None if found.local_optimum else guarantees.LOST["not a local optimum"]
+        self.guarantee_lost_ = points.lost or lost
+        self.guarantee_ = None if self.guarantee_lost_ else guarantees.local_optimum(found.cost)
 
-    def _promise(self, found: MedoidSearchResult, proper: bool) -> None:
-        lost = None if found.settled else "unsettled"
-        lost = lost if proper else "not a metric"
-        self.guarantee_ = None if lost else guarantees.local_optimum(found.cost)
-        self.guarantee_lost_ = guarantees.LOST[lost] if lost else None
-
-    def _checked(self, X: Any) -> metric_input.ValidatedPoints:
-        if self.metric in metric_input.VECTORS and not sparse.issparse(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        else:
-            _check_feature_names(self, X, reset=True)
-        given = metric_input.validated_points(X, self.metric)
-        if getattr(given.X, "ndim", 1) == 2:
-            self.n_features_in_ = given.X.shape[1]
-        return given
-
-    def _best(
-        self, space: MetricSpace, weight: Any, rng: np.random.Generator
-    ) -> MedoidSearchResult:
-        most = 10**9 if self.max_swaps is None else int(self.max_swaps)
-        restarts = self.n_restarts
-        if restarts == "auto":
-            restarts = 0 if isinstance(space, Graph) else 3
-        task = searching.search_task(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
-        start = self._start(space.n, rng)
-        runs = (searching.refine(task, start) for _ in range(self.n_init))
-        return min(runs, key=lambda run: run.cost)
-
-    def _start(self, n: int, rng: np.random.Generator) -> searching.Start:
-        k = int(self.n_clusters)
-        if not isinstance(self.init, str):
-            return metric_input.points(self.init, n, k)
-        if self.init == "hst":
-            return lambda space, weight: hst_seed(space, k, weight, 1, rng)
-        if self.init == "k-median++":
-            return lambda space, weight: kmedian_plusplus(space, k, weight, 1, rng)
-        return lambda space, _: rng.permutation(space.n)[:k].astype(np.int64)
-
-    def _keep_centers(self, X: Any) -> None:
-        if self.metric in ("precomputed", "graph"):
-            return
-        rows = self.medoid_indices_
-        self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
-
-    def _warn_of_duplicates(self, labels: Any) -> None:
-        found = len(np.unique(labels))
+    def _warn_of_duplicates(self) -> None:
+        found = len(np.unique(self.labels_))
         if found < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters "
@@ -235,7 +234,7 @@ default="euclidean"
         labels : ndarray of shape (n_new,)
         """
         check_is_fitted(self)
-        if self.metric == "graph":
+        if metric_entry(self.metric).needs == EDGES:
             nodes = np.asarray(X)
             if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
                 raise ValueError("With metric='graph', predict takes numbers of nodes (integers).")
@@ -249,26 +248,22 @@ default="euclidean"
     def transform(self, X: Any) -> NDArray[Any]:
         """Distances from every row to the medoids: ndarray of shape (n_new, n_clusters)."""
         check_is_fitted(self)
-        if self.metric == "graph":
+        entry = metric_entry(self.metric)
+        if entry.needs == EDGES:
             raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
-        if callable(self.metric):
-            rows = metric_input.rows(X)
-            if getattr(rows, "ndim", 0) == 2 and rows.shape[1] != getattr(
-                self, "n_features_in_", 0
-            ):
-                raise ValueError(
-                    f"X has {rows.shape[1]} features, the fit had {self.n_features_in_}."
-                )
-            called = CallableMetric(self.cluster_centers_, self.metric, rows)
-            return called.distances(np.arange(len(self.medoid_indices_))).T
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        if self.metric == "precomputed":
-            return np.ascontiguousarray(X[:, self.medoid_indices_])
-        centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
-        if self.metric == "cosine":
-            X, centers = unit_rows(X), unit_rows(centers)
-        far = Vectors(centers, self.metric, X).distances(np.arange(len(centers)))
-        return np.ascontiguousarray(far.T)
+        centers = self.cluster_centers_ if entry.needs != DISTANCES else None
+        if entry.needs == OBJECTS:
+            X = metric_input.objects(X)
+            wanted = getattr(self, "n_features_in_", 0)
+            if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
+                raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")
+        else:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+            if entry.needs == DISTANCES:
+                return np.ascontiguousarray(X[:, self.medoid_indices_])
+            centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
+        space = entry.run(centers, X)
+        return np.ascontiguousarray(space.distances(np.arange(len(self.medoid_indices_))).T)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of distances of the rows to their nearest medoids."""
@@ -280,7 +275,8 @@ default="euclidean"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.metric == "graph"
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        needs = metric_entry(self.metric).needs
+        tags.input_tags.sparse = needs == EDGES
+        tags.input_tags.pairwise = needs == DISTANCES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -1,32 +1,33 @@
-"""Seedings of k-median as functions, and the tree that one of them grows."""
+"""The seedings of k-median, and the 2-HST that one of them uses, as functions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.metrics import METRICS, Metric
 from kvariates.data.rows import F64
 from kvariates.estimators import metric_input, validation
 from kvariates.seeding import medoid_potential
 from kvariates.seeding.hst import hst_seed
+from kvariates.tables import documented
 
-METRIC = [StrOptions({*metric_input.NAMES}), callable]
-RANDOM = ["random_state", np.random.Generator]
 COMMON = {
     "X": "no_validation",
     "n_clusters": [Interval(Integral, 1, None, closed="left")],
-    "metric": METRIC,
+    "metric": [StrOptions(METRICS.keys()), callable],
     "demand": ["array-like", None],
-    "random_state": RANDOM,
+    "random_state": ["random_state", np.random.Generator],
 }
 
 
+@documented(METRICS=METRICS)
 @validate_params(
     {**COMMON, "power": [Interval(Integral, 1, 2, closed="both")]},
     prefer_skip_nested_validation=True,
@@ -48,11 +49,10 @@ def hst_seeding(
         The points, as in `KMedian`.
     n_clusters : int
         How many points.
-    metric : {"euclidean", "manhattan", "cosine", "precomputed", "graph"} or callable, \
-default="euclidean"
+    metric : {<names of METRICS>} or callable, default="euclidean"
         As in `KMedian`.
     demand : array-like, default=None
-        The points that count, as in `KMedian.fit`; the tree is over all points all the same.
+        The points that count, as in `KMedian.fit`. The tree is always over all points.
     power : {1, 2}, default=1
         1 for k-median, 2 for k-means.
     random_state : int, RandomState, Generator or None, default=None
@@ -62,8 +62,8 @@ default="euclidean"
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
-    return hst_seed(space, n_clusters, weight, power, rng)
+    given = _validated(X, n_clusters, metric, demand, random_state)
+    return hst_seed(given.space, n_clusters, given.weight, power, given.rng)
 
 
 @validate_params(
@@ -93,8 +93,10 @@ def kmedian_plusplus(
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    space, weight, rng = _given(X, n_clusters, metric, demand, random_state)
-    return medoid_potential.kmedian_plusplus(space, n_clusters, weight, n_local_trials, rng)
+    given = _validated(X, n_clusters, metric, demand, random_state)
+    return medoid_potential.kmedian_plusplus(
+        given.space, n_clusters, given.weight, n_local_trials, given.rng
+    )
 
 
 @validate_params(
@@ -113,17 +115,21 @@ def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> 
     tree : HstTree
         With ``distance``, ``distances``, ``counts`` and ``distortion``.
     """
-    space, _, rng = _given(X, 1, metric, None, random_state, seeds=False)
-    return grow(space, rng)
+    space = metric_input.validated_points(X, metric).space
+    return grow(space, validation.generator(random_state))
 
 
-def _given(
-    X: Any, k: int, metric: Any, demand: Any, random_state: Any, seeds: bool = True
-) -> tuple[MetricSpace, F64 | None, np.random.Generator]:
-    space = metric_input.space_of(metric_input.validated_points(X, metric).X, metric)
+@dataclass(frozen=True)
+class _ValidatedSeeding:
+    space: MetricSpace
+    weight: F64 | None
+    rng: np.random.Generator
+
+
+def _validated(X: Any, k: int, metric: Metric, demand: Any, random_state: Any) -> _ValidatedSeeding:
+    space = metric_input.validated_points(X, metric).space
     if space.n < k:
         raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
-    weight = metric_input.demand(demand, None, space.n)
-    if isinstance(space, Graph) and seeds:
-        metric_input.check_components(space, weight, k)
-    return space, weight, validation.generator(random_state)
+    weight = metric_input.weights(demand, None, space.n)
+    metric_input.check_components(space, weight, k)
+    return _ValidatedSeeding(space, weight, validation.generator(random_state))

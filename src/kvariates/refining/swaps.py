@@ -1,137 +1,157 @@
-"""k-median by swaps (Arya et al. 2004): while a swap of a medoid for another point helps, make it.
+"""k-median by swaps (Arya et al. 2004): replace a medoid by another point while the cost falls.
 
-One loop. *Proposals* say which candidates come next, a *chooser* which of their swaps is made:
+One loop (`swap_medoids`). *Proposals* give the next candidates, a *chooser* picks one of their
+swaps:
 
 | search | proposals | chooser |
 |---|---|---|
-| best swap (Fan et al. 2023, Algorithm 1) | `AllCandidates`, all in one block | `improving` |
-| eager swaps | `AllCandidates`, a few a block | `improving` |
-| sampled, for large n | `SampledCandidates`: by distance, and close to medoids | `improving` |
-| private | `AllCandidates`, all in one block | the exponential mechanism, handed in |
+| best swap (Fan et al. 2023, Algorithm 1) | `AllCandidates` in one block | `Improving` |
+| eager swaps | `AllCandidates` in small blocks | `Improving` |
+| sampled swaps, for large n | `SampledCandidates` | `Improving` |
+| private | `AllCandidates` in one block | the exponential mechanism, as an argument |
 
-What a block of candidates would change, for every slot, is one pass over their distances
-(`MetricSpace.swap_changes`). Over a matrix the eager search is native (`sweep`): the same swaps.
+One pass over the distances of a block of candidates gives the changes of the cost for all slots
+(`MetricSpace.swap_changes`). Over a matrix the eager search runs in native code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kvariates import _native
-from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace
+from kvariates.data.metric_spaces import (
+    DistanceMatrix,
+    EagerOptions,
+    Ints,
+    MedoidSearchResult,
+    MetricSpace,
+)
 from kvariates.data.rows import F64, TwoNearest, total_cost
 from kvariates.numerics.draws import CumulativeMass
 
-BLOCK = 16  # candidates an eager search compares before it makes the best swap among them
-TOL = 1e-12  # of the cost: what a swap must save; less is rounding
-CLOSE = 8  # points drawn for one candidate that is to lie close to its medoid
+BLOCK = 16  # candidates that an eager search compares before it makes the best of their swaps
+TOL = 1e-12  # a swap must save more than this part of the cost; less may be rounding
+CLOSE = 8  # points drawn for one candidate close to its medoid
 
 
 @dataclass(frozen=True)
-class MedoidSearchResult:
-    medoids: Ints
-    near: TwoNearest
-    cost: float
-    n_swaps: int
-    settled: bool  # no swap with any candidate helps (not known of drawn ones)
+class MedoidProblem:
+    """Points with weights to be served by medoids. Point i of `space` is candidate `points[i]`."""
+
+    space: MetricSpace
+    weight: F64 | None
+    points: Ints
+
+    @property
+    def all_measured(self) -> bool:
+        """Costs are measured at every candidate."""
+        return self.space.n_candidates == len(self.points)
 
 
 @dataclass
 class MedoidState:
-    """Where the search is. `point`: which candidate each measured point is."""
+    """The medoids of a running search, and the two nearest of every point."""
 
-    space: MetricSpace
+    problem: MedoidProblem
     medoids: Ints
     near: TwoNearest
-    weight: F64 | None
-    point: Ints
-    universe: int  # how many points there are to choose from
 
     @classmethod
-    def of(
-        cls, space: MetricSpace, medoids: Ints, weight: F64 | None, point: Ints, universe: int
-    ) -> MedoidState:
-        return cls(space, medoids.copy(), space.two_nearest(medoids), weight, point, universe)
+    def of(cls, problem: MedoidProblem, medoids: Ints) -> MedoidState:
+        return cls(problem, medoids.copy(), problem.space.two_nearest(medoids))
 
     @property
     def cost(self) -> float:
-        cost = self.near.cost.astype(np.float64, copy=False)
-        if self.weight is None:
+        cost, weight = self.near.cost.astype(np.float64, copy=False), self.problem.weight
+        if weight is None:
             return total_cost(cost, None)
-        # A point without demand may be out of reach.
-        return total_cost(np.where(self.weight > 0, cost, 0.0), self.weight)
+        # The cost of a point without weight may be infinite.
+        return total_cost(np.where(weight > 0, cost, 0.0), weight)
+
+    def shares(self) -> F64:
+        """Weight * cost. If some points with weight have infinite costs: their weights only."""
+        cost = self.near.cost.astype(np.float64)
+        weight = np.ones(len(cost)) if self.problem.weight is None else self.problem.weight
+        infinite = ~np.isfinite(cost)
+        if (weight[infinite] > 0).any():
+            return np.where(infinite, weight, 0.0)
+        return np.where(infinite, 0.0, cost) * weight
 
     def changes(self, candidates: Ints) -> F64:
-        return self.space.swap_changes(candidates, self.near, len(self.medoids), self.weight)
+        space, k = self.problem.space, len(self.medoids)
+        return space.swap_changes(candidates, self.near, k, self.problem.weight)
 
     def swap(self, candidate: int, slot: int) -> None:
         self.medoids[slot] = candidate
-        self.near = self.space.swapped(self.near, self.medoids, slot)
+        self.near = self.problem.space.update_two_nearest(self.near, self.medoids, slot)
+
+    def perturbed(self, rng: np.random.Generator) -> MedoidState:
+        """A copy with some medoids replaced by points drawn by weight * cost."""
+        medoids, share = self.medoids.copy(), self.shares()
+        for _ in range(n_replaced(len(medoids))):
+            fresh = self.problem.points[rng.choice(len(share), p=share / share.sum())]
+            if fresh not in medoids:
+                medoids[rng.integers(len(medoids))] = fresh
+        return MedoidState.of(self.problem, medoids)
 
 
-def strength(k: int) -> int:
+def n_replaced(k: int) -> int:
     """How many of k medoids a restart replaces."""
     return min(5, 1 + k // 4)
 
 
-def shares(state: MedoidState) -> F64:
-    """Weight * distance; where points with demand are out of reach, only theirs."""
-    cost = state.near.cost.astype(np.float64)
-    weight = np.ones(len(cost)) if state.weight is None else state.weight
-    lost = ~np.isfinite(cost)
-    if (weight[lost] > 0).any():
-        return np.where(lost, weight, 0.0)
-    return np.where(lost, 0.0, cost) * weight
-
-
 class Proposals(Protocol):
+    exhaustive: bool  # `patience` candidates in a row are all candidates
+    patience: float  # the search ends after so many candidates in a row without a swap
+
     def next(self, state: MedoidState) -> Ints:
-        """Candidates to look at; those that are medoids already are passed over."""
-
-    @property
-    def patience(self) -> float:
-        """After so many candidates in a row without a swap the search is over."""
+        """Candidates to compare next; medoids among them are ignored."""
 
 
-Chooser = Callable[[F64, float], tuple[int, int] | None]
-"""Changes (candidate x slot) and the cost -> which swap to make, or None."""
+class Swap(NamedTuple):
+    candidate: int  # an index into the candidates that were compared
+    slot: int
 
 
-def improving(tol: float = TOL) -> Chooser:
-    """The swap that lowers the cost most, if by more than tol times the cost."""
+Chooser = Callable[[F64, float], Swap | None]
+"""From the changes (candidates x slots) and the cost to a swap, or None for no swap."""
 
-    def choose(changes: F64, cost: float) -> tuple[int, int] | None:
+
+@dataclass(frozen=True)
+class Improving:
+    """The chooser that takes the best swap, if it lowers the cost by more than tol times it."""
+
+    tol: float = TOL
+
+    def __call__(self, changes: F64, cost: float) -> Swap | None:
         if not changes.size:
             return None
         candidate, slot = np.unravel_index(int(np.argmin(changes)), changes.shape)
-        bar = -tol * cost if np.isfinite(cost) else 0.0
-        return (int(candidate), int(slot)) if changes[candidate, slot] < bar else None
-
-    return choose
+        limit = -self.tol * cost if np.isfinite(cost) else 0.0
+        return Swap(int(candidate), int(slot)) if changes[candidate, slot] < limit else None
 
 
 class AllCandidates:
     """All candidates in turn, in the given order, `block` at a time."""
 
-    def __init__(self, order: Ints, block: int) -> None:
-        self.order, self.block, self._at = order, block, 0
+    exhaustive = True
 
-    @property
-    def patience(self) -> float:
-        return len(self.order)
+    def __init__(self, order: Ints, block: int) -> None:
+        self.order, self.block, self.patience, self._next = order, block, float(len(order)), 0
 
     def next(self, state: MedoidState) -> Ints:
-        part = self.order[self._at : self._at + self.block]
-        self._at = 0 if self._at + len(part) == len(self.order) else self._at + len(part)
+        part = self.order[self._next : self._next + self.block]
+        self._next = (self._next + len(part)) % len(self.order)
         return part
 
 
 class SampledCandidates:
-    """Candidates by weight * distance; if `close`, half of them close to medoids, to move those."""
+    """Candidates drawn by weight * cost; with `close`, half of them close to their medoids."""
+
+    exhaustive = False
 
     def __init__(self, block: int, patience: int, *, close: bool, rng: np.random.Generator) -> None:
         self.block, self.patience, self._rng, self.close = block, float(patience), rng, close
@@ -139,17 +159,18 @@ class SampledCandidates:
     def next(self, state: MedoidState) -> Ints:
         far = self.block // 2 if self.close else self.block
         rows = np.concatenate([self._far(state, far), self._close(state, self.block - far)])
-        found = [state.point[rows]]
-        if state.universe > len(state.point):  # some points have no demand, and may serve it best
-            found.append(self._rng.integers(state.universe, size=self.block // 2))
+        found = [state.problem.points[rows]]
+        if not state.problem.all_measured:  # a point without weight can be the best medoid
+            n_candidates = state.problem.space.n_candidates
+            found.append(self._rng.integers(n_candidates, size=self.block // 2))
         return np.unique(np.concatenate(found))
 
     def _far(self, state: MedoidState, size: int) -> Ints:
-        mass = CumulativeMass(shares(state))
+        mass = CumulativeMass(state.shares())
         return mass.draw(size, self._rng) if mass.total > 0 else np.empty(0, dtype=np.int64)
 
     def _close(self, state: MedoidState, size: int) -> Ints:
-        """Of CLOSE uniform points, the one closest to its medoid by the measure of its cluster."""
+        """Of CLOSE uniform points, the one of least cost relative to its cluster's mean cost."""
         near = state.near
         sizes = np.bincount(near.labels, minlength=len(state.medoids))
         means = np.bincount(near.labels, near.cost, len(state.medoids)) / np.maximum(sizes, 1)
@@ -161,55 +182,68 @@ class SampledCandidates:
         return rows
 
 
-def search(
-    state: MedoidState, proposals: Proposals, chooser: Chooser, max_swaps: int = 10**9
-) -> MedoidSearchResult:
-    """Make the swaps the chooser picks, until it has passed on `patience` candidates in a row."""
-    quiet, swaps = 0, 0
-    while quiet < proposals.patience and swaps < max_swaps:
+@dataclass(frozen=True)
+class SwapSearch:
+    """How to search: the candidates, the choice among their swaps, and how often."""
+
+    proposals: Proposals
+    choose: Chooser = Improving()
+    max_swaps: int = 10**9  # in a search or in one restart
+    restarts: int = 0
+
+
+def swap_medoids(state: MedoidState, how: SwapSearch) -> MedoidSearchResult:
+    """Make the chosen swaps until `patience` candidates in a row brought none."""
+    proposals, unchanged, swaps = how.proposals, 0, 0
+    while unchanged < proposals.patience and swaps < how.max_swaps:
         candidates = proposals.next(state)
         fresh = candidates[~np.isin(candidates, state.medoids)]
-        picked = chooser(state.changes(fresh), state.cost) if len(fresh) else None
-        quiet += max(len(candidates), 1)
-        if picked is not None:
+        chosen = how.choose(state.changes(fresh), state.cost) if len(fresh) else None
+        unchanged += max(len(candidates), 1)
+        if chosen is not None:
             before = state.cost
-            state.swap(int(fresh[picked[0]]), picked[1])
-            # Rounding may promise what is not there; going round in circles is no progress.
-            quiet, swaps = 0 if state.cost < before else quiet, swaps + 1
-    settled = isinstance(proposals, AllCandidates) and quiet >= proposals.patience
-    return MedoidSearchResult(state.medoids, state.near, state.cost, swaps, settled)
+            state.swap(int(fresh[chosen.candidate]), chosen.slot)
+            # With rounding errors a swap may save nothing; such swaps must not go on forever.
+            unchanged, swaps = 0 if state.cost < before else unchanged, swaps + 1
+    local_optimum = proposals.exhaustive and unchanged >= proposals.patience
+    return MedoidSearchResult(state.medoids, state.near, state.cost, swaps, local_optimum)
 
 
-def sweep(
-    space: DistanceMatrix, medoids: Ints, weight: F64 | None, point: Ints, order: Ints, *,
-    restarts: int = 0, max_swaps: int = 10**9, tol: float = TOL, rng: np.random.Generator,
-) -> MedoidSearchResult:  # fmt: skip
-    """`search` with AllCandidates and `improving`, natively; then perturbed restarts."""
-    chosen, near = medoids.copy(), TwoNearest.empty(space.n, space.dtype)
-    seed = int(rng.integers(2**63)) if restarts else 0
-    swaps, cost, settled = _native.eager_swaps(
-        space.D, chosen, *near.parts, weight, order, BLOCK, tol, max_swaps,
-        restarts, strength(len(medoids)), seed, point,
-    )  # fmt: skip
-    return MedoidSearchResult(chosen, near, cost, swaps, settled)
-
-
-def perturbed(
-    found: MedoidSearchResult, state: MedoidState,
-    again: Callable[[MedoidState], MedoidSearchResult], restarts: int, rng: np.random.Generator,
-) -> MedoidSearchResult:  # fmt: skip
-    """Restarts for spaces without a matrix: replace some medoids, search again, keep the better."""
-    best, total = found, found.n_swaps
-    for _ in range(restarts):
+def search(
+    problem: MedoidProblem, medoids: Ints, how: SwapSearch, rng: np.random.Generator
+) -> MedoidSearchResult:
+    """Swap medoids; then, for each restart, replace some at random, swap again, keep the better."""
+    native = _native_search(problem, medoids, how, rng)
+    if native is not None:
+        return native
+    best = swap_medoids(MedoidState.of(problem, medoids), how)
+    swaps = best.n_swaps
+    for _ in range(how.restarts):
         if best.cost == 0:
             break
-        medoids = best.medoids.copy()
-        share = shares(replace(state, near=best.near))
-        for _ in range(strength(len(medoids))):
-            fresh = state.point[rng.choice(len(share), p=share / share.sum())]
-            if fresh not in medoids:
-                medoids[rng.integers(len(medoids))] = fresh
-        tried = again(replace(state, medoids=medoids, near=state.space.two_nearest(medoids)))
-        total += tried.n_swaps
+        state = MedoidState(problem, best.medoids, best.near).perturbed(rng)
+        tried = swap_medoids(state, how)
+        swaps += tried.n_swaps
         best = tried if tried.cost < best.cost else best
-    return MedoidSearchResult(best.medoids, best.near, best.cost, total, best.settled)
+    return replace(best, n_swaps=swaps)
+
+
+def _native_search(
+    problem: MedoidProblem, medoids: Ints, how: SwapSearch, rng: np.random.Generator
+) -> MedoidSearchResult | None:
+    """The same swaps in native code; None unless the search is eager and over a matrix.
+
+    Restarts are drawn by a generator of the native code, seeded here.
+    """
+    space, proposals, choose = problem.space, how.proposals, how.choose
+    if not (
+        isinstance(space, DistanceMatrix)
+        and isinstance(proposals, AllCandidates)
+        and isinstance(choose, Improving)
+    ):
+        return None
+    options = EagerOptions(
+        proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
+        seed=int(rng.integers(2**63)) if how.restarts else 0,
+    )  # fmt: skip
+    return space.eager_swaps(medoids, problem.points, problem.weight, proposals.order, options)

@@ -1,8 +1,8 @@
-"""A 2-HST over points in the plane: nested clusters as outlines, and the tree they form.
+"""A picture of a 2-HST over points in the plane: its clusters, and the tree that they form.
 
-Left, the points and the hull of every cluster, drawn thinner from level to level; right, the same
-clusters as nodes, in the same colours, as high as they are wide. A node's dot grows with the number
-of its points. What lies deeper than the levels shown is cut off, not left out of the counts.
+Left: the points and the hull of every cluster, with thinner lines from level to level. Right: the
+same clusters as nodes in the same colours; a node's height is its width in the tree metric, and its
+dot grows with the number of its points. Deeper levels are not drawn, but their points are counted.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Top:
     """The nodes of the upper levels, in the tree's own order."""
 
     nodes: Array
-    level: Array  # of each of them; the root's is 0
-    parent: Array  # a place in `nodes`; the root's is -1
-    count: Array  # of points
-    place: Array  # of every point: the deepest of `nodes` that holds it, as a place
+    level: Array  # of each node; the root's is 0
+    parent: Array  # as an index into `nodes`; the root's is -1
+    count: Array  # the number of points of each node
+    deepest: Array  # for every point the deepest node that contains it, as an index into `nodes`
 
     def inside(self) -> Iterator[tuple[int, Array]]:
-        """Every node, deepest first, with its points."""
-        place = self.place
+        """Every node with its points, deepest first."""
+        node_of = self.deepest
         for level in range(int(self.level.max()), -1, -1):
             for node in np.flatnonzero(self.level == level):
-                yield int(node), np.flatnonzero(place == node)
-            up = (self.level[place] == level) & (level > 0)
-            place = np.where(up, self.parent[place], place)
+                yield int(node), np.flatnonzero(node_of == node)
+            up = (self.level[node_of] == level) & (level > 0)
+            node_of = np.where(up, self.parent[node_of], node_of)
 
 
 def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
@@ -52,7 +52,7 @@ def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
     Parameters
     ----------
     tree : HstTree
-        What `geometry.hst.grow` made of the points.
+        A tree over the points, as `kvariates.hst_tree` returns it.
     X : ndarray of shape (n_points, 2)
         The points; at most 20,000 of them, drawn at random, are shown.
     path : str or Path
@@ -83,13 +83,13 @@ def _top(tree: HstTree, levels: int) -> Top:
         last = np.flatnonzero(np.isin(tree.parent, last))
         level[last] = depth
     nodes = np.flatnonzero(level >= 0)
-    place = np.full(tree.nodes, -1)
-    place[nodes] = np.arange(len(nodes))
-    up = np.where(level >= 0, np.arange(tree.nodes), tree.parent)
-    while (up != (farther := up[up])).any():
-        up = farther
-    parent = np.where(nodes == 0, -1, place[tree.parent[nodes]])
-    return Top(nodes, level[nodes], parent, tree.counts()[nodes], place[up[tree.leaf]])
+    index = np.full(tree.nodes, -1)
+    index[nodes] = np.arange(len(nodes))
+    shown = np.where(level >= 0, np.arange(tree.nodes), tree.parent)
+    while (shown != (above := shown[shown])).any():
+        shown = above
+    parent = np.where(nodes == 0, -1, index[tree.parent[nodes]])
+    return Top(nodes, level[nodes], parent, tree.counts()[nodes], index[shown[tree.leaf]])
 
 
 def _clusters(axes: Axes, top: Top, X: Array) -> None:
@@ -109,7 +109,7 @@ def _clusters(axes: Axes, top: Top, X: Array) -> None:
 
 
 def _outline(points: Array) -> Array:
-    """The closed hull; of points on a line, the line."""
+    """The convex hull as a closed line; for points on a line, the line."""
     try:
         corners = points[ConvexHull(points).vertices]
         return np.vstack([corners, corners[:1]])
@@ -148,14 +148,14 @@ def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
 
 
 def _positions(top: Top) -> Array:
-    """Nodes without shown children side by side, the others over the middle of theirs."""
+    """Nodes without shown children side by side, the others above the mean of their children."""
     order = _preorder(top)
-    barren = ~np.isin(np.arange(len(top.nodes)), top.parent)
+    childless = ~np.isin(np.arange(len(top.nodes)), top.parent)
     x = np.zeros(len(top.nodes))
-    ends = [node for node in order if barren[node]]
+    ends = [node for node in order if childless[node]]
     x[ends] = np.arange(len(ends))
     for node in reversed(order):
-        if not barren[node]:
+        if not childless[node]:
             x[node] = x[top.parent == node].mean()
     return x
 
@@ -170,8 +170,8 @@ def _preorder(top: Top) -> list[int]:
 
 
 def _widths(top: Top, tree: HstTree) -> Array:
-    """Distances in the tree of what parts at the nodes; a root over components is one step up."""
-    finite = tree.height[tree.height + tree.low < 1024]
+    """Tree distances of points whose lowest common node it is; an infinite root is one step up."""
+    finite = tree.height[tree.height + tree.log_unit < 1024]
     height = np.minimum(tree.height[top.nodes], finite.max(initial=0) + 1)
     widths: Array = np.ldexp(tree.unit, height + 1)
     return widths

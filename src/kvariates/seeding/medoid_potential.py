@@ -35,7 +35,7 @@ class MedoidPotential:
             self._near = (
                 self.points.two_nearest(self.centers)
                 if self._near is None
-                else self.points.swapped(self._near, self.centers, self._known - 1)
+                else self.points.update_two_nearest(self._near, self.centers, self._known - 1)
             )
 
     def total(self) -> float:
