@@ -1,6 +1,6 @@
 """k-median++ in any metric: k-means++ (Arthur and Vassilvitskii 2007) without the squares.
 
-A potential and a density for `sampler.sample`. Centres are indices of points.
+A potential and a density for `sampler.sample`. Centres are numbers of points.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from kvariates.seeding.sampler import sample
 
 
 class MedoidPotential:
-    """weight * distance to the nearest centre so far; points out of reach go before all others."""
+    """Weight * distance to the nearest centre so far.
+
+    While some points of positive weight are infinitely far from all centres, only these are drawn,
+    by weight.
+    """
 
     def __init__(self, space: MetricSpace, weight: F64 | None, k: int) -> None:
         self.points, self.weight = space, weight
+        self._mass = np.ones(space.n) if weight is None else weight
         self._centers = np.empty(k, dtype=np.int64)
         self._known = 0
         self._near: TwoNearest | None = None
@@ -39,49 +44,40 @@ class MedoidPotential:
             )
 
     def total(self) -> float:
-        """Infinite if a point with weight is out of reach."""
-        weight = np.ones(self.points.n) if self.weight is None else self.weight
-        if self._near is None:
-            return float(weight.sum())
-        cost = np.where(weight > 0, self._near.cost.astype(np.float64), 0.0)
-        return float((cost * weight).sum())
+        """Infinite if a point of positive weight is infinitely far from all centres."""
+        mass = self._mass if self._near is None else self._cost() * self._mass
+        return float(mass.sum())
 
     def draw(self, rng: np.random.Generator) -> int:
-        return int(draw_proportional(self._share(), 1, rng)[0])
+        cost = self._cost()
+        infinite = np.isinf(cost)
+        share = (infinite if infinite.any() else cost) * self._mass
+        return int(draw_proportional(share if share.any() else self._mass, 1, rng)[0])
 
     def add_best(self, candidates: Ints) -> int:
-        """Take in the candidate that lowers the potential most; which one that is."""
-        cost = np.inf if self._near is None else self._near.cost
-        weight = np.ones(self.points.n) if self.weight is None else self.weight
-        rows = np.where(weight > 0, np.minimum(cost, self.points.distances(candidates)), 0.0)
-        lost = ~np.isfinite(rows)
-        out = (lost * weight).sum(axis=1)  # of reach: what counts before all costs
-        left = (np.where(lost, 0.0, rows) * weight).sum(axis=1)
-        left[out > out.min()] = np.inf
-        # Two points that leave one another over tie but for rounding: the first drawn wins.
+        after = np.minimum(self._cost(), self.points.distances(candidates))
+        infinite = ~np.isfinite(after)
+        unreached = (infinite * self._mass).sum(axis=1)
+        left = (np.where(infinite, 0.0, after) * self._mass).sum(axis=1)
+        left[unreached > unreached.min()] = np.inf
+        # Candidates whose totals differ only by rounding tie: the first drawn wins.
         best = int(np.argmax(left <= left.min() * (1 + 1e-12)))
         self.add(candidates[best : best + 1])
         return best
 
     def flush(self) -> None:
-        """Nothing is ever pending."""
+        """`add` puts off no work."""
 
-    def _share(self) -> F64:
-        """Weight * cost; weight alone without centres, or if every point lies on one already."""
-        weight = np.ones(self.points.n) if self.weight is None else self.weight
+    def _cost(self) -> F64:
+        """The distance of every point to its nearest centre; 0 for points without weight."""
         if self._near is None:
-            return weight
-        cost = self._near.cost.astype(np.float64)
-        lost = ~np.isfinite(cost) & (weight > 0)
-        if lost.any():
-            return np.where(lost, weight, 0.0)
-        share = np.where(weight > 0, cost, 0.0) * weight
-        return share if share.any() else weight
+            return np.where(self._mass > 0, np.inf, 0.0)
+        return np.where(self._mass > 0, self._near.cost.astype(np.float64), 0.0)
 
 
 @dataclass(frozen=True)
 class PointIndex:
-    """The picked point is the centre, by its number."""
+    """The density that returns the number of the picked point as the centre."""
 
     def sample(
         self, points: MetricSpace, picked: Ints, weight: F64 | None, rng: np.random.Generator
@@ -92,12 +88,12 @@ class PointIndex:
 def kmedian_plusplus(
     space: MetricSpace, k: int, weight: F64 | None, trials: int, rng: np.random.Generator
 ) -> Ints:
-    """As many different points as asked for, each by weight * distance to those before it."""
+    """K different points, each drawn by weight * distance to those before it."""
     potential = MedoidPotential(space, weight, k)
     drawn = sample(potential, PointIndex(), k, rng, trials=trials).indices
     first = np.sort(np.unique(drawn, return_index=True)[1])
     if len(first) == k:
         return drawn
-    # Once every point lies on a centre, one may be drawn again: any other point will do.
+    # If all points coincide with centres, a point can be drawn twice: any other point will do.
     others = np.setdiff1d(np.arange(space.n), drawn)
     return np.concatenate([drawn[first], rng.permutation(others)[: k - len(first)]])
