@@ -28,7 +28,7 @@ from benchmarks.timing import Patience, race
 from benchmarks.workloads import data_folder
 from kvariates import KMedian, hst_seeding, kmedian_plusplus
 from kvariates.data.metric_spaces import DistanceMatrix
-from kvariates.refining.medoid_search import refine, search_task
+from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.hst import hst_seed
 
 SEEDS = 10
@@ -67,7 +67,7 @@ def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
     def searched(seed: int, restarts: int) -> float:
         rng = np.random.default_rng(seed)
         task = search_task(DistanceMatrix(one.D), None, restarts=restarts, max_swaps=10**9, rng=rng)
-        return refine(task, lambda space, weight: hst_seed(space, one.k, weight, 1, rng)).cost
+        return find_medoids(task, lambda space, weight: hst_seed(space, one.k, weight, 1, rng)).cost
 
     def bare(_: int) -> None:
         costs["search"] = [searched(seed, 3) for seed in range(SEEDS)]

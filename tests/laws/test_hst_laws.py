@@ -127,12 +127,14 @@ def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
 
 
 def test_many_points_and_two_threads_give_the_same_tree():
-    """A second thread starts at n = 21,000 points in the plane."""
-    X = rng(1).normal(size=(40_000, 2))
-    trees = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="openmp"):
-            trees.append(grow(Vectors(X, "euclidean"), rng(5)))
+    """A second thread grows subtrees at 4e6 / (32 (d + 4)) points, and splits one at 4e6 / d."""
+    wide = rng(1).normal(size=(40, 101))[rng(2).integers(40, size=40_000)]
+    for X in (wide, rng(1).normal(size=(40_000, 2))):
+        trees = []
+        for threads in (1, 2):
+            with threadpool_limits(threads, user_api="openmp"):
+                trees.append(grow(Vectors(X, "euclidean"), rng(5)))
+        assert same(*trees)
 
     class Callable:
         n = len(X)
@@ -140,7 +142,6 @@ def test_many_points_and_two_threads_give_the_same_tree():
         def distances_from(self, point, others):
             return np.sqrt(np.einsum("ij,ij->i", gap := X[others] - X[point], gap))
 
-    assert same(*trees)
     assert same(trees[0], grow(Callable(), rng(5)))
 
 

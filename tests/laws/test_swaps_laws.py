@@ -14,8 +14,8 @@ from kvariates.refining.swaps import (
     AllCandidates,
     MedoidProblem,
     MedoidState,
+    MedoidSwap,
     SampledCandidates,
-    Swap,
     SwapSearch,
     search,
     swap_medoids,
@@ -132,7 +132,7 @@ def test_a_chooser_may_be_any_function():
         lower = np.where(changes < -1e-9 * now, changes, -np.inf)
         if not np.isfinite(lower).any():
             return None
-        return Swap(*np.unravel_index(int(np.argmax(lower)), lower.shape))
+        return MedoidSwap(*np.unravel_index(int(np.argmax(lower)), lower.shape))
 
     how = SwapSearch(AllCandidates(np.arange(40), 40), worst)
     found = search(problem, np.arange(3), how, rng)

@@ -43,12 +43,14 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     n_clusters : int, default=8
         The number of medoids.
     metric : {<names of METRICS>} or callable, default="euclidean"
-        <text of METRICS>
-        A callable takes two rows of X (which may then be a list of anything) and returns a number.
+        The distance. A callable takes two rows of X, which may then be a list of anything, and
+        returns a number.
+
+        <list of METRICS>
     init : {<names of MEDOID_SEEDINGS>} or array-like of shape (n_clusters,), default="hst"
-        Where the search starts.
-        <text of MEDOID_SEEDINGS>
-        An array holds the numbers of the points to start from.
+        Where the search starts. An array holds the numbers of the points to start from.
+
+        <list of MEDOID_SEEDINGS>
     n_init : int, default=1
         Runs from different starts, of which the best is kept.
     n_restarts : "auto" or int, default="auto"

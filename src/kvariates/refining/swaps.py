@@ -111,12 +111,12 @@ class Proposals(Protocol):
         """Candidates to compare next; medoids among them are ignored."""
 
 
-class Swap(NamedTuple):
+class MedoidSwap(NamedTuple):
     candidate: int  # an index into the candidates that were compared
     slot: int
 
 
-Chooser = Callable[[F64, float], Swap | None]
+Chooser = Callable[[F64, float], MedoidSwap | None]
 """From the changes (candidates x slots) and the cost to a swap, or None for no swap."""
 
 
@@ -126,12 +126,12 @@ class Improving:
 
     tol: float = TOL
 
-    def __call__(self, changes: F64, cost: float) -> Swap | None:
+    def __call__(self, changes: F64, cost: float) -> MedoidSwap | None:
         if not changes.size:
             return None
         candidate, slot = np.unravel_index(int(np.argmin(changes)), changes.shape)
         limit = -self.tol * cost if np.isfinite(cost) else 0.0
-        return Swap(int(candidate), int(slot)) if changes[candidate, slot] < limit else None
+        return MedoidSwap(int(candidate), int(slot)) if changes[candidate, slot] < limit else None
 
 
 class AllCandidates:

@@ -33,17 +33,17 @@ MEDOID_SEEDINGS: Table[MedoidSeeding] = Table(
     {
         "hst": Entry(
             _hst,
-            "points chosen on a random tree over all points.",
+            "Points chosen on a random tree over all points.",
             theorem="The expected cost is O(log n) times the optimum (Fan et al. 2023).",
         ),
         "k-median++": Entry(
             _plusplus,
-            "points drawn in proportion to their distance to those drawn before.",
+            "Points drawn in proportion to their distance to those drawn before.",
             theorem="The expected cost is O(log k) times the optimum (Arthur, Vassilvitskii 2007).",
         ),
         "random": Entry(
             _random,
-            "points drawn uniformly.",
+            "Points drawn uniformly.",
             lost="Points drawn uniformly can miss a far cluster.",
         ),
     },
