@@ -124,43 +124,30 @@ def test_no_two_modules_and_no_two_public_classes_share_a_name():
 
 
 @pytest.mark.parametrize(
-    ("file", "line"),
+    ("allowed", "file", "line"),
     [
-        ("seeding/sampler.py", "from kvariates.estimators import KMeans"),
-        ("seeding/sampler.py", "from ..estimators import KMeans"),
-        ("seeding/__init__.py", "from ..objectives import objective"),
-        ("seeding/sampler.py", "import kvariates.objectives.objective"),
-        ("seeding/sampler.py", "from kvariates import KMeans"),
-        ("seeding/sampler.py", "def late():\n    from ..cli import app"),
-        ("seeding/sampler.py", "from kvariates import _native"),
-        ("seeding/sampler.py", "from kvariates._native import Changes"),
-        ("data/rows.py", "from sklearn.utils import check_array"),
-        ("sources.py", "from .report import picture"),
-        ("report/picture.py", "import rich"),
-        ("estimators/kmeans.py", "import requests"),
-        ("__init__.py", "from .cli import app"),
-        ("attic/box.py", "x = 1"),
+        (True, "data/rows.py", "import numpy as np\nfrom .. import _native\nfrom . import graph"),
+        (True, "seeding/__init__.py", "from .sampler import draw\nfrom ..data import rows"),
+        (True, "estimators/kmeans.py", "from sklearn.base import X\nfrom ..seeding import x"),
+        (True, "cli.py", "import typer\nfrom .report.files import write_rows\nfrom .demo import x"),
+        (True, "__init__.py", "from .estimators import KMeans\nfrom .seeding import sampler"),
+        (False, "seeding/sampler.py", "from kvariates.estimators import KMeans"),
+        (False, "seeding/sampler.py", "from ..estimators import KMeans"),
+        (False, "seeding/__init__.py", "from ..objectives import objective"),
+        (False, "seeding/sampler.py", "import kvariates.objectives.objective"),
+        (False, "seeding/sampler.py", "from kvariates import KMeans"),
+        (False, "seeding/sampler.py", "def late():\n    from ..cli import app"),
+        (False, "seeding/sampler.py", "from kvariates import _native"),
+        (False, "seeding/sampler.py", "from kvariates._native import Changes"),
+        (False, "data/rows.py", "from sklearn.utils import check_array"),
+        (False, "sources.py", "from .report import picture"),
+        (False, "estimators/kmeans.py", "import requests"),
+        (False, "__init__.py", "from .cli import app"),
+        (False, "attic/box.py", "x = 1"),
     ],
 )
-def test_a_planted_violation_is_caught(tmp_path, file, line):
+def test_only_an_allowed_import_passes(tmp_path, allowed, file, line):
     path = tmp_path / "kvariates" / file
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n", encoding="utf-8")
-    assert len(complaints(tmp_path / "kvariates")) == 1
-
-
-@pytest.mark.parametrize(
-    ("file", "line"),
-    [
-        ("data/rows.py", "import numpy as np\nfrom .. import _native\nfrom . import graph"),
-        ("seeding/__init__.py", "from .sampler import draw\nfrom ..data import rows"),
-        ("estimators/kmeans.py", "from sklearn.base import BaseEstimator\nfrom ..seeding import x"),
-        ("cli.py", "import typer\nfrom .report.files import write_rows\nfrom .demo import x"),
-        ("__init__.py", "from .estimators import KMeans\nfrom .seeding import kmeans_plusplus"),
-    ],
-)
-def test_an_allowed_import_passes(tmp_path, file, line):
-    path = tmp_path / "kvariates" / file
-    path.parent.mkdir(parents=True)
-    path.write_text(line + "\n", encoding="utf-8")
-    assert complaints(tmp_path / "kvariates") == []
+    assert len(complaints(tmp_path / "kvariates")) == (0 if allowed else 1)

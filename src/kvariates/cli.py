@@ -11,7 +11,7 @@ import secrets
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,17 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 import numpy as np
 import numpy.typing as npt
 import typer
+from rich import progress as bars
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table as ScreenTable
 from typer.core import TyperCommand, TyperGroup
 
@@ -78,21 +71,14 @@ def _listed(option: typer.CallbackParam, name: str) -> str:
 class _OneLineErrors(TyperGroup):
     """A command group that prints a usage error as one line."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
+        standalone = options.pop("standalone_mode", True)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(*args, **{**options, "standalone_mode": False})
         except UsageError as error:
             _say(error.format_message())  # type: ignore[attr-defined]
             code = 2
-        return sys.exit(code or 0) if standalone_mode else code
+        return sys.exit(code or 0) if standalone else code
 
 
 app = typer.Typer(
@@ -116,49 +102,42 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = typer.Option(
+    "--version", callback=_print_version, is_eager=True, help="Print the version."
+)
+_FILE = typer.Argument(help="A .csv, .csv.gz, .parquet, .npz or .npy file.")
+_CLUSTERS = typer.Option("-k", "--clusters", min=1, help="Number of clusters.")
+_OUT = typer.Option("-o", "--out", help="Directory for the results.")
+_COLUMNS = typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given.")
+_WEIGHTS = typer.Option(help="Column that holds row weights.")
+_SCALE = typer.Option("--standardize", help="Give each column mean 0 and deviation 1 first.")
+_NAME = typer.Option(callback=_listed, help="One of these:")
+_STARTS = typer.Option(min=1, help="Number of starts; the best is kept.")
+_SEED = typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
+_QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors.")
+
+
 @app.callback()
-def _root(
-    context: typer.Context,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
+def _root(context: typer.Context, _version: Annotated[bool, _VERSION] = False) -> None:
     """Cluster tables of numbers."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-
-
 @app.command(cls=_TableOptions)
 def fit(
-    data: Annotated[Path, typer.Argument(help="A .csv, .csv.gz, .parquet, .npz or .npy file.")],
-    k: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")] = Path(
-        "kvariates-out"
-    ),
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given."),
-    ] = None,
-    weights: Annotated[str | None, typer.Option(help="Column that holds row weights.")] = None,
-    scale: Annotated[
-        bool, typer.Option("--standardize", help="Give each column mean 0 and deviation 1 first.")
-    ] = False,
-    metric: Annotated[str, typer.Option(callback=_listed, help="The cost.")] = "euclidean",
-    init: Annotated[str, typer.Option(callback=_listed, help="The seeding.")] = "k-means++",
-    algorithm: Annotated[str, typer.Option(callback=_listed, help="The refinement.")] = "auto",
-    n_init: Annotated[
-        int | None, typer.Option(min=1, help="Number of starts; the best is kept.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
-    ] = None,
-    quiet: Quiet = False,
+    data: Annotated[Path, _FILE],
+    k: Annotated[int, _CLUSTERS],
+    out: Annotated[Path, _OUT] = Path("kvariates-out"),
+    columns: Annotated[str | None, _COLUMNS] = None,
+    weights: Annotated[str | None, _WEIGHTS] = None,
+    scale: Annotated[bool, _SCALE] = False,
+    metric: Annotated[str, _NAME] = "euclidean",
+    init: Annotated[str, _NAME] = "k-means++",
+    algorithm: Annotated[str, _NAME] = "auto",
+    n_init: Annotated[int | None, _STARTS] = None,
+    seed: Annotated[int | None, _SEED] = None,
+    quiet: Annotated[bool, _QUIET] = False,
 ) -> None:
     """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
     choices: dict[str, Any] = {
@@ -180,9 +159,9 @@ def fit(
             _say(f"left out, not numeric: {', '.join(table.left_out)}")
         with moved_into_place(out) as folder:
             with _phase(progress, f"clustering {len(X):,} rows") as bar:
-                model, seconds = _fitted(KMeans(**choices), X, w, bar)
-            found = (model.labels_, model.cluster_centers_, model.inertia_, model.n_iter_)
-            run = FitRun(table, X, how, w, choices, *found, seconds)
+                model = KMeans(**choices)
+                seconds = _fit(model, X, w, bar)
+            run = FitRun(table, X, how, w, choices, model, seconds)
             with _phase(progress, "drawing and writing"):
                 write_fit(run, folder)
     if not quiet:
@@ -191,10 +170,7 @@ def fit(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")] = Path(
-        "demo-out"
-    ),
-    quiet: Quiet = False,
+    out: Annotated[Path, _OUT] = Path("demo-out"), quiet: Annotated[bool, _QUIET] = False
 ) -> None:
     """Divide the world's cities into twelve regions: writes regions.csv and picture.png."""
     with _tidy_errors(), _progress(quiet) as progress, moved_into_place(out) as folder:
@@ -202,7 +178,7 @@ def demo(
             cities = load_cities()
         with _phase(progress, f"clustering {len(cities.names):,} cities") as bar:
             model = KMeans(n_clusters=12, metric="cosine", n_init=10, random_state=0)
-            model, seconds = _fitted(model, cities.places, cities.people, bar)
+            seconds = _fit(model, cities.places, cities.people, bar)
         with _phase(progress, "drawing the map"):
             regions = name_regions(cities, model.labels_, model.cluster_centers_)
             write_demo(cities, regions, model.labels_, model.cluster_centers_, folder)
@@ -225,43 +201,43 @@ def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTab
     return table.without(weights), read(data, [weights]).X[:, 0]
 
 
-def _fitted(model: KMeans, X: Array, weights: Array | None, bar: _Bar) -> tuple[KMeans, float]:
-    """Fit under a progress bar; a warning becomes a line on standard error."""
+def _fit(model: KMeans, X: Array, weights: Array | None, bar: _ProgressBar) -> float:
+    """Fit with a progress bar, print warnings on standard error, return the seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.set_callbacks(bar).fit(X, sample_weight=weights)
     for warning in caught:
         _say(f"warning: {warning.message}")
-    return model, time.perf_counter() - start
+    return time.perf_counter() - start
 
 
-def _progress(quiet: bool) -> Progress:
+def _progress(quiet: bool) -> bars.Progress:
     """Return a progress display on standard error; it is off if that is not a terminal."""
     console = Console(stderr=True)
-    return Progress(
-        SpinnerColumn(finished_text="[green]✓"),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
+    return bars.Progress(
+        bars.SpinnerColumn(finished_text="[green]✓"),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(bar_width=24),
+        bars.TimeElapsedColumn(),
         console=console,
         disable=quiet or not console.is_terminal,
     )
 
 
 @contextmanager
-def _phase(progress: Progress, what: str) -> Iterator[_Bar]:
+def _phase(progress: bars.Progress, what: str) -> Iterator[_ProgressBar]:
     task = progress.add_task(what, total=None)
-    yield _Bar(progress, task)
+    yield _ProgressBar(progress, task)
     progress.update(task, total=1, completed=1)
 
 
 @dataclass(frozen=True)
-class _Bar:
+class _ProgressBar:
     """A scikit-learn callback that moves a progress bar."""
 
-    progress: Progress
-    task: TaskID
+    progress: bars.Progress
+    task: bars.TaskID
 
     def setup(self, estimator: Any, context: Any) -> None: ...
     def teardown(self, estimator: Any, context: Any) -> None: ...
@@ -280,13 +256,9 @@ def _show(run: FitRun, out: Path) -> None:
     """Print the largest clusters and the first columns, as many as fit a screen."""
     masses, names = run.masses, run.table.names[:MOST_COLUMNS]
     order = np.argsort(-masses, kind="stable")
+    centers = run.table_centers[:, : len(names)]
     rows = [
-        (
-            str(j),
-            f"{run.sizes[j]:,}",
-            f"{masses[j] / masses.sum():.1%}",
-            *(_short(x) for x in run.table_centers[j, : len(names)]),
-        )
+        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / masses.sum():.1%}", *map(_short, centers[j]))
         for j in order[:MOST_CLUSTERS]
     ]
     _print_table([">cluster", ">rows", ">share", *(f">{name}" for name in names)], rows)
@@ -296,8 +268,9 @@ def _show(run: FitRun, out: Path) -> None:
     ]
     if any(hidden):
         typer.echo(f"not shown: {', '.join(h for h in hidden if h)} (see centers.csv)")
-    typer.echo(f"inertia {run.inertia:.6g}, seed {run.parameters['random_state']}")
-    _print_end(run.n_iter, run.seconds, out, "labels.csv, centers.csv, summary.json, picture.png")
+    typer.echo(f"inertia {run.model.inertia_:.6g}, seed {run.parameters['random_state']}")
+    files = "labels.csv, centers.csv, summary.json, picture.png"
+    _print_end(run.model.n_iter_, run.seconds, out, files)
 
 
 def _short(x: float) -> str:

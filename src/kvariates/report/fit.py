@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..estimators.kmeans import KMeans
 from ..sources import DataTable, Scale
 from .files import write_json, write_labels, write_rows
 from .picture import draw
@@ -36,8 +37,8 @@ class FitRun:
         The weight of each row.
     parameters : mapping
         The parameters of the estimator.
-    labels, centers, inertia, n_iter
-        The result of the estimator, in the units of X.
+    model : KMeans
+        The fitted estimator, in the units of X.
     seconds : float
         The duration of the fit.
     """
@@ -47,32 +48,31 @@ class FitRun:
     scale: Scale | None
     weights: Array | None
     parameters: Mapping[str, Any]
-    labels: Array
-    centers: Array
-    inertia: float
-    n_iter: int
+    model: KMeans
     seconds: float
 
     @property
     def sizes(self) -> Array:
         """Rows in each cluster."""
-        return np.bincount(self.labels, minlength=len(self.centers))
+        return np.bincount(self.model.labels_, minlength=self.model.n_clusters)
 
     @property
     def masses(self) -> Array:
         """Weight of each cluster; the number of its rows if there are no weights."""
-        masses = np.bincount(self.labels, weights=self.weights, minlength=len(self.centers))
-        return masses.astype(np.float64)
+        if self.weights is None:
+            return self.sizes.astype(np.float64)
+        return np.bincount(self.model.labels_, self.weights, self.model.n_clusters)
 
     @property
     def table_centers(self) -> Array:
         """The centres in the units of the table."""
-        return self.centers if self.scale is None else self.scale.undo(self.centers)
+        centers: Array = self.model.cluster_centers_
+        return centers if self.scale is None else self.scale.undo(centers)
 
 
 def write_fit(run: FitRun, folder: Path) -> None:
     """Write labels.csv, centers.csv, summary.json and picture.png into a directory."""
-    write_labels(folder / "labels.csv", run.labels)
+    write_labels(folder / "labels.csv", run.model.labels_)
     rows = zip(run.sizes.tolist(), run.table_centers.tolist(), strict=True)
     write_rows(
         folder / "centers.csv",
@@ -96,8 +96,8 @@ def _summary(run: FitRun) -> dict[str, Any]:
             "standardized": run.scale is not None,
         },
         "parameters": dict(run.parameters),
-        "inertia": run.inertia,
-        "n_iter": run.n_iter,
+        "inertia": run.model.inertia_,
+        "n_iter": run.model.n_iter_,
         "seconds": round(run.seconds, 6),
         "clusters": [
             {"label": label, "rows": size, "weight": mass}
@@ -109,10 +109,10 @@ def _summary(run: FitRun) -> dict[str, Any]:
 def _draw(run: FitRun, path: Path) -> None:
     """Draw up to two features in the units of the table, anything else as it was clustered."""
     metric = run.parameters["metric"]
-    X, centers = run.X, run.centers
+    X, centers = run.X, run.model.cluster_centers_
     if metric == "cosine":
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
     elif X.shape[1] <= 2:
         X, centers = run.table.X, run.table_centers
     subtitle = f"{run.table.path.name} · {metric}"
-    draw(X, run.labels, centers, path, run.table.names, subtitle=subtitle)
+    draw(X, run.model.labels_, centers, path, run.table.names, subtitle=subtitle)
