@@ -1,16 +1,21 @@
-"""Points in every kind of metric, for the contract of k-median."""
+"""Points for every metric of k-median. The cases are made from the table of metrics."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
+from kvariates.data.metrics import DISTANCES, EDGES, METRICS, ROWS
+from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
+
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(c, 0.6, size=(30, 3)) for c in ((0, 0, 0), (5, 0, 1), (0, 6, 2))])
+SQUARE = cdist(X, X)
+INITS = [*MEDOID_SEEDINGS, [0, 1, 2]]
 
 
 def ring(n=60, seed=0):
-    """Return a ring of n nodes with some chords."""
+    """A ring of n nodes with some chords."""
     rng = np.random.default_rng(seed)
     A = np.zeros((n, n))
     for i in range(n):
@@ -21,34 +26,38 @@ def ring(n=60, seed=0):
     return sparse.csr_array(np.maximum(A, A.T))
 
 
-CASES = {
-    "euclidean": (X, "euclidean"),
-    "manhattan": (X, "manhattan"),
-    "cosine": (np.abs(X) + 0.1, "cosine"),
-    "precomputed": (cdist(X, X), "precomputed"),
-    "callable": (X, lambda a, b: float(np.abs(a - b).max())),
-    "graph": (ring(), "graph"),
-    "words": (
-        ["pear", "peas", "bear", "zebra", "cobra", "sabre"],
-        lambda a, b: len(set(a) ^ set(b)),
-    ),
-}
+def components(*graphs):
+    return sparse.block_diag(graphs, format="csr")
+
+
+def largest(a, b):
+    return float(np.abs(a - b).max())
+
+
+def letters(a, b):
+    return len(set(a) ^ set(b))
+
+
+POINTS = {ROWS: np.abs(X) + 0.1, DISTANCES: SQUARE, EDGES: ring()}
+CASES = {name: (POINTS[entry.needs], name) for name, entry in METRICS.items()}
+CASES["callable"] = X, largest
+CASES["words"] = ["pear", "peas", "bear", "zebra", "cobra", "sabre"], letters
 
 
 def pairs(points, metric):
-    if metric == "graph":
-        return dijkstra(points, directed=False)
-    if metric == "precomputed":
-        return points
+    """All distances, without the library."""
     if callable(metric):
         return np.array([[metric(a, b) for b in points] for a in points], dtype=float)
-    return cdist(points, points, "cityblock" if metric == "manhattan" else metric)
-
-
-SQUARE = cdist(X, X)
+    needs = METRICS[metric].needs
+    if needs == EDGES:
+        return dijkstra(points, directed=False)
+    if needs == DISTANCES:
+        return points
+    return cdist(points, points, {"manhattan": "cityblock"}.get(metric, metric))
 
 
 def broken(i, j, value, both=True):
+    """A matrix of distances with one wrong entry, or two."""
     D = SQUARE.copy()
     D[i, j] = value
     if both:
