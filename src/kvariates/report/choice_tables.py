@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
 from ..private_methods.methods import PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
+from ..seeding.medoid_seedings import MEDOID_SEEDINGS
 from ..seeding.seedings import SEEDINGS
 from ..tables import Table
 
@@ -20,6 +22,8 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Refinements: ``KMeans(algorithm=...)``": REFINEMENTS,
     "Objectives: ``KMeans(metric=...)``": OBJECTIVES,
     "Distortions: ``KMeans(distortion=...)``": DISTORTIONS,
+    "Metrics: ``KMedian(metric=...)``": METRICS,
+    "Seedings: ``KMedian(init=...)``": MEDOID_SEEDINGS,
     "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
 }
 
