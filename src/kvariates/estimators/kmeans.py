@@ -9,13 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -23,9 +17,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.data.rows import Labels, Rows, total_cost
+from kvariates.data.rows import Labels, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import iteration_callback
+from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.refining.lloyd import LloydResult, StopRule
@@ -52,13 +47,7 @@ class Fit:
 @documented(
     SEEDINGS=SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
 )
-class KMeans(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class KMeans(CallbackSupportMixin, FittedCenters):
     """k-means clustering behind scikit-learn's interface.
 
     The same bits on any number of threads, with any algorithm and on any instruction set.
@@ -210,20 +199,6 @@ default="k-means++"
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
-    def predict(self, X: Any) -> Labels:
-        """The nearest centre of every row of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        rows = self._fitted_rows(X)
-        return self._objective.nearest(rows, self._centers())
-
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
         """``fit(X).labels_``, X and its weights as in `fit`."""
         labels: Labels = self.fit(X, sample_weight=sample_weight).labels_
@@ -234,62 +209,16 @@ default="k-means++"
         distances: NDArray[Any] = self.fit(X, sample_weight=sample_weight).transform(X)
         return distances
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances to all centres (1 - cos for "cosine", the divergence for a distortion).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-        """
-        rows = self._fitted_rows(X)
-        return self._objective.distances(rows, self._centers())
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the cost of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        rows = self._fitted_rows(X)
-        weight = validation.weights(sample_weight, rows.X)
-        centers = self._centers()
-        labels = self._objective.nearest(rows, centers)
-        return -total_cost(self._objective.costs(rows, centers, labels), weight)
-
     # -- validation --------------------------------------------------------------------------------
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        return validation.canonical(
-            validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                accept_large_sparse=False,
-            )
-        )
+        return validation.canonical(validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE))
 
     def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         rows = self._objective.rows(self._validated(X, reset=False))
         rows.check_squares()
         return rows
-
-    def _centers(self) -> F64:
-        return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
 
     def _runs(self) -> int:
         given = _is_arraylike_not_scalar(self.init)
@@ -381,7 +310,6 @@ default="k-means++"
                 self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
             )
         self.n_iter_ = best.n_iter
-        self._n_features_out = self.n_clusters
         distinct = int(np.count_nonzero(np.bincount(best.labels)))
         if distinct < self.n_clusters:
             warnings.warn(
@@ -394,5 +322,4 @@ default="k-means++"
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -14,19 +14,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kvariates.data.rows import Labels, Rows, total_cost
+from kvariates.data.rows import Labels, Rows
 from kvariates.estimators import domain_spec
+from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
 from kvariates.privacy.ledger import Ledger
@@ -38,7 +32,7 @@ DTYPES = [np.float64, np.float32]
 
 
 @documented(PRIVATE_METHODS=PRIVATE_METHODS)
-class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class PrivateKMeans(FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
     A fitted model tells almost nothing about any one row. Each release it was computed from has a
@@ -174,70 +168,14 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.condition_ = result.condition
         self.cluster_centers_ = result.centers + domain.center
 
-    def predict(self, X: Any) -> Labels:
-        """The index of the nearest centre of every row. Not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self._fitted_rows(X).nearest(self.cluster_centers_)
-
     def fit_predict(self, X: Any, y: Any = None) -> Labels:
-        """``fit(X).predict(X)``. The labels are not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        self.fit(X)
-        return self.predict(X)
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to the centres. Not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-        """
-        return self._fitted_rows(X).distances(self.cluster_centers_)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of squared distances to the nearest centres. Not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        score : float
-        """
-        rows = self._fitted_rows(X)
-        labels = rows.nearest(self.cluster_centers_)
-        return -total_cost(rows.costs(self.cluster_centers_, labels), None)
+        """``fit(X).predict(X)``. The labels are not private."""
+        labels: Labels = self.fit(X).predict(X)
+        return labels
 
     def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         return Rows.of(validate_data(self, X, dtype=DTYPES, order="C", reset=False))
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.cluster_centers_)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         condition = getattr(self, "condition_", None)
@@ -247,7 +185,6 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -21,6 +21,12 @@ COMMON: dict[str, list[Any]] = {
     "sample_weight": ["array-like", None],
     "random_state": ["random_state", np.random.Generator],
 }
+CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "accept_large_sparse": False,
+}
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -64,8 +70,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
 def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
     X = canonical(
-        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-                    accept_large_sparse=False)
+        check_array(X, **CSR_OR_DENSE)
     )  # fmt: skip
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
