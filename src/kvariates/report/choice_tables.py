@@ -23,7 +23,7 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Objectives: ``KMeans(metric=...)``": OBJECTIVES,
     "Distortions: ``KMeans(distortion=...)``": DISTORTIONS,
     "Metrics: ``KMedian(metric=...)``": METRICS,
-    "Seedings: ``KMedian(init=...)``": MEDOID_SEEDINGS,
+    "Seedings of medoids: ``KMedian(init=...)``": MEDOID_SEEDINGS,
     "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
 }
 
