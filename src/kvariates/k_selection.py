@@ -114,7 +114,9 @@ def choose(
             sample, mass = Rows.of(rows.X[picked]), None if weight is None else weight[picked]
             sample_found = solve(sample, ks[-1], mass)
         mass = np.ones(sample.n) if mass is None else mass
-        silhouette = silhouettes(sample, mass, found)
+        apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
+        labels = (sample.nearest(solution.centers) for solution in found)
+        silhouette = np.array([silhouette_of(apart, mass, one) for one in labels])
         gap, error = gaps(sample, mass, sample_found, solve, options.n_reference, rng)
     tried, asked = np.array(ks), slice(ks[0] - 1, None)
     inertia = _costs(found[asked])
@@ -175,12 +177,6 @@ def principal(rows: F64, mass: F64) -> F64:
         return np.asarray(centred @ np.linalg.eigh(scaled.T @ scaled)[1])
     squares, sides = np.linalg.eigh(scaled @ scaled.T)
     return np.asarray(sides * np.sqrt(squares.clip(min=0)) / root)
-
-
-def silhouettes(sample: Rows, mass: F64, found: list[Solution]) -> F64:
-    """The mean silhouette of the sampled rows, for every solution."""
-    apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
-    return np.array([silhouette_of(apart, mass, sample.nearest(one.centers)) for one in found])
 
 
 def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:

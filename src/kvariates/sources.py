@@ -72,10 +72,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a file: their names, whether each is numeric, and a function to get one."""
+    """The columns of a file: all names, those that are numeric, and a function to get one."""
 
     names: list[str]
-    numeric: list[bool]
+    numeric: set[str]
     get: Callable[[str], npt.NDArray[np.generic]]
 
 
@@ -105,19 +105,14 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> DataTable:
     file = _open(path, columns)
     names = file.names if columns is None else list(columns)
     _check_names(path, file.names, names)
-    left_out: tuple[str, ...] = ()
-    if columns is None:
-        left_out = tuple(n for n, ok in zip(file.names, file.numeric, strict=True) if not ok)
-        names = [n for n, ok in zip(file.names, file.numeric, strict=True) if ok]
-        if not names:
-            raise ValueError(f"{path}: no numeric column (found {_listed(file.names)})")
+    left_out = () if columns else tuple(name for name in names if name not in file.numeric)
+    names = [name for name in names if name not in left_out]
+    if not names:
+        raise ValueError(f"{path}: no numeric column (found {_listed(file.names)})")
     arrays = [_numbers(path, name, file.get(name)) for name in names]
     if not len(arrays[0]):
         raise ValueError(f"{path}: no rows")
-    dtype = np.float32 if all(a.dtype == np.float32 for a in arrays) else np.float64
-    X = np.empty((len(arrays[0]), len(arrays)), dtype)
-    for j, array in enumerate(arrays):
-        X[:, j] = array
+    X = np.ascontiguousarray(np.column_stack(arrays))  # float32 if all columns are
     return DataTable(X, tuple(names), path, left_out)
 
 
@@ -174,7 +169,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> _Columns:
     wanted = None if columns is None else [n for n in names if n in set(columns)]
     file = _arrow(parquet.read_table(path, columns=wanted))
     # An error about an unknown name lists all names of the file.
-    return file if columns is None else _Columns(names, [False] * len(names), file.get)
+    return file if columns is None else _Columns(names, set(), file.get)
 
 
 def _arrow(table: pa.Table) -> _Columns:
@@ -190,7 +185,7 @@ def _arrow(table: pa.Table) -> _Columns:
     def numeric(kind: pa.DataType) -> bool:
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
-    return _Columns(table.column_names, [numeric(f.type) for f in table.schema], get)
+    return _Columns(table.column_names, {f.name for f in table.schema if numeric(f.type)}, get)
 
 
 def _read_numpy(path: Path, _columns: Sequence[str] | None) -> _Columns:
@@ -212,7 +207,8 @@ def _array(path: Path, X: npt.NDArray[np.generic]) -> _Columns:
     if X.ndim != 2:
         raise ValueError(f"{path}: the array has {X.ndim} dimensions, not 2")
     names = [f"x{j}" for j in range(X.shape[1])]
-    return _Columns(names, [X.dtype.kind in "iuf"] * len(names), lambda name: X[:, int(name[1:])])
+    numeric = set(names) if X.dtype.kind in "iuf" else set()
+    return _Columns(names, numeric, lambda name: X[:, int(name[1:])])
 
 
 _READERS: dict[str, Callable[[Path, Sequence[str] | None], _Columns]] = {
