@@ -52,12 +52,13 @@ def kind_of(name):
 
 
 KINDS = tuple(dict.fromkeys(kind_of(name) for name in CASES))
-# For other numbers of threads and other instruction sets: large cases, and some of each kind.
-SUBSET = tuple(
+# Large cases that use the native threads, and are fast enough to be run several times.
+ON_ONE_THREAD = ("kl", "itakura", "callable", "graph", "two components", "hst_tree 4500x131")
+SLOW = ("12001x2 sampled",)
+THREADED = tuple(
     name
-    for kind in KINDS
-    for place, name in enumerate(name for name in CASES if kind_of(name) == kind)
-    if ("large" in kind and "callable" not in name) or place % 23 == 5
+    for name in CASES
+    if "large" in kind_of(name) and not any(words in name for words in ON_ONE_THREAD + SLOW)
 )
 
 
@@ -124,7 +125,7 @@ def differences(found, before):
 
 
 def elsewhere(names, **environment):
-    """Digests of the named cases, computed in a fresh process."""
+    """What `one_run` tells about the named cases, in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         job, out = Path(folder, "job.json"), Path(folder, "out.json")
         job.write_text(json.dumps(list(names)), encoding="utf-8")
