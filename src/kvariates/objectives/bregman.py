@@ -19,7 +19,7 @@ from scipy import sparse
 from kvariates.data.rows import F64, Labels
 from kvariates.objectives.distortion import (
     MIX,
-    PlainDistortion,
+    Distortion,
     log_ratio,
     mean_row,
     one_thread,
@@ -28,11 +28,8 @@ from kvariates.objectives.distortion import (
 )
 
 
-class Bregman(PlainDistortion):
+class Bregman(Distortion):
     mean_is_best: ClassVar[bool] = True
-
-    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
-        return mean_row(X, weight)
 
     def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
         labels, cost = np.empty(X.shape[0], dtype=np.int32), np.empty(X.shape[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,41 +19,12 @@ CHUNK = 2**17  # values handled at a time, so that they stay in the cache
 SMALLEST, LARGEST = 1e-100, 1e100  # quotients and squares of these are in range
 
 
-class Distortion(Protocol):
+class Distortion(ABC):
     """A divergence D(x, c), and the centre that minimises a weighted sum of it.
 
     `check`, `fitted` and `seed` take rows as the user gave them; the others take prepared rows.
     `prepare` does work that is needed once (whitening, float64); `restore` maps centres back.
     """
-
-    @property
-    def name(self) -> str: ...
-
-    def check(self, X: Any) -> None:
-        """ValueError if D is not defined for some row."""
-
-    def fitted(self, X: Any, weight: F64 | None) -> Distortion:
-        """The same distortion with parameters estimated from the data. Pre: `check` has passed."""
-
-    def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
-        """Picked rows as centres, changed where some row would be infinitely far from them."""
-
-    def prepare(self, X: Any) -> Any: ...
-
-    def restore(self, centers: F64) -> F64: ...
-
-    def divergence(self, X: Any, center: F64) -> F64:
-        """D of every row to the centre, or to its own one if `center` has as many rows as X."""
-
-    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
-        """The index of the nearest centre (the lowest of equal ones) and D to it."""
-
-    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
-        """The centre of least weighted sum of D, never more than at `start`. Pre: sum(w) > 0."""
-
-
-class PlainDistortion(ABC):
-    """A distortion that works in the user's coordinates."""
 
     name: ClassVar[str]
     positive: ClassVar[bool] = False  # zeros are not allowed
@@ -61,16 +32,19 @@ class PlainDistortion(ABC):
     mean_is_best: ClassVar[bool] = False  # the weighted mean is the best centre
 
     @abstractmethod
-    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]: ...
-
-    @abstractmethod
-    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64: ...
+    def nearest(self, X: Any, centers: F64) -> tuple[Labels, F64]:
+        """The index of the nearest centre (the lowest of equal ones) and D to it."""
 
     @abstractmethod
     def _divergence(self, X: Any, center: F64) -> F64:
         """`divergence` of a part of the rows."""
 
+    def center(self, X: Any, weight: F64 | None, start: F64 | None = None) -> F64:
+        """The centre of least weighted sum of D, never more than at `start`. Pre: sum(w) > 0."""
+        return mean_row(X, weight)
+
     def check(self, X: Any) -> None:
+        """ValueError if D is not defined for some row."""
         if not self.takes_csr:
             check_dense(self.name, X)
         values = X.data if sparse.issparse(X) else X
@@ -91,9 +65,11 @@ class PlainDistortion(ABC):
             )
 
     def fitted(self, X: Any, weight: F64 | None) -> Distortion:
+        """The same distortion with parameters estimated from the data. Pre: `check` has passed."""
         return self
 
     def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
+        """Picked rows as centres, changed where some row would be infinitely far from them."""
         return Rows.of(X).take(rows)
 
     def prepare(self, X: Any) -> Any:
@@ -103,6 +79,7 @@ class PlainDistortion(ABC):
         return centers
 
     def divergence(self, X: Any, center: F64) -> F64:
+        """D of every row to the centre, or to its own one if `center` has as many rows as X."""
         out = np.empty(X.shape[0])
         for part in parts(X.shape):
             out[part] = self._divergence(X[part], center[part] if center.ndim > 1 else center)

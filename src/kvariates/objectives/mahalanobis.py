@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.objectives.distortion import check_dense, mean_row, one_thread
+from kvariates.objectives.distortion import Distortion, check_dense, mean_row, one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Whitening:
 
 
 @dataclass(frozen=True, eq=False)
-class Mahalanobis:
+class Mahalanobis(Distortion):
     """(x - c) S^-1 (x - c), with S given or the weighted covariance of the rows.
 
     After whitening it is squared Euclidean distance.
@@ -82,9 +81,6 @@ class Mahalanobis:
                 covariance = (rows * share[:, None]).T @ rows / share.sum()
             return replace(self, whitening=Whitening.of(covariance, mean))
 
-    def seed(self, X: Any, rows: NDArray[np.int64]) -> F64:
-        return Rows.of(X).take(rows)
-
     def prepare(self, X: Any) -> F64:
         with one_thread():
             return np.asarray((X - self._whitening.mean) @ self._whitening.root)
@@ -93,16 +89,13 @@ class Mahalanobis:
         with one_thread():
             return np.asarray(centers @ self._whitening.inverse + self._whitening.mean)
 
-    def divergence(self, X: F64, center: F64) -> F64:
+    def _divergence(self, X: F64, center: F64) -> F64:
         return np.asarray(((X - center) ** 2).sum(axis=1))
 
     def nearest(self, X: F64, centers: F64) -> tuple[Labels, F64]:
         space = Rows.of(X)
         labels = space.nearest(centers)
         return labels, space.costs(centers, labels)
-
-    def center(self, X: F64, weight: F64 | None, start: F64 | None = None) -> F64:
-        return mean_row(X, weight)
 
     @property
     def _whitening(self) -> Whitening:

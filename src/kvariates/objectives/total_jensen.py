@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import xlogy
 
 from kvariates.data.rows import F64, Labels
-from kvariates.objectives.distortion import MIX, PlainDistortion, mean_row, one_thread, parts
+from kvariates.objectives.distortion import MIX, Distortion, mean_row, one_thread, parts
 
 STEPS = 100  # at most, of the search for a total Jensen centre
 
@@ -25,7 +25,7 @@ class JensenTerms(NamedTuple):
         return float(np.sum(w * self.jensen * self.factor))
 
 
-class TotalJensen(PlainDistortion):
+class TotalJensen(Distortion):
     """A symmetric Jensen divergence that does not change when the graph of F is rotated."""
 
     name: ClassVar[str] = "total-jensen"

@@ -47,36 +47,23 @@ def _minibatch(p: RefineProblem) -> LloydResult:
     return minibatch(p.rows, p.centers, p.weight, max_iter=p.max_iter, rng=p.rng)
 
 
-DISTANCES = frozenset({"squared distances"})
-FREE_CENTERS = frozenset({"free centers"})
+DISTANCES, FREE_CENTERS = frozenset({"squared distances"}), frozenset({"free centers"})
+SAME = "The result is that of Lloyd without bounds."
 
 REFINEMENTS: Table[Refinement] = Table(
     "algorithm",
     {
         "auto": Entry(
-            lloyd_with("auto"),
-            "Lloyd with or without bounds, whichever is faster just now; the result is the same.",
+            lloyd_with("auto"), f"Lloyd with or without bounds, whichever is faster. {SAME}"
         ),
-        "lloyd": Entry(
-            lloyd_with("lloyd"), "Lloyd without bounds: every row is compared with every centre."
-        ),
+        "lloyd": Entry(lloyd_with("lloyd"), "Lloyd: every row is compared with every centre."),
         "elkan": Entry(
-            lloyd_with("elkan"),
-            "Lloyd with n_samples * n_clusters float32 bounds; the result is the same.",
-            DISTANCES,
+            lloyd_with("elkan"), f"n_samples * n_clusters float32 bounds. {SAME}", DISTANCES
         ),
-        "hamerly": Entry(
-            lloyd_with("hamerly"), "Lloyd with one bound a row; the result is the same.", DISTANCES
-        ),
-        "yinyang": Entry(
-            lloyd_with("yinyang"),
-            "Lloyd with sixteen bounds a row; the result is the same.",
-            DISTANCES,
-        ),
+        "hamerly": Entry(lloyd_with("hamerly"), f"One bound a row. {SAME}", DISTANCES),
+        "yinyang": Entry(lloyd_with("yinyang"), f"Sixteen bounds a row. {SAME}", DISTANCES),
         "hartigan": Entry(
-            _hartigan,
-            "Lloyd, and then moves of single rows as long as they lower the cost.",
-            FREE_CENTERS,
+            _hartigan, "Lloyd, then moves of single rows that lower the cost.", FREE_CENTERS
         ),
         "minibatch": Entry(
             _minibatch,
