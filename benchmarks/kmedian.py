@@ -1,10 +1,11 @@
-"""`make bench-kmedian`: k-median beside FasterPAM (kmedoids), and beyond its reach.
+"""`make bench-kmedian`: k-median beside FasterPAM (kmedoids), and at sizes too large for it.
 
 | section | what |
 |---|---|
 | pmed | thirty OR-Library networks with known optima: gaps, times, certified bounds |
 | mnist | 10,000 x 784 under L2, distances included |
-| scale | a million points, a road network, a grid of a million nodes: time and memory, each alone |
+| scale | a million points, a road network, a grid of a million nodes: time and memory, each in a \
+process of its own |
 | growth | time over n, and the exponent it grows with |
 | crossing | HST seeding beside k-median++ over k |
 """
@@ -36,8 +37,8 @@ RESTARTS = 2000
 
 
 def pmed(say: Callable[[str], None]) -> None:
-    all_of_them = instances()
-    got = [pmed_race(one) for one in all_of_them]
+    all_instances = instances()
+    got = [pmed_race(one) for one in all_instances]
     say("pmed1 to pmed30, single runs, ten seeds   mean gap  best of ten  optimal  ms a run  ratio")
     for name, title in (
         ("FasterPAM", "kmedoids.fasterpam, random start"),
@@ -49,9 +50,11 @@ def pmed(say: Callable[[str], None]) -> None:
         hits = sum(row[name][1] < 1e-9 for row in got)
         ratio = np.exp(np.mean([np.log(row["FasterPAM"][2] / row[name][2]) for row in got]))
         say(f"{title:41} {gap:8.3%} {best:12.3%} {hits:5}/30 {ms:9.2f} {ratio:6.2f}")
-    plain = [gap_of(one, KMedian(one.k, metric="precomputed", n_restarts=0)) for one in all_of_them]
+    plain = [
+        gap_of(one, KMedian(one.k, metric="precomputed", n_restarts=0)) for one in all_instances
+    ]
     say(f"without restarts: mean gap {np.mean(plain):.3%}")
-    pmed_optima(all_of_them, say)
+    pmed_optima(all_instances, say)
 
 
 def gap_of(one: Instance, model: KMedian) -> float:
@@ -97,9 +100,9 @@ def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
     }
 
 
-def pmed_optima(all_of_them: list[Instance], say: Callable[[str], None]) -> None:
+def pmed_optima(all_instances: list[Instance], say: Callable[[str], None]) -> None:
     hits, gaps, seconds, bound_seconds = 0, [], [], []
-    for one in all_of_them:
+    for one in all_instances:
         begin = time.perf_counter()
         model = KMedian(one.k, metric="precomputed", n_restarts=RESTARTS, random_state=0)
         hits += model.fit(one.D).inertia_ < one.optimum * (1 + 1e-9)
@@ -140,15 +143,15 @@ def mnist(say: Callable[[str], None]) -> None:
         )
 
 
-# ---- alone in a process, for its memory ----
+# Each of these runs in a process of its own, which measures its memory.
 
 
 def measured(model: KMedian, X: Any) -> None:
-    """Fit with every default: three restarts on the sample of vectors, none on a graph."""
+    """Fit with the defaults: three restarts on the sample of vectors, none on a graph."""
     begin = time.perf_counter()
     model.fit(X)
     seconds = time.perf_counter() - begin
-    status = Path("/proc/self/status").read_text()  # getrusage would tell of the parent process
+    status = Path("/proc/self/status").read_text()  # getrusage would include the parent
     peak = int(status.split("VmHWM:")[1].split()[0]) / 2**20
     print(json.dumps({"seconds": seconds, "peak_gb": peak, "cost": model.inertia_}))
 

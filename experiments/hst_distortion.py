@@ -1,9 +1,9 @@
-"""How much farther apart neighbours are in a 2-HST, and how that grows with the number of points.
+"""The distortion of neighbours in a 2-HST, and how it grows with the number of points.
 
 `python -m experiments.hst_distortion` grows trees over more and more points and prints the mean,
-over trees and pairs, of tree distance / distance. The pairs are neighbours, the worst there are:
-far pairs are stretched three- to fourfold whatever n is. The theory says O(log n): what a doubling
-of n adds must settle. In brackets: the mean / log2 n.
+over trees and pairs, of tree distance / distance. The pairs are neighbours, which have the largest
+distortion; that of far pairs is three to four for every n. The theory says O(log n): the growth per
+doubling of n must become constant. In brackets: the mean / log2 n.
 
 | set | points | pairs |
 |---|---|---|
@@ -36,7 +36,7 @@ def line(n: int, _: np.random.Generator) -> tuple[MetricSpace, Ints]:
 
 
 def plane(n: int, rng: np.random.Generator) -> tuple[MetricSpace, Ints]:
-    """Uniform points and who is nearest to them."""
+    """Uniform points and their nearest neighbours."""
     X = rng.random((n, 2))
     return Vectors(X, "euclidean"), np.stack(
         [np.arange(n), cKDTree(X).query(X, 2)[1][:, 1]], axis=1
@@ -44,7 +44,7 @@ def plane(n: int, rng: np.random.Generator) -> tuple[MetricSpace, Ints]:
 
 
 def grid(n: int, rng: np.random.Generator) -> tuple[MetricSpace, Ints]:
-    """Streets of random lengths and the shortest at every corner."""
+    """A grid of random edge lengths and the shortest edge of every node."""
     side = int(np.sqrt(n))
     node = np.arange(side * side).reshape(side, side)
     u = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
@@ -73,7 +73,7 @@ def mean_distortion(name: str, n: int, trees: int) -> float:
 
 
 def text(sizes: Sequence[int], trees: int) -> str:
-    """The table: a row a size, per set the mean and the mean by log2 n."""
+    """The table: one row for each size, for each set the mean and the mean / log2 n."""
     head = ["n", *(cell for name in SETS for cell in (name, "(/ log2 n)"))]
     rows = []
     for n in sizes:

@@ -1,10 +1,10 @@
-"""KMedian: what it says when it is asked for nonsense."""
+"""KMedian refuses bad input, with an error that says what is wrong."""
 
 import warnings
 
 import numpy as np
 import pytest
-from contracts.medians import SQUARE, X, broken, ring
+from contracts.medians import SQUARE, X, broken, components, ring
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -27,11 +27,7 @@ def one_way_zero():
 
 BAD = {
     "not square": (SQUARE[:, :5], "precomputed", r"square matrix.*\(90, 5\)"),
-    "asymmetric": (
-        broken(3, 7, 99.0, False),
-        "precomputed",
-        r"not symmetric.*7, 3|not symmetric.*3, 7",
-    ),
+    "asymmetric": (broken(3, 7, 99.0, False), "precomputed", r"not symmetric.*(7, 3|3, 7)"),
     "negative": (broken(3, 7, -1.0), "precomputed", r"X\[3, 7\] = -1"),
     "diagonal": (broken(4, 4, 2.0), "precomputed", r"X\[4, 4\] = 2"),
     "nan in a matrix": (broken(3, 7, np.nan), "precomputed", "NaN"),
@@ -43,13 +39,13 @@ BAD = {
     "negative edge": (graph_with(-2.0), "graph", "from 0 to 1 .* negative"),
     "nan edge": (graph_with(np.nan), "graph", "from 0 to 1 .* not a finite"),
     "one-way edge": (graph_with(5.0, 0, 9, False), "graph", "not symmetric.*both ways"),
-    "one-way road of length 0": (one_way_zero(), "graph", "not symmetric.*both ways"),
+    "one-way edge of length 0": (one_way_zero(), "graph", "not symmetric.*both ways"),
     "float32 that overflows": (X.astype(np.float32) * 1e30, "euclidean", "float32; rescale"),
     "float32 that vanishes": (X.astype(np.float32) * 1e-30, "euclidean", "float32; rescale"),
     "float64 that overflows": (X * 1e300, "euclidean", "float64; rescale"),
     "oblong graph": (ring(20)[:, :9], "graph", "square"),
     "three components": (
-        sparse.block_diag([ring(9), ring(12), ring(7)], format="csr"),
+        components(ring(9), ring(12), ring(7)),
         "graph",
         r"3 components and n_clusters=2: that of node 21 \(7 nodes\)",
     ),
@@ -64,15 +60,15 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_in_one_line(name):
+def test_bad_input_is_refused_in_one_line(name):
     data, metric, words = BAD[name]
     with pytest.raises(ValueError, match=words) as caught:
         KMedian(2, metric=metric).fit(data)
-    if "NaN" not in words and "infinity" not in words:  # scikit-learn's own words have more lines
+    if "NaN" not in words and "infinity" not in words:  # those errors are scikit-learn's
         assert "\n" not in str(caught.value)
 
 
-def test_a_shortcut_is_named():
+def test_a_broken_triangle_inequality_is_a_warning():
     with pytest.warns(UserWarning, match="triangle inequality: (2 and 6|6 and 2) are 500 apart"):
         KMedian(2, metric="precomputed").fit(broken(2, 6, 500.0))
     with warnings.catch_warnings():
@@ -94,7 +90,7 @@ def test_a_shortcut_is_named():
         ({"demand": np.full(90, 5e-324)}, "divide the weights"),
     ],
 )
-def test_bad_demand_is_told(options, words):
+def test_bad_demand_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         KMedian(2).fit(X, **options)
 
@@ -103,24 +99,21 @@ def test_bad_demand_is_told(options, words):
     ("init", "words"),
     [([0, 0], "2 different"), ([0, 400], "0 to 89"), ([0.0, 1.0], "numbers of 2"), ([1], "of 2")],
 )
-def test_bad_starts_are_told(init, words):
+def test_bad_init_is_refused(init, words):
     with pytest.raises(ValueError, match=words):
         KMedian(2, init=init).fit(X)
 
 
-def test_before_fit():
+def test_bad_nodes_are_refused_by_predict():
     with pytest.raises(NotFittedError):
         KMedian().predict(X)
-
-
-def test_a_node_that_is_not_there():
     model = KMedian(3, metric="graph", random_state=0).fit(ring())
-    for nodes in ([-1], [60]):
-        with pytest.raises(ValueError, match="from 0 to 59"):
+    for nodes, words in (([-1], "from 0 to 59"), ([60], "from 0 to 59"), ([0.5], "integers")):
+        with pytest.raises(ValueError, match=words):
             model.predict(nodes)
 
 
-def test_a_component_without_a_centre_is_named():
-    two = sparse.block_diag([ring(20, 1), ring(30, 2)], format="csr")
+def test_a_component_without_a_medoid_is_named():
+    two = components(ring(20, 1), ring(30, 2))
     with pytest.raises(ValueError, match="reaches node 20"):
         KMedian(2, metric="graph", init=[0, 1], max_swaps=0).fit(two)

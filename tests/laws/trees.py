@@ -1,4 +1,4 @@
-"""Small spaces to grow trees over, trees made up without a space, and optima by brute force."""
+"""Small spaces, random 2-HSTs, and optima by brute force."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from kvariates.data.hst_tree import HstTree
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 METRICS = ("euclidean", "manhattan", "cosine")
-KINDS = (*METRICS, "matrix", "called", "graph")
+KINDS = (*METRICS, "matrix", "callable", "graph")
 
 
 def paths_metric(rng, n, largest=9.0):
@@ -40,7 +40,7 @@ def make(kind, rng, n):
         return Vectors(np.ascontiguousarray(X.astype(dtype)), kind)
     if kind == "matrix":
         return DistanceMatrix(paths_metric(rng, n).astype(dtype))
-    if kind == "called":
+    if kind == "callable":
         X = some_rows(rng, n, 3, np.float64)
         return CallableMetric(X, lambda a, b: np.abs(a - b).max())
     return Graph.of(sparse.csr_array(some_graph(rng, n)))
@@ -48,27 +48,16 @@ def make(kind, rng, n):
 
 def some_graph(rng, n):
     """A ring with chords: connected, lengths of many scales, some of them zero."""
-    csr = sparse.lil_array((n, n))
     ends = [(i, (i + 1) % n) for i in range(n)] + rng.integers(n, size=(n, 2)).tolist()
+    edges = {}
     for a, b in ends:
         if a != b:
-            csr[a, b] = csr[b, a] = 2.0 ** rng.integers(-5, 5) * rng.random() + 1e-9
-    csr = csr.tocsr()
-    csr.data[csr.data < 0.05] = 0.0  # stored: an edge of length zero
-    full = csr.maximum(csr.T)
-    return full if (csr.data > 0).all() else _symmetric(csr)
-
-
-def _symmetric(csr):
-    coo = csr.tocoo()
-    keep = {}
-    for a, b, w in zip(*coo.coords, coo.data, strict=True):
-        key = (min(a, b), max(a, b))
-        keep[key] = min(w, keep.get(key, np.inf))
-    u, v = np.array(list(keep)).T
-    w = np.array(list(keep.values()))
+            length = 2.0 ** rng.integers(-5, 5) * rng.random() + 1e-9
+            edges[min(a, b), max(a, b)] = length if length >= 0.05 else 0.0  # stored: an edge
+    u, v = np.array(list(edges)).T
+    w = np.array(list(edges.values()))
     both = (np.concatenate([u, v]), np.concatenate([v, u]))
-    return sparse.coo_array((np.concatenate([w, w]), both), shape=csr.shape).tocsr()
+    return sparse.coo_array((np.concatenate([w, w]), both), shape=(n, n)).tocsr()
 
 
 @st.composite
@@ -80,7 +69,7 @@ def spaces(draw, kinds=KINDS, most=14):
 
 @st.composite
 def made_up(draw, most=8, tallest=11):
-    """A 2-HST of no space: any numbers of children, heights that jump."""
+    """A 2-HST without a space: any numbers of children, heights that may be left out."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return random_tree(rng, draw(st.integers(1, most)), int(rng.integers(1, tallest)))
 
@@ -95,9 +84,8 @@ def random_tree(rng, n, height):
             continue
         lowest = heights[node] == 0
         pieces = len(members) if lowest else int(rng.integers(2, len(members) + 1))
-        labels = np.concatenate(
-            [np.arange(pieces), rng.integers(pieces, size=len(members) - pieces)]
-        )
+        rest = rng.integers(pieces, size=len(members) - pieces)
+        labels = np.concatenate([np.arange(pieces), rest])
         rng.shuffle(labels)
         for piece in range(pieces):
             inside = members[labels == piece]
@@ -119,7 +107,7 @@ def tree_matrix(tree):
 
 
 def members(tree):
-    """Of every node: its points."""
+    """The points of every node."""
     out = [[] for _ in range(tree.nodes)]
     for point, node in enumerate(tree.leaf.tolist()):
         while node >= 0:
