@@ -68,7 +68,7 @@ def mean_distortion(name: str, n: int, trees: int) -> float:
     rng = np.random.default_rng(n)
     space, pairs = SETS[name](n, rng)
     pairs = pairs[rng.permutation(len(pairs))[:MOST_PAIRS]]
-    true = np.array([float(space.distances_from(int(a), np.array([b]))[0]) for a, b in pairs])
+    true = np.array([space.distances(pair[:1], pair[1:])[0, 0] for pair in pairs])
     return float(np.mean([grow(space, rng).distances(pairs) / true for _ in range(trees)]))
 
 

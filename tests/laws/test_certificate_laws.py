@@ -63,7 +63,7 @@ def test_any_prices_prove_a_bound(problem):
     X, weight, k, rng = problem
     D = Vectors(X, "euclidean").matrix().D
     price = rng.exponential(D.max() + 0.1, len(X)) * rng.integers(0, 2, len(X))
-    bound = dual.lower_bound(weight, price, DistanceTable(D, weight).gains(price), k)
+    bound = dual.lower_bound(weight, price, DistanceTable(weight, D).gains(price), k)
     assert Fraction(bound) <= optimum(D, weight, k)[1]
 
 
@@ -125,7 +125,7 @@ def test_weights_are_repeats():
     D, price = space.matrix().D, np.random.default_rng(1).exponential(2, 60)
     repeated = np.repeat(D, times, axis=1)
     bounds = [
-        dual.lower_bound(weight, v, DistanceTable(table, weight).gains(v), 5)
+        dual.lower_bound(weight, v, DistanceTable(weight, table).gains(v), 5)
         for table, weight, v in (
             (D, times.astype(float), price),
             (repeated, np.ones(times.sum()), np.repeat(price, times)),
@@ -167,7 +167,7 @@ def test_a_part_of_the_candidates_gives_nearly_the_same_bound(monkeypatch, way):
         monkeypatch.setattr(distance_tables, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
         monkeypatch.setattr(dual, "POOL", 400)
         goal, cap = dual.Goal(5, everyone.cost), np.full(900, inf)
-        distances, start = StreamedDistances(space, np.ones(900)), space.two_nearest(medoids).cost
+        distances, start = StreamedDistances(np.ones(900), space), space.two_nearest(medoids).cost
         rng = np.random.default_rng(0)
         bound = dual.maximize_bound(distances, goal, start, cap, 480, rng).bound
     else:
@@ -186,11 +186,11 @@ def test_lists_tables_and_streams_agree_on_any_number_of_threads():
         D = rng.random((m, n)).astype(dtype)
         weight, price, some = rng.random(n), rng.random(n), rng.permutation(m)[:11]
         point = np.tile(np.arange(n, dtype=np.int32), m)
-        lists = DistanceLists(np.arange(0, m * n + 1, n), point, D.astype(float).ravel(), weight)
+        lists = DistanceLists(weight, np.arange(0, m * n + 1, n), point, D.astype(float).ravel())
         expected = np.maximum(price - D.astype(float), 0) @ weight
         covered = (D[some].astype(float) < price).sum(axis=0)
-        streamed = StreamedDistances(DistanceMatrix(D), weight)
-        for distances in (DistanceTable(D, weight), lists, streamed):
+        streamed = StreamedDistances(weight, DistanceMatrix(D))
+        for distances in (DistanceTable(weight, D), lists, streamed):
             bits = set()
             for threads in (1, 2, 3):
                 with threadpool_limits(threads, user_api="openmp"):

@@ -19,7 +19,6 @@ from kvariates.certificates.certified_problem import (
     CertifyOptions,
     ball_size,
     measured_at,
-    relative_work,
 )
 from kvariates.certificates.dual import Goal, maximize_bound
 from kvariates.certificates.sampled_bound import sampled_bound
@@ -37,7 +36,7 @@ CAP = 1.1  # times the distance to the second nearest medoid: the largest price,
 TABLE_BYTES = 2**30  # of distances in a table
 LIST_ENTRIES = 3 * 10**7  # in lists
 BALL_ENTRIES = 16 * 10**6  # in lists of a graph
-EXACT_WORK = 2.5e9  # distances, times `relative_work`, up to which all are computed
+EXACT_WORK = 2.5e9  # distances, times `work`, up to which all are computed
 
 
 @dataclass(frozen=True)
@@ -151,12 +150,12 @@ def _all_distances(problem: CertifiedProblem, rng: np.random.Generator) -> _AllD
         return None if lists is None else _AllDistances(lists, cap, whole)
     measured = measured_at(space, problem.demand)
     pairs = measured.n_candidates * len(weight)
-    if pairs * relative_work(measured) > EXACT_WORK:
+    if pairs * measured.work > EXACT_WORK:
         return None
     if pairs * measured.dtype.itemsize > TABLE_BYTES:
         return _lists_of_rows(measured, cap, weight)
     D = measured.matrix().D
-    return _AllDistances(DistanceTable(D, weight), np.full(len(weight), math.inf), _all_whole(D))
+    return _AllDistances(DistanceTable(weight, D), np.full(len(weight), math.inf), _all_whole(D))
 
 
 def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances | None:
@@ -173,7 +172,7 @@ def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances 
         points.append(np.nonzero(below)[1].astype(np.int32))
         kept.append(rows[below].astype(np.float64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    lists = DistanceLists(start, np.concatenate(points), np.concatenate(kept), weight)
+    lists = DistanceLists(weight, start, np.concatenate(points), np.concatenate(kept))
     return _AllDistances(lists, cap, whole)
 
 

@@ -1,7 +1,4 @@
-"""The problem that a certificate is about, and estimates of the work to certify it.
-
-Used by bounds from all distances (`certificate`) and from a sample of points (`sampled_bound`).
-"""
+"""The problem that a certificate is about: for bounds from all distances and from a sample."""
 
 from __future__ import annotations
 
@@ -12,15 +9,7 @@ import numpy as np
 
 from kvariates.certificates.dual import ROUNDING
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import (
-    FEW,
-    CallableMetric,
-    DistanceMatrix,
-    DistanceRows,
-    Ints,
-    MetricSpace,
-    Vectors,
-)
+from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace
 from kvariates.data.rows import F64
 
 
@@ -61,17 +50,9 @@ class CertifiedProblem:
         return 1 - 4 * self.space.n * ROUNDING if isinstance(self.space, Graph) else 1.0
 
 
-def relative_work(space: DistanceRows) -> float:
-    """The time to compute a distance, relative to one in the plane."""
-    if isinstance(space, Vectors):
-        features = int(space.X.shape[1])
-        return 1 + features / 16 if features <= FEW else features / 4
-    return 1000.0 if isinstance(space, CallableMetric) else 1.0
-
-
 def measured_at(space: MetricSpace, points: Ints) -> DistanceRows:
     """The space with costs measured at `points` only."""
-    if not isinstance(space, Vectors | DistanceMatrix | CallableMetric):
+    if not isinstance(space, DistanceRows):
         raise TypeError(f"cannot certify in a {type(space).__name__}")
     return space if len(points) == space.n else space.measured_at(points)
 

@@ -26,12 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.certificates.certified_problem import (
-    CertifiedProblem,
-    ball_size,
-    measured_at,
-    relative_work,
-)
+from kvariates.certificates.certified_problem import CertifiedProblem, ball_size, measured_at
 from kvariates.certificates.dual import Goal, maximize_bound, subgradient_ascent
 from kvariates.data.distance_tables import DistanceOracle, StreamedDistances, graph_lists
 from kvariates.data.graph import Graph
@@ -40,7 +35,7 @@ from kvariates.data.rows import F64
 
 FACTORS = 1.3, 1.8, 2.6, 4.0  # caps of a sample, as multiples of the points' costs
 PILOT, CANDIDATES, PILOT_STEPS = 1000, 2048, 100  # draws, candidates and steps to choose a factor
-WORK = 8e9  # distances, times `relative_work`, in one pass over a sample
+WORK = 8e9  # distances, times `work`, in one pass over a sample
 ENTRIES = 16 * 10**6  # on a graph: nodes within the caps of all draws
 SIZES = 50, 16_000  # the smallest and the largest sample
 
@@ -82,7 +77,7 @@ class Sample:
                     "The graph is too large to certify; give certify a smaller sample."
                 )
             return lists
-        streamed = StreamedDistances(measured_at(space, points), self.weight)
+        streamed = StreamedDistances(self.weight, measured_at(space, points))
         return streamed.only(np.arange(streamed.n_candidates))
 
 
@@ -153,4 +148,4 @@ def _size(problem: CertifiedProblem, factor: float, rng: np.random.Generator) ->
         each = ball_size(space, problem.demand, problem.caps(factor), rng)
         return int(min(most, max(least, ENTRIES / each)))
     measured = measured_at(space, problem.demand)
-    return int(min(most, max(least, WORK / (measured.n_candidates * relative_work(measured)))))
+    return int(min(most, max(least, WORK / (measured.n_candidates * measured.work))))

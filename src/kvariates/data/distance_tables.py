@@ -1,16 +1,13 @@
 """Distances between candidates and weighted points, as the dual of k-median uses them.
 
-| class | distances |
-|---|---|
-| `DistanceTable` | all of them, in memory |
-| `DistanceLists` | in memory, only those below a cap on the prices |
-| `StreamedDistances` | computed in every pass, block by block |
+`DistanceTable` keeps all of them in memory, `DistanceLists` only those below a cap on the prices,
+and `StreamedDistances` computes them in every pass, block by block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,38 +21,46 @@ from kvariates.data.rows import F64, Floats
 KEPT_BYTES = 2**28  # of distances that `StreamedDistances.only` keeps
 
 
-class DistanceOracle(Protocol):
-    @property
-    def weight(self) -> F64:
-        """The weights of the points."""
+@dataclass(frozen=True)
+class DistanceOracle(ABC):
+    """`weight`: of the points. `some`: the candidates in use; None means all."""
+
+    weight: F64
+    some: Ints | None = field(default=None, kw_only=True)
 
     @property
-    def n_candidates(self) -> int: ...
+    @abstractmethod
+    def _all(self) -> int:
+        """The number of all candidates."""
 
+    @abstractmethod
     def gains(self, price: F64) -> F64:
         """For each candidate the sum of weight * max(price - distance, 0) over all points."""
 
+    @abstractmethod
     def cover(self, price: F64, chosen: Ints) -> F64:
         """For each point the number of chosen candidates that are closer than its price."""
 
+    @property
+    def n_candidates(self) -> int:
+        return self._all if self.some is None else len(self.some)
+
     def only(self, some: Ints) -> DistanceOracle:
         """The same points with some of the candidates, numbered from 0."""
+        return replace(self, some=self._original(some))
 
-
-def _original(kept: Ints | None, some: Ints) -> Ints:
-    """Numbers among the kept candidates as numbers among all; None keeps all."""
-    return some if kept is None else kept[some]
+    def _original(self, some: Ints) -> Ints:
+        """The numbers, among all candidates, of some of those in use."""
+        return some if self.some is None else self.some[some]
 
 
 @dataclass(frozen=True)
-class DistanceTable:
+class DistanceTable(DistanceOracle):
     distance: Floats  # one row for each candidate
-    weight: F64
-    some: Ints | None = None  # the candidates kept
 
     @property
-    def n_candidates(self) -> int:
-        return len(self.distance) if self.some is None else len(self.some)
+    def _all(self) -> int:
+        return len(self.distance)
 
     def gains(self, price: F64) -> F64:
         out = np.empty(self.n_candidates)
@@ -64,71 +69,55 @@ class DistanceTable:
 
     def cover(self, price: F64, chosen: Ints) -> F64:
         out = np.empty(len(price))
-        _native.table_cover(self.distance, _original(self.some, chosen), price, out)
+        _native.table_cover(self.distance, self._original(chosen), price, out)
         return out
-
-    def only(self, some: Ints) -> DistanceTable:
-        return replace(self, some=_original(self.some, some))
 
 
 @dataclass(frozen=True)
-class DistanceLists:
-    """List j, `start[j]:start[j + 1]` of `point` and `distance`, is that of candidate j."""
+class DistanceLists(DistanceOracle):
+    """Candidate j has the entries `start[j]:start[j + 1]` of `point` and `distance`."""
 
     start: Ints
     point: NDArray[np.int32]
     distance: F64
-    weight: F64
-    some: Ints | None = None
 
     @property
-    def n_candidates(self) -> int:
-        return len(self.start) - 1 if self.some is None else len(self.some)
+    def _all(self) -> int:
+        return len(self.start) - 1
 
     def gains(self, price: F64) -> F64:
-        out = np.empty(self.n_candidates)
-        lists = self.start, self.point, self.distance
+        out, lists = np.empty(self.n_candidates), (self.start, self.point, self.distance)
         _native.list_gains(*lists, self.some, price, self.weight, out)
         return out
 
     def cover(self, price: F64, chosen: Ints) -> F64:
-        out = np.empty(len(price))
-        lists = self.start, self.point, self.distance
-        _native.list_cover(*lists, _original(self.some, chosen), price, out)
+        out, lists = np.empty(len(price)), (self.start, self.point, self.distance)
+        _native.list_cover(*lists, self._original(chosen), price, out)
         return out
-
-    def only(self, some: Ints) -> DistanceLists:
-        return replace(self, some=_original(self.some, some))
 
 
 @dataclass(frozen=True)
-class StreamedDistances:
+class StreamedDistances(DistanceOracle):
     space: DistanceRows
-    weight: F64
-    some: Ints | None = None
 
     @property
-    def n_candidates(self) -> int:
-        return self.space.n_candidates if self.some is None else len(self.some)
+    def _all(self) -> int:
+        return self.space.n_candidates
 
     def gains(self, price: F64) -> F64:
-        parts = [
-            self._table(np.arange(first, min(first + self.space.block, self.n_candidates)))
-            .gains(price)
-            for first in range(0, self.n_candidates, self.space.block)
-        ]  # fmt: skip
-        return np.concatenate(parts)
+        every, step = np.arange(self.n_candidates), self.space.block
+        blocks = (every[first : first + step] for first in range(0, len(every), step))
+        return np.concatenate([self._table(block).gains(price) for block in blocks])
 
     def cover(self, price: F64, chosen: Ints) -> F64:
         return self._table(chosen).cover(price, np.arange(len(chosen)))
 
     def only(self, some: Ints) -> DistanceOracle:
-        if len(some) * len(self.weight) * self.space.dtype.itemsize > KEPT_BYTES:
-            return replace(self, some=_original(self.some, some))
-        return self._table(some)
+        fits = len(some) * len(self.weight) * self.space.dtype.itemsize <= KEPT_BYTES
+        return self._table(some) if fits else super().only(some)
 
     def _table(self, some: Ints) -> DistanceTable:
-        return DistanceTable(self.space.distances(_original(self.some, some)), self.weight)
+        return DistanceTable(self.weight, self.space.distances(self._original(some)))
 
 
 def graph_lists(
@@ -148,4 +137,4 @@ def graph_lists(
     del found
     start = start.astype(np.int32)  # with int64, SciPy would make all indices int64
     by_node = csr_array((distance, point, start), shape=(len(points), graph.n)).tocsc()
-    return DistanceLists(by_node.indptr.astype(np.int64), by_node.indices, by_node.data, weight)
+    return DistanceLists(weight, by_node.indptr.astype(np.int64), by_node.indices, by_node.data)

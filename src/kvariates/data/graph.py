@@ -57,16 +57,14 @@ class Graph:
     def n_candidates(self) -> int:
         return self.view.n
 
-    def distances(self, points: Ints) -> F64:
-        """From each of `points` to all nodes: (len(points), n)."""
-        out = np.empty((len(points), self.n))
-        _native.graph_distances(self.view, points, out)
-        return out
-
-    def distances_from(self, point: int, others: Ints) -> F64:
-        """From one node to some others. The search ends at the farthest of them."""
-        out = np.empty(len(others))
-        _native.graph_among(self.view, point, others, out)
+    def distances(self, points: Ints, columns: Ints | None = None) -> F64:
+        """See `MetricSpace`. With `columns`, each search ends at the farthest of them."""
+        out = np.empty((len(points), self.n if columns is None else len(columns)))
+        if columns is None:
+            _native.graph_distances(self.view, points, out)
+        else:
+            for point, row in zip(points.tolist(), out, strict=True):
+                _native.graph_among(self.view, point, columns, row)
         return out
 
     def ball(self, points: Ints, radii: F64) -> NeighborLists:
@@ -85,7 +83,7 @@ class Graph:
         return near
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
-        """The change of the total cost if a candidate replaces a medoid: (len(candidates), k).
+        """See `MetricSpace`. Infinite costs are taken into account.
 
         Costs are compared first by the number of points of positive weight that no medoid reaches,
         then by the weighted sum over the other points. The change is +inf or -inf if that number
@@ -96,10 +94,9 @@ class Graph:
         return out
 
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
-        """`near`, updated after `medoids[slot]` was replaced.
+        """See `MetricSpace`. Costs equal `two_nearest(medoids)` bit for bit.
 
         Visits only nodes that had the old medoid, or now have the new one, among their two nearest.
-        Costs equal `two_nearest(medoids)` bit for bit.
         """
         _native.graph_swapped(self.view, medoids, slot, *near.parts)
         return near

@@ -86,7 +86,7 @@ class HstTree:
         true = np.empty(len(pairs))
         for point in np.unique(pairs[:, 0]).tolist():
             own = pairs[:, 0] == point
-            true[own] = space.distances_from(point, np.ascontiguousarray(pairs[own, 1]))
+            true[own] = space.distances(np.array([point]), np.ascontiguousarray(pairs[own, 1]))[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(true > 0, self.distances(pairs) / lengths(space, true), np.nan)
 
@@ -113,10 +113,10 @@ def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
         lists = space.least_elements(rng.permutation(space.n))
         return HstTree(*_native.tree_over_lists(lists.start, lists.point, lists.distance, seed))
 
-    def distances_from(point: int, others: Ints) -> F64:
-        return np.ascontiguousarray(space.distances_from(point, others), dtype=np.float64)
+    def distances(point: int, others: Ints) -> F64:
+        return np.ascontiguousarray(space.distances(np.array([point]), others)[0], dtype=np.float64)
 
-    return HstTree(*_native.tree_over_callable(distances_from, space.n, seed))
+    return HstTree(*_native.tree_over_callable(distances, space.n, seed))
 
 
 def lengths(space: MetricSpace | Rows, distances: F64) -> F64:

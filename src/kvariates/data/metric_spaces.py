@@ -39,11 +39,8 @@ class MetricSpace(Protocol):
     def n_candidates(self) -> int:
         """The number of points that may become medoids."""
 
-    def distances(self, points: Ints) -> Floats:
-        """From each of `points` to all measured points: (len(points), n)."""
-
-    def distances_from(self, point: int, others: Ints) -> Floats:
-        """From one point to some measured points."""
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
+        """From each of `points` to the measured points at `columns`; to all n if None."""
 
     def two_nearest(self, medoids: Ints) -> TwoNearest: ...
 
@@ -65,10 +62,9 @@ class MedoidSearchResult:
 
 @dataclass(frozen=True)
 class EagerOptions:
-    """How `DistanceMatrix.eager_swaps` searches.
+    """The best swap of `block` candidates is made if it saves more than `tol` times the cost.
 
-    The best swap of `block` candidates is made if it saves more than `tol` times the cost. Each of
-    `restarts` restarts replaces `replaced` medoids at random, by `seed`.
+    Each of `restarts` restarts replaces `replaced` medoids at random, by `seed`.
     """
 
     block: int
@@ -85,25 +81,19 @@ class DistanceRows(ABC):
     n_candidates: int
     n: int
     dtype: np.dtype[Any]
+    work: float = 1.0  # the time to compute a distance, relative to a point in the plane
 
     @abstractmethod
-    def between(self, points: Ints, columns: Ints | None) -> Floats:
-        """From each of `points` to the measured points at `columns`; to all n if None."""
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
+        """See `MetricSpace`."""
 
     @abstractmethod
     def measured_at(self, demand: Ints) -> DistanceRows:
         """The same candidates with costs measured at `demand` only."""
 
-    @abstractmethod
     def matrix(self) -> DistanceMatrix:
         """All distances at once."""
-
-    def distances(self, points: Ints) -> Floats:
-        return self.between(points, None)
-
-    def distances_from(self, point: int, others: Ints) -> Floats:
-        row: Floats = self.between(np.array([point]), others)[0]
-        return row
+        return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
 
     @property
     def block(self) -> int:
@@ -127,7 +117,7 @@ class DistanceRows(ABC):
         count = _native.swap_patch(row, slot, *near.parts, unknown)
         if count:
             some = unknown[:count]
-            fresh = self._nearest(self.between(medoids, some))
+            fresh = self._nearest(self.distances(medoids, some))
             for part, values in zip(near.parts, fresh.parts, strict=True):
                 part[some] = values
         return near
@@ -149,8 +139,10 @@ class Vectors(DistanceRows):
         self.at = X if at is None else at
         self.n_candidates, self.n, self.dtype = len(X), len(self.at), X.dtype
         self._transposed = _transposed(self.at)
+        d = int(X.shape[1])
+        self.work = 1 + d / 16 if d <= FEW else d / 4
 
-    def between(self, points: Ints, columns: Ints | None) -> Floats:
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         at, transposed = self.at, self._transposed
         if columns is not None:
             at = np.ascontiguousarray(at[columns])
@@ -174,7 +166,7 @@ class Vectors(DistanceRows):
 
     def matrix(self) -> DistanceMatrix:
         if self.at is not self.X:
-            return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
+            return super().matrix()
         out = np.empty((self.n, self.n), dtype=self.dtype)
         _native.metric_square(self.X, self._transposed, NATIVE_METRICS[self.metric], out)
         return DistanceMatrix(out)
@@ -200,7 +192,7 @@ class DistanceMatrix(DistanceRows):
         self.n_candidates, self.n = D.shape
         self.dtype = D.dtype
 
-    def between(self, points: Ints, columns: Ints | None) -> Floats:
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         rows: Floats = self.D[points] if columns is None else self.D[np.ix_(points, columns)]
         return rows
 
@@ -243,13 +235,15 @@ class DistanceMatrix(DistanceRows):
 class CallableMetric(DistanceRows):
     """Rows of X under a function of two rows. Distances are kept, up to KEPT_BYTES."""
 
+    work = 1000.0
+
     def __init__(self, X: Any, function: Callable[[Any, Any], float], at: Any = None) -> None:
         self.X, self.function = X, function
         self.at = X if at is None else at
         self.n_candidates, self.n, self.dtype = len(X), len(self.at), np.dtype(np.float64)
         self._kept: dict[int, F64] = {}
 
-    def between(self, points: Ints, columns: Ints | None) -> Floats:
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         if columns is None:
             return np.array([self._row(int(point)) for point in points])
         out = np.empty((len(points), len(columns)))
@@ -264,7 +258,7 @@ class CallableMetric(DistanceRows):
     def matrix(self) -> DistanceMatrix:
         """All distances at once. Of (x, y) and (y, x) only one is computed."""
         if self.at is not self.X:
-            return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
+            return super().matrix()
         D = np.zeros((self.n, self.n))
         for i in range(1, self.n):
             D[i, :i] = D[:i, i] = self._call(i, range(i))

@@ -22,6 +22,10 @@ ROWS, DISTANCES, EDGES, OBJECTS = map(
 SWAPS = "A local optimum of swaps costs at most 5 times the optimum (Arya et al. 2004)."
 
 
+def _vectors(metric: str) -> MakeSpace:
+    return lambda X, at: Vectors(X, metric, at)
+
+
 def _cosine(X: Any, at: Any) -> MetricSpace:
     return Vectors(unit_rows(X), "cosine", None if at is None else unit_rows(at))
 
@@ -29,12 +33,8 @@ def _cosine(X: Any, at: Any) -> MetricSpace:
 METRICS: Table[MakeSpace] = Table(
     "metric",
     {
-        "euclidean": Entry(
-            lambda X, at: Vectors(X, "euclidean", at), "Rows under L2.", ROWS, SWAPS
-        ),
-        "manhattan": Entry(
-            lambda X, at: Vectors(X, "manhattan", at), "Rows under L1.", ROWS, SWAPS
-        ),
+        "euclidean": Entry(_vectors("euclidean"), "Rows under L2.", ROWS, SWAPS),
+        "manhattan": Entry(_vectors("manhattan"), "Rows under L1.", ROWS, SWAPS),
         "cosine": Entry(_cosine, "Rows under 1 - cos(x, y).", ROWS, lost=LOST["not a metric"]),
         "precomputed": Entry(
             lambda D, _: DistanceMatrix(D), "X is a square matrix of distances.", DISTANCES, SWAPS
@@ -54,9 +54,4 @@ def metric_entry(metric: Metric) -> Entry[MakeSpace]:
     """The entry of a name, or one made for a callable."""
     if not callable(metric):
         return METRICS[metric]
-    return Entry(
-        lambda X, at: CallableMetric(X, metric, at),
-        "A function of two rows of X, which may be a list of anything.",
-        OBJECTS,
-        SWAPS,
-    )
+    return Entry(lambda X, at: CallableMetric(X, metric, at), "A callable.", OBJECTS, SWAPS)

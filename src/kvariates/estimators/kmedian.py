@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from kvariates.certificates.certified_problem import CertifyOptions
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import MedoidSearchResult, MetricSpace
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, OBJECTS, ROWS, metric_entry
-from kvariates.data.rows import F64, TwoNearest
+from kvariates.data.rows import F64
 from kvariates.estimators import metric_input, validation
 from kvariates.refining.medoid_search import Start, find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -138,25 +139,20 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         -------
         self : KMedian
         """
-        points = self._validate(X)
-        space = points.space
-        if space.n < self.n_clusters:
-            raise ValueError(f"n_samples={space.n} should be >= n_clusters={self.n_clusters}.")
-        weight = metric_input.weights(demand, sample_weight, space.n)
-        metric_input.check_components(space, weight, self.n_clusters)
+        points = self._validate(X, demand, sample_weight)
+        space, weight = points.space, points.weight
         rng = validation.generator(self.random_state)
         found = self._search(space, weight, rng)
-        measured_all = len(found.near.labels) == space.n
-        near = found.near if measured_all else space.two_nearest(found.medoids)
-        self._check_reached(found, near, weight)
-        self._store(points, found, near)
+        if len(found.near.labels) < space.n:  # costs were measured at the demand only
+            found = replace(found, near=space.two_nearest(found.medoids))
+        self._store(points, found)
         if self.certify:
-            k = len(found.medoids)
-            self.certificate_ = certify(space, k, near, weight, CertifyOptions(), rng)
-        self._warn_of_duplicates()
+            self.certificate_ = certify(
+                space, len(found.medoids), found.near, weight, CertifyOptions(), rng
+            )
         return self
 
-    def _validate(self, X: Any) -> metric_input.ValidatedPoints:
+    def _validate(self, X: Any, demand: Any, sample_weight: Any) -> metric_input.ValidatedPoints:
         if metric_entry(self.metric).needs == ROWS and not sparse.issparse(X):
             X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         else:
@@ -164,7 +160,7 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         points = metric_input.validated_points(X, self.metric)
         if getattr(points.X, "ndim", 1) == 2:
             self.n_features_in_ = points.X.shape[1]
-        return points
+        return metric_input.validated_demand(points, self.n_clusters, demand, sample_weight)
 
     def _search(
         self, space: MetricSpace, weight: F64 | None, rng: np.random.Generator
@@ -185,38 +181,29 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         seed = MEDOID_SEEDINGS[self.init].run
         return lambda space, weight: seed(space, k, weight, rng)
 
-    def _check_reached(
-        self, found: MedoidSearchResult, near: TwoNearest, weight: F64 | None
-    ) -> None:
+    def _store(self, points: metric_input.ValidatedPoints, found: MedoidSearchResult) -> None:
         if not np.isfinite(found.cost):
-            node = int(np.argmax(~np.isfinite(near.cost) & (1 if weight is None else weight > 0)))
+            demand = True if points.weight is None else points.weight > 0
+            node = int(np.argmax(~np.isfinite(found.near.cost) & demand))
             raise ValueError(
                 f"No centre reaches node {node}: its component has none. Allow more swaps, or "
                 "start with a node of every component."
             )
-
-    def _store(
-        self, points: metric_input.ValidatedPoints, found: MedoidSearchResult, near: TwoNearest
-    ) -> None:
         for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        self.medoid_indices_ = found.medoids
-        self.labels_ = near.labels
-        self.inertia_ = found.cost
-        self.n_swaps_ = found.n_swaps
+        self.medoid_indices_, self.labels_ = found.medoids, found.near.labels
+        self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
         if metric_entry(self.metric).needs in (ROWS, OBJECTS):
             X, rows = points.X, found.medoids
             self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
         lost = None if found.local_optimum else guarantees.LOST["not a local optimum"]
         self.guarantee_lost_ = points.lost or lost
         self.guarantee_ = None if self.guarantee_lost_ else guarantees.local_optimum(found.cost)
-
-    def _warn_of_duplicates(self) -> None:
-        found = len(np.unique(self.labels_))
-        if found < self.n_clusters:
+        distinct = len(np.unique(self.labels_))
+        if distinct < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters "
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
                 f"({self.n_clusters}): some medoids are at distance 0 of others.",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -253,9 +240,8 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         entry = metric_entry(self.metric)
         if entry.needs == EDGES:
             raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
-        centers = self.cluster_centers_ if entry.needs != DISTANCES else None
         if entry.needs == OBJECTS:
-            X = metric_input.objects(X)
+            X, centers = metric_input.objects(X), self.cluster_centers_
             wanted = getattr(self, "n_features_in_", 0)
             if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
                 raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -10,9 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
 from kvariates.data.hst_tree import HstTree, grow
-from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS, Metric
-from kvariates.data.rows import F64
 from kvariates.estimators import metric_input, validation
 from kvariates.seeding import medoid_potential
 from kvariates.seeding.hst import hst_seed
@@ -62,8 +60,8 @@ def hst_seeding(
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    given = _validated(X, n_clusters, metric, demand, random_state)
-    return hst_seed(given.space, n_clusters, given.weight, power, given.rng)
+    points, rng = _validated(X, n_clusters, metric, demand), validation.generator(random_state)
+    return hst_seed(points.space, n_clusters, points.weight, power, rng)
 
 
 @validate_params(
@@ -93,9 +91,9 @@ def kmedian_plusplus(
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    given = _validated(X, n_clusters, metric, demand, random_state)
+    points, rng = _validated(X, n_clusters, metric, demand), validation.generator(random_state)
     return medoid_potential.kmedian_plusplus(
-        given.space, n_clusters, given.weight, n_local_trials, given.rng
+        points.space, n_clusters, points.weight, n_local_trials, rng
     )
 
 
@@ -119,17 +117,5 @@ def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> 
     return grow(space, validation.generator(random_state))
 
 
-@dataclass(frozen=True)
-class _ValidatedSeeding:
-    space: MetricSpace
-    weight: F64 | None
-    rng: np.random.Generator
-
-
-def _validated(X: Any, k: int, metric: Metric, demand: Any, random_state: Any) -> _ValidatedSeeding:
-    space = metric_input.validated_points(X, metric).space
-    if space.n < k:
-        raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
-    weight = metric_input.weights(demand, None, space.n)
-    metric_input.check_components(space, weight, k)
-    return _ValidatedSeeding(space, weight, validation.generator(random_state))
+def _validated(X: Any, k: int, metric: Metric, demand: Any) -> metric_input.ValidatedPoints:
+    return metric_input.validated_demand(metric_input.validated_points(X, metric), k, demand)

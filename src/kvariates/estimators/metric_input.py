@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,20 @@ class ValidatedPoints:
     X: Any
     space: MetricSpace
     lost: str | None  # why there is no guarantee: the triangle inequality does not hold
+    weight: F64 | None = None
+
+
+def validated_demand(
+    points: ValidatedPoints, n_clusters: int, demand: Any, sample_weight: Any = None
+) -> ValidatedPoints:
+    """The points with their weights, checked against the number of clusters."""
+    space = points.space
+    if space.n < n_clusters:
+        raise ValueError(f"n_samples={space.n} should be >= n_clusters={n_clusters}.")
+    weight = _weights(demand, sample_weight, space.n)
+    if isinstance(space, Graph):
+        _check_components(space, weight, n_clusters)
+    return replace(points, weight=weight)
 
 
 def validated_points(X: Any, metric: Metric) -> ValidatedPoints:
@@ -89,10 +103,9 @@ def _check_callable(space: CallableMetric) -> None:
     rng = np.random.default_rng(0)
     pairs = rng.integers(space.n, size=(PAIRS, 2)) if space.n else np.empty((0, 2), int)
     pairs[::4, 1] = pairs[::4, 0]  # some points with themselves
-    for i, j in pairs.tolist():
-        there, back = (
-            float(space.distances_from(a, np.array([b]))[0]) for a, b in ((i, j), (j, i))
-        )
+    for pair in pairs:
+        i, j = pair.tolist()
+        there, back = (float(space.distances(a[:1], a[1:])[0, 0]) for a in (pair, pair[::-1]))
         if abs(there - back) > TOLERANCE * max(there, back):
             raise ValueError(
                 f"metric is not symmetric: {there:.6g} from row {i} to row {j}, {back:.6g} back."
@@ -185,11 +198,9 @@ def _check_edges(A: Any) -> None:
             )
 
 
-def check_components(space: MetricSpace, weight: F64 | None, k: int) -> None:
-    """ValueError if a graph has more than k components with demand: each needs a medoid."""
-    if not isinstance(space, Graph):
-        return
-    component = space.components()
+def _check_components(graph: Graph, weight: F64 | None, k: int) -> None:
+    """ValueError if there are more than k components with demand: each needs a medoid."""
+    component = graph.components()
     needed = np.unique(component if weight is None else component[weight > 0])
     if len(needed) > k:
         sizes = np.bincount(component)
@@ -201,7 +212,7 @@ def check_components(space: MetricSpace, weight: F64 | None, k: int) -> None:
         )
 
 
-def weights(demand: Any, sample_weight: Any, n: int) -> F64 | None:
+def _weights(demand: Any, sample_weight: Any, n: int) -> F64 | None:
     """A weight for every point from numbers of points (ints), a mask, or weights (floats)."""
     if demand is None and sample_weight is None:
         return None

@@ -81,8 +81,8 @@ class MedoidState:
         return np.where(infinite, 0.0, cost) * weight
 
     def changes(self, candidates: Ints) -> F64:
-        space, k = self.problem.space, len(self.medoids)
-        return space.swap_changes(candidates, self.near, k, self.problem.weight)
+        problem, k = self.problem, len(self.medoids)
+        return problem.space.swap_changes(candidates, self.near, k, problem.weight)
 
     def swap(self, candidate: int, slot: int) -> None:
         self.medoids[slot] = candidate
@@ -212,10 +212,22 @@ def swap_medoids(state: MedoidState, how: SwapSearch) -> MedoidSearchResult:
 def search(
     problem: MedoidProblem, medoids: Ints, how: SwapSearch, rng: np.random.Generator
 ) -> MedoidSearchResult:
-    """Swap medoids; then, for each restart, replace some at random, swap again, keep the better."""
-    native = _native_search(problem, medoids, how, rng)
-    if native is not None:
-        return native
+    """Swap medoids; then, for each restart, replace some at random, swap again, keep the better.
+
+    An eager search over a matrix runs in native code, which makes the same swaps but draws its
+    restarts by a generator of its own.
+    """
+    space, proposals, choose = problem.space, how.proposals, how.choose
+    if (
+        isinstance(space, DistanceMatrix)
+        and isinstance(proposals, AllCandidates)
+        and isinstance(choose, Improving)
+    ):
+        options = EagerOptions(
+            proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
+            seed=int(rng.integers(2**63)) if how.restarts else 0,
+        )  # fmt: skip
+        return space.eager_swaps(medoids, problem.points, problem.weight, proposals.order, options)
     best = swap_medoids(MedoidState.of(problem, medoids), how)
     swaps = best.n_swaps
     for _ in range(how.restarts):
@@ -226,24 +238,3 @@ def search(
         swaps += tried.n_swaps
         best = tried if tried.cost < best.cost else best
     return replace(best, n_swaps=swaps)
-
-
-def _native_search(
-    problem: MedoidProblem, medoids: Ints, how: SwapSearch, rng: np.random.Generator
-) -> MedoidSearchResult | None:
-    """The same swaps in native code; None unless the search is eager and over a matrix.
-
-    Restarts are drawn by a generator of the native code, seeded here.
-    """
-    space, proposals, choose = problem.space, how.proposals, how.choose
-    if not (
-        isinstance(space, DistanceMatrix)
-        and isinstance(proposals, AllCandidates)
-        and isinstance(choose, Improving)
-    ):
-        return None
-    options = EagerOptions(
-        proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
-        seed=int(rng.integers(2**63)) if how.restarts else 0,
-    )  # fmt: skip
-    return space.eager_swaps(medoids, problem.points, problem.weight, proposals.order, options)

@@ -101,8 +101,8 @@ def _clusters(axes: Axes, top: Top, X: Array) -> None:
     axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, linewidths=0, rasterized=True)
     for node, points in top.inside():
         if len(points) > 1:
-            style: dict[str, Any] = {"color": _color(top, node), "lw": _width(top, node)}
-            axes.plot(*_outline(X[points]).T, alpha=0.85, zorder=3 - 0.1 * top.level[node], **style)
+            order = 3 - 0.1 * top.level[node]
+            axes.plot(*_outline(X[points]).T, alpha=0.85, zorder=order, **_line(top, node))
     axes.set_aspect("equal", adjustable="datalim")
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title("clusters", loc="left", size=11, weight="bold", color=INK)
@@ -123,13 +123,10 @@ def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
     axes.set_facecolor(PAPER)
     x, y = _positions(top), _widths(top, tree)
     for node in range(1, len(top.nodes)):
-        up = top.parent[node]
-        style: dict[str, Any] = {"color": _color(top, node), "lw": _width(top, node)}
-        axes.plot(
-            [x[up], x[node], x[node]], [y[up], y[up], y[node]], solid_joinstyle="round", **style
-        )
+        up, style = top.parent[node], {"solid_joinstyle": "round", **_line(top, node)}
+        axes.plot([x[up], x[node], x[node]], [y[up], y[up], y[node]], **style)
     size = 12 + 220 * np.sqrt(top.count / top.count[0])
-    colors = [_color(top, node) for node in range(len(top.nodes))]
+    colors = [_line(top, node)["color"] for node in range(len(top.nodes))]
     axes.scatter(x, y, s=size, c=PAPER, edgecolors=colors, linewidths=1.6, zorder=3)
     if len(top.nodes) <= 40:
         for node, count in enumerate(top.count.astype(int).tolist()):
@@ -177,9 +174,6 @@ def _widths(top: Top, tree: HstTree) -> Array:
     return widths
 
 
-def _color(top: Top, node: int) -> str:
-    return PALETTE[int(top.level[node]) % len(PALETTE)]
-
-
-def _width(top: Top, node: int) -> float:
-    return 3.2 * 0.7 ** int(top.level[node])
+def _line(top: Top, node: int) -> dict[str, Any]:
+    level = int(top.level[node])
+    return {"color": PALETTE[level % len(PALETTE)], "lw": 3.2 * 0.7**level}

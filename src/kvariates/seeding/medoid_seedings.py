@@ -16,33 +16,21 @@ MedoidSeeding = Callable[[MetricSpace, int, F64 | None, np.random.Generator], In
 """Takes a space, k, the weights of its points and randomness; returns k different points."""
 
 
-def _hst(space: MetricSpace, k: int, weight: F64 | None, rng: np.random.Generator) -> Ints:
-    return hst_seed(space, k, weight, 1, rng)
-
-
-def _plusplus(space: MetricSpace, k: int, weight: F64 | None, rng: np.random.Generator) -> Ints:
-    return kmedian_plusplus(space, k, weight, 1, rng)
-
-
-def _random(space: MetricSpace, k: int, _: F64 | None, rng: np.random.Generator) -> Ints:
-    return rng.permutation(space.n)[:k].astype(np.int64)
-
-
 MEDOID_SEEDINGS: Table[MedoidSeeding] = Table(
     "init",
     {
         "hst": Entry(
-            _hst,
+            lambda space, k, weight, rng: hst_seed(space, k, weight, 1, rng),
             "Points chosen on a random tree over all points.",
             theorem="The expected cost is O(log n) times the optimum (Fan et al. 2023).",
         ),
         "k-median++": Entry(
-            _plusplus,
+            lambda space, k, weight, rng: kmedian_plusplus(space, k, weight, 1, rng),
             "Points drawn in proportion to their distance to those drawn before.",
             theorem="The expected cost is O(log k) times the optimum (Arthur, Vassilvitskii 2007).",
         ),
         "random": Entry(
-            _random,
+            lambda space, k, _, rng: rng.permutation(space.n)[:k].astype(np.int64),
             "Points drawn uniformly.",
             lost="Points drawn uniformly can miss a far cluster.",
         ),
