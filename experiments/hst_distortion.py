@@ -57,7 +57,7 @@ def grid(n: int, rng: np.random.Generator) -> tuple[MetricSpace, Ints]:
         for i in range(side * side)
         for row in (csr.indices[csr.indptr[i] : csr.indptr[i + 1]],)
     ]
-    return Graph.of(csr), np.array(ends, dtype=np.int64)
+    return Graph(csr), np.array(ends, dtype=np.int64)
 
 
 SETS = {"line": line, "plane": plane, "graph": grid}

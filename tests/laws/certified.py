@@ -67,4 +67,4 @@ def as_graph(D):
     """The complete graph with these lengths; equal points are joined by an edge of length zero."""
     n = len(D)
     row, column = np.nonzero(~np.eye(n, dtype=bool))
-    return Graph.of(csr_array((D[row, column].astype(float), (row, column)), shape=(n, n)))
+    return Graph(csr_array((D[row, column].astype(float), (row, column)), shape=(n, n)))

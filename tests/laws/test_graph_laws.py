@@ -47,7 +47,7 @@ def graphs(draw, lengths=tuple(LENGTHS), most=12):
     pairs = [(u, v) for u in range(n) for v in range(u)]
     some = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=3 * n)) if pairs else []
     csr = csr_of(n, {pair: draw(LENGTHS[kind]) for pair in some})
-    return Graph.of(csr), table(csr), kind in EXACT
+    return Graph(csr), table(csr), kind in EXACT
 
 
 def some_points(draw, n, most=5, **options):
@@ -179,7 +179,7 @@ def grid(side, seed):
 
 def test_a_larger_graph_agrees_with_scipy():
     csr = grid(40, seed=1)
-    graph, rng = Graph.of(csr), np.random.default_rng(2)
+    graph, rng = Graph(csr), np.random.default_rng(2)
     d = csgraph.dijkstra(csr)
     assert np.array_equal(graph.distances(np.arange(graph.n)), d)
     medoids, w = rng.choice(graph.n, 12, replace=False), rng.integers(0, 3, graph.n).astype(float)
@@ -200,7 +200,7 @@ def test_a_larger_graph_agrees_with_scipy():
 def test_least_elements_of_a_random_order_are_few():
     """About ln(1600) + 0.6 = 8.0 entries for each node."""
     csr = grid(40, seed=3)
-    lists = Graph.of(csr).least_elements(np.random.default_rng(4).permutation(1600))
+    lists = Graph(csr).least_elements(np.random.default_rng(4).permutation(1600))
     assert 4 < len(lists.point) / 1600 < 9
 
 
@@ -213,7 +213,7 @@ def test_threads_change_nothing():
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
-            graph = Graph.of(csr)
+            graph = Graph(csr)
             near, balls = graph.two_nearest(medoids), graph.ball(some, radii)
             parts = [graph.distances(some), graph.swap_changes(some, near, 10, weight)]
             found.append([*parts, balls.start, balls.point, balls.distance])
@@ -226,5 +226,5 @@ def test_float32_lengths_and_unsorted_rows_are_accepted():
     back = np.lexsort((-csr.indices, row))
     rough = sparse.csr_array((csr.data[back], csr.indices[back], csr.indptr), shape=csr.shape)
     assert not rough.has_sorted_indices
-    found = Graph.of(rough).distances(np.arange(100))
+    found = Graph(rough).distances(np.arange(100))
     assert np.array_equal(found, table(csr.astype(np.float64)))

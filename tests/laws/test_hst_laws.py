@@ -97,7 +97,7 @@ def test_components_are_infinitely_far_apart_in_the_tree():
     D[:2, :2] = D[2:, 2:] = 1.0
     np.fill_diagonal(D, 0)
     edges = sparse.csr_array(np.where(np.isfinite(D), D, 0))
-    for space in (DistanceMatrix(D), Graph.of(edges)):
+    for space in (DistanceMatrix(D), Graph(edges)):
         far = tree_matrix(grow(space, rng(3)))
         assert (np.isinf(far) == np.isinf(D)).all()
         assert (far >= D).all()
@@ -260,7 +260,7 @@ PLACES = {
 def test_whole_trees_follow_their_law(places, kind):
     D = np.abs(places[:, None] - places).sum(axis=2)
     law = fresh_law(D) if kind == "vectors" else one_order_law(D)
-    space = Vectors(places, "manhattan") if kind == "vectors" else Graph.of(sparse.csr_array(D))
+    space = Vectors(places, "manhattan") if kind == "vectors" else Graph(sparse.csr_array(D))
     assert sum(law.values()) == pytest.approx(1)
     assert follows(drawn(space, DRAWS), law) > ALPHA
 

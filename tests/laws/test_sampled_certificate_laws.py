@@ -27,7 +27,7 @@ def path(x):
     """A graph that is a line."""
     node = np.arange(len(x) - 1)
     half = csr_array((np.diff(x), (node, node + 1)), shape=(len(x), len(x)))
-    return Graph.of(csr_array(half + half.T))
+    return Graph(csr_array(half + half.T))
 
 
 @pytest.mark.parametrize("kind", ["vectors", "graph"])
@@ -82,7 +82,7 @@ def test_a_sample_of_a_graph_gives_the_bound_of_its_distances():
     tail = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
     head = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
     half = csr_array((rng.random(len(tail)) + 0.5, (tail, head)), shape=(side**2, side**2))
-    space = Graph.of(csr_array(half + half.T))
+    space = Graph(csr_array(half + half.T))
     medoids = at[5::10, 5::10].ravel()
     made = certified(space, medoids, sample=2000)
     other = certified(DistanceMatrix(space.distances(at.ravel())), medoids, sample=2000)

@@ -43,7 +43,7 @@ def make(kind, rng, n):
     if kind == "callable":
         X = some_rows(rng, n, 3, np.float64)
         return CallableMetric(X, lambda a, b: np.abs(a - b).max())
-    return Graph.of(sparse.csr_array(some_graph(rng, n)))
+    return Graph(sparse.csr_array(some_graph(rng, n)))
 
 
 def some_graph(rng, n):

@@ -26,7 +26,7 @@ def complete_graph(X):
     """The graph whose shortest paths are the Euclidean distances: every pair is an edge."""
     D = cdist(X, X)
     i, j = np.nonzero(~np.eye(len(X), dtype=bool))
-    return Graph.of(sparse.csr_array((D[i, j], (i, j)), shape=D.shape))  # zeros stay stored
+    return Graph(sparse.csr_array((D[i, j], (i, j)), shape=D.shape))  # zeros stay stored
 
 
 SPACES = {

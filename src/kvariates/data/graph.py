@@ -33,29 +33,19 @@ class NeighborLists:
     distance: F64
 
 
-@dataclass(frozen=True)
 class Graph:
-    """A metric space of nodes. Pre: symmetric, lengths non-negative and finite, no duplicates."""
+    """A metric space of nodes. Pre: symmetric, lengths non-negative and finite, no duplicates.
 
-    csr: Any
-    view: _native.GraphView
+    Arrays of the right types are shared with `csr`, not copied.
+    """
 
-    @classmethod
-    def of(cls, csr: Any) -> Graph:
-        """Arrays of the right types are shared with `csr`, not copied."""
+    def __init__(self, csr: Any) -> None:
         tidy = csr if csr.has_sorted_indices else csr.sorted_indices()
         indptr = np.ascontiguousarray(tidy.indptr, dtype=np.int64)
         indices = np.ascontiguousarray(tidy.indices, dtype=np.int32)
         data = np.ascontiguousarray(tidy.data, dtype=np.float64)
-        return cls(csr, _native.graph_view(indptr, indices, data))
-
-    @property
-    def n(self) -> int:
-        return self.view.n
-
-    @property
-    def n_candidates(self) -> int:
-        return self.view.n
+        self.csr, self.view = csr, _native.graph_view(indptr, indices, data)
+        self.n = self.n_candidates = self.view.n
 
     def distances(self, points: Ints, columns: Ints | None = None) -> F64:
         """See `MetricSpace`. With `columns`, each search ends at the farthest of them."""

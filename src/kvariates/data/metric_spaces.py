@@ -31,13 +31,8 @@ KEPT_BYTES = 2**29  # of distances of a callable kept for later
 
 
 class MetricSpace(Protocol):
-    @property
-    def n(self) -> int:
-        """The number of points at which costs are measured."""
-
-    @property
-    def n_candidates(self) -> int:
-        """The number of points that may become medoids."""
+    n: int  # the number of points at which costs are measured
+    n_candidates: int  # the number of points that may become medoids
 
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         """From each of `points` to the measured points at `columns`; to all n if None."""
@@ -276,18 +271,18 @@ class CallableMetric(DistanceRows):
         a = self.X[point]
         values = [self.function(a, self.at[j]) for j in columns]
         try:
-            plain = np.asarray(values)
-            out = plain.astype(np.float64) if plain.dtype.kind in "fiub" else np.empty(0)
-        except (TypeError, ValueError):
-            out = np.empty(0)
-        good = out.shape == (len(values),) and np.isfinite(out).all() and (out >= 0).all()
-        if not good and values:
+            out = np.asarray(values)
+            good = out.ndim == 1 and out.dtype.kind in "fiub"
+            good = good and bool(np.isfinite(out).all() and (out >= 0).all())
+        except ValueError:  # arrays of different shapes
+            good = False
+        if not good:
             bad = next((v for v in values if not _is_distance(v)), values)
             raise ValueError(
                 f"metric returned {bad!r} for row {point} and another; "
                 "it must return a finite number of 0 or more."
             )
-        return out
+        return out.astype(np.float64)
 
 
 def _is_distance(value: Any) -> bool:

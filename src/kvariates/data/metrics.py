@@ -40,7 +40,7 @@ METRICS: Table[MakeSpace] = Table(
             lambda D, _: DistanceMatrix(D), "X is a square matrix of distances.", DISTANCES, SWAPS
         ),
         "graph": Entry(
-            lambda csr, _: Graph.of(csr),
+            lambda lengths, _: Graph(lengths),
             "X is a sparse symmetric matrix of edge lengths, and distances are those of shortest "
             "paths, never all of them at once.",
             EDGES,

@@ -157,10 +157,12 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         else:
             _check_feature_names(self, X, reset=True)
-        points = metric_input.validated_points(X, self.metric)
+        points = metric_input.validated_points(
+            X, self.metric, self.n_clusters, demand, sample_weight
+        )
         if getattr(points.X, "ndim", 1) == 2:
             self.n_features_in_ = points.X.shape[1]
-        return metric_input.validated_demand(points, self.n_clusters, demand, sample_weight)
+        return points
 
     def _search(
         self, space: MetricSpace, weight: F64 | None, rng: np.random.Generator

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
-from kvariates.data.metrics import METRICS, Metric
+from kvariates.data.metrics import METRICS
 from kvariates.estimators import metric_input, validation
 from kvariates.seeding import medoid_potential
 from kvariates.seeding.hst import hst_seed
@@ -60,7 +60,8 @@ def hst_seeding(
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    points, rng = _validated(X, n_clusters, metric, demand), validation.generator(random_state)
+    points = metric_input.validated_points(X, metric, n_clusters, demand)
+    rng = validation.generator(random_state)
     return hst_seed(points.space, n_clusters, points.weight, power, rng)
 
 
@@ -91,7 +92,8 @@ def kmedian_plusplus(
     -------
     indices : ndarray of shape (n_clusters,)
     """
-    points, rng = _validated(X, n_clusters, metric, demand), validation.generator(random_state)
+    points = metric_input.validated_points(X, metric, n_clusters, demand)
+    rng = validation.generator(random_state)
     return medoid_potential.kmedian_plusplus(
         points.space, n_clusters, points.weight, n_local_trials, rng
     )
@@ -115,7 +117,3 @@ def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> 
     """
     space = metric_input.validated_points(X, metric).space
     return grow(space, validation.generator(random_state))
-
-
-def _validated(X: Any, k: int, metric: Metric, demand: Any) -> metric_input.ValidatedPoints:
-    return metric_input.validated_demand(metric_input.validated_points(X, metric), k, demand)

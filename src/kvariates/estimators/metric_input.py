@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,41 +25,16 @@ PAIRS = 16  # pairs for which a callable is called in both orders
 class ValidatedPoints:
     X: Any
     space: MetricSpace
+    weight: F64 | None
     lost: str | None  # why there is no guarantee: the triangle inequality does not hold
-    weight: F64 | None = None
 
 
-def validated_demand(
-    points: ValidatedPoints, n_clusters: int, demand: Any, sample_weight: Any = None
+def validated_points(
+    X: Any, metric: Metric, k: int | None = None, demand: Any = None, sample_weight: Any = None
 ) -> ValidatedPoints:
-    """The points with their weights, checked against the number of clusters."""
-    space = points.space
-    if space.n < n_clusters:
-        raise ValueError(f"n_samples={space.n} should be >= n_clusters={n_clusters}.")
-    weight = _weights(demand, sample_weight, space.n)
-    if isinstance(space, Graph):
-        _check_components(space, weight, n_clusters)
-    return replace(points, weight=weight)
-
-
-def validated_points(X: Any, metric: Metric) -> ValidatedPoints:
-    """X and its space, checked. Errors have one line."""
+    """X, its space and the weights, checked; with k, also whether k medoids are possible."""
     entry = metric_entry(metric)
-    if entry.needs == OBJECTS:
-        X = objects(X)
-    elif entry.needs == EDGES:
-        X = _edges(X)
-    elif sparse.issparse(X):
-        raise ValueError(
-            f"X is sparse, and metric={metric!r} takes a dense array: X.toarray(). A sparse matrix "
-            "of edge lengths is metric='graph'."
-        )
-    else:
-        X = check_array(X, dtype=[np.float64, np.float32], order="C")
-    if entry.needs == DISTANCES and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"metric={metric!r} needs a square matrix of distances; X has shape {X.shape}."
-        )
+    X = _checked(X, metric)
     space, lost = entry.run(X, None), entry.lost
     if isinstance(space, CallableMetric):
         _check_callable(space)
@@ -67,7 +42,31 @@ def validated_points(X: Any, metric: Metric) -> ValidatedPoints:
         _check_range(space)
     elif isinstance(space, DistanceMatrix) and not _is_metric(space):
         lost = LOST["not a metric"]
-    return ValidatedPoints(X, space, lost)
+    if k is not None and space.n < k:
+        raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
+    weight = _weights(demand, sample_weight, space.n)
+    if k is not None and isinstance(space, Graph):
+        _check_components(space, weight, k)
+    return ValidatedPoints(X, space, weight, lost)
+
+
+def _checked(X: Any, metric: Metric) -> Any:
+    needs = metric_entry(metric).needs
+    if needs == OBJECTS:
+        return objects(X)
+    if needs == EDGES:
+        return _edges(X)
+    if sparse.issparse(X):
+        raise ValueError(
+            f"X is sparse, and metric={metric!r} takes a dense array: X.toarray(). A sparse matrix "
+            "of edge lengths is metric='graph'."
+        )
+    X = check_array(X, dtype=[np.float64, np.float32], order="C")
+    if needs == DISTANCES and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"metric={metric!r} needs a square matrix of distances; X has shape {X.shape}."
+        )
+    return X
 
 
 def objects(X: Any) -> Any:
