@@ -155,19 +155,6 @@ def test_single_precision_gets_the_labels_of_double(algorithm, offset, d):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_groups_far_apart(dtype):
-    """Two tight groups in each of four corners 1e4 apart: the small scale is not lost."""
-    rng = np.random.default_rng(15)
-    corners = np.array([[0, 0], [1e4, 0], [0, 1e4], [1e4, 1e4]])
-    centers = np.concatenate([corners, corners + np.array([1, 0])])
-    truth = rng.integers(8, size=4000)
-    X = (centers[truth] + rng.normal(scale=0.05, size=(4000, 2))).astype(dtype)
-    first = np.array([np.flatnonzero(truth == j)[0] for j in range(8)])
-    model = fit(X, X[first])
-    assert np.array_equal(model.labels_, truth)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("d", [1, 2, 3, 17, 64, 300])
 def test_rows_almost_halfway_between_two_centres(dtype, layout, d):
@@ -180,18 +167,6 @@ def test_rows_almost_halfway_between_two_centres(dtype, layout, d):
     model = model_with(centers)
     assert np.array_equal(model.cluster_centers_, centers)
     assert_nearest(model.predict(LAYOUTS[layout](X)), X, centers)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_single_rows_in_double_precision_are_predicted_in_double(dtype):
-    """Predicting in another precision than that of the fit must not round the finer side."""
-    rng = np.random.default_rng(16)
-    centers = (rng.normal(size=(5, 3)) + 1000).astype(dtype)
-    model = model_with(centers)
-    other = np.float32 if dtype == np.float64 else np.float64
-    a, b = rng.integers(5, size=(2, 2000))
-    X = (0.5 * centers[a] + 0.5 * centers[b] + 1e-3 * rng.normal(size=(2000, 3))).astype(other)
-    assert_nearest(model.predict(X), X, centers)
 
 
 @given(

@@ -19,7 +19,6 @@ from laws.divergences import (
     weights_of,
 )
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from kvariates.objectives.distortion import mean_row
 from kvariates.objectives.divergence_assigner import filled, in_dtype
@@ -113,21 +112,6 @@ def test_rounding_a_centre_leaves_no_new_zero():
     assert fit.centers[0, 1] > 0
     assert np.isfinite(fit.inertia)
     assert in_dtype(np.array([[0.0, -1e-60]]), np.dtype(np.float32)).tolist()[0][0] == 0
-
-
-@every
-def test_threads_change_no_bit(name):
-    X = rows(name, 3000, 24, seed=4)
-    fits = []
-    for threads in (1, 2, 3):
-        with threadpool_limits(threads):
-            distortion = fitted(name, X)
-            C = distortion.seed(X, np.arange(8))
-            fits.append(lloyd_under(distortion, X, C, None, max_iter=4, tol=0))
-    for other in fits[1:]:
-        assert fits[0].labels.tobytes() == other.labels.tobytes()
-        assert fits[0].centers.tobytes() == other.centers.tobytes()
-        assert fits[0].inertia == other.inertia
 
 
 # ---- against other ways to the same answer ----

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows, start
-from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import Rows
 from kvariates.refining.hartigan import hartigan
@@ -161,17 +160,6 @@ def test_where_a_weighted_row_stays_its_repeats_stay():
     assert again.inertia == pytest.approx(end.inertia, rel=1e-12)
 
 
-@pytest.mark.parametrize("scale", [2.0**-40, 3.0, 1e30])
-def test_equal_weights_of_any_size_change_nothing(scale):
-    X = rows(500, 3, seed=6)
-    before = lloyd(X, 8)
-    plain = hartigan(Rows.of(X), before, None, max_iter=100)
-    scaled = hartigan(Rows.of(X), before, np.full(500, scale), max_iter=100)
-    assert plain.n_iter > 2
-    assert np.array_equal(plain.labels, scaled.labels)
-    np.testing.assert_allclose(plain.centers, scaled.centers, rtol=1e-13)
-
-
 def test_a_row_of_weight_zero_is_as_good_as_absent():
     X = rows(400, 3, seed=7)
     weight = weights_for(400, 7)
@@ -228,18 +216,3 @@ def test_a_callback_can_stop_it():
     )
     assert end.n_iter == 2
     assert not end.converged
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_threads_change_nothing(layout):
-    X = LAYOUTS[layout](rows(20011, 16, np.float32, seed=12, sparsity=0.3))
-    weight = weights_for(20011)
-    ends = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="openmp"):
-            ends.append(hartigan(Rows.of(X), lloyd(X, 20, weight, tol=1e-2), weight, max_iter=8))
-    one, two = ends
-    assert one.n_iter > 2
-    assert one.centers.tobytes() == two.centers.tobytes()
-    assert np.array_equal(one.labels, two.labels)
-    assert one.inertia == two.inertia

@@ -98,13 +98,6 @@ def test_every_number_of_rows(layout, dtype):
         check_against_brute(X, start(X, 5), tol=0, max_iter=5)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("n", "d", "k"), [(700, 784, 20), (3000, 2, 64), (1500, 33, 257)])
-def test_wide_and_narrow_to_convergence(n, d, k, dtype):
-    X = rows(n, d, dtype, seed=k, groups=30)
-    check_against_brute(X, start(X, k))
-
-
 @given(
     n=st.integers(2, 120),
     d=st.integers(1, 20),
