@@ -1,11 +1,9 @@
-"""The exact laws of the seedings, by the book: one conditional law a step, products of them.
+"""The exact laws of the seedings: one conditional law a step, and products of them.
 
 A step is a function (X, weights, chosen) -> probabilities of the next index. From it come
 - the law of whole index sequences, by enumeration (small sets);
 - the law of one draw given the earlier ones, as a number that must be uniform (any set).
 """
-
-import itertools
 
 import numpy as np
 from sampling import chi_square as chi
@@ -40,7 +38,7 @@ def greedy_step(trials):
         if not len(chosen):
             return p
         left = np.minimum(D[:, chosen].min(axis=1)[:, None], D).T @ weights
-        # Equal up to rounding is equal: two identical rows leave the same potential.
+        # Rounded, because two identical rows leave the same potential.
         left = np.round(left / left.max(), 12)
         law = np.zeros_like(p)
         _, rank = np.unique(left[p > 0], return_inverse=True)
@@ -62,7 +60,11 @@ def forgy_step(D, weights, chosen):
 
 def sequence_law(step, X, k, weights=None):
     """Return {(i_1, ..., i_k): probability} by enumerating every sequence of positive chance."""
-    D = squared(X)
+    return sequence_law_of(step, squared(X), k, weights)
+
+
+def sequence_law_of(step, D, k, weights=None):
+    """Return the same from the costs D[i, j] of row i at the centre that row j becomes."""
     weights = np.ones(len(D)) if weights is None else np.asarray(weights, dtype=np.float64)
     law = {(): 1.0}
     for _ in range(k):
@@ -92,8 +94,8 @@ def transforms(step, X, runs, weights=None, seed=0):
     """Return {order: one number a draw}, uniform and independent if `step` is the law of `runs`.
 
     The t-th draw of a run has a known law given the earlier ones, so its place in that law's
-    distribution function (a uniform place inside the drawn atom) is uniform, whatever the set.
-    The order in which the atoms are laid out decides which lies show: see ORDERS.
+    distribution function (a uniform place inside the drawn atom) is uniform, for any set.
+    Which errors can be seen depends on the order of the atoms: see ORDERS.
     """
     D, runs = squared(X), np.asarray(runs)
     weights = np.ones(len(D)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -110,7 +112,7 @@ def transforms(step, X, runs, weights=None, seed=0):
     return {name: np.clip(place, 0.0, np.nextafter(1.0, 0.0)) for name, place in places.items()}
 
 
-# By index: tiles lost or read twice. By distance: a wrong power, a stale potential. By weight.
+# By index: tiles lost or read twice. By distance: a wrong power, old costs. By weight.
 ORDERS = {
     "index": lambda D, weights, chosen: np.arange(len(D)),
     "distance": lambda D, weights, chosen: D[:, chosen].min(axis=1) if len(chosen) else weights,
@@ -119,23 +121,24 @@ ORDERS = {
 
 
 def worst(places):
-    """Return the p-value of all of `places` together: the least of the looks, times their number.
+    """Return the p-value of all of `places` together: the least p-value, times their number.
 
-    Looked at, for each order: every draw's uniformity, all draws' on a finer grid, and the
-    independence of neighbouring draws.
+    For each order: the uniformity of every draw, that of all draws in smaller bins, and the
+    independence of consecutive draws.
     """
-    looks = []
+    p_values = []
     for place in places.values():
-        looks += [chi.uniform(place[:, t], bins=10) for t in range(place.shape[1])]
-        looks.append(chi.uniform(place, bins=64))
-        grid = np.floor(place[:, :-1] * 6) * 6 + np.floor(place[:, 1:] * 6)
-        counts = np.bincount(grid.astype(int).ravel(), minlength=36)
-        looks.append(chi.chi_square(counts, np.full(36, 1 / 36)))
-    return min(1.0, min(looks) * len(looks))
+        p_values += [chi.uniform(place[:, t], bins=10) for t in range(place.shape[1])]
+        p_values.append(chi.uniform(place, bins=64))
+        pairs = np.floor(place[:, :-1] * 6) * 6 + np.floor(place[:, 1:] * 6)
+        counts = np.bincount(pairs.astype(int).ravel(), minlength=36)
+        p_values.append(chi.chi_square(counts, np.full(36, 1 / 36)))
+    return min(1.0, min(p_values) * len(p_values))
 
 
-def every_tuple(step_law, trials):
-    """Yield (tuple of candidates, probability) for `trials` independent draws: the slow way."""
-    atoms = np.flatnonzero(step_law)
-    for candidates in itertools.product(atoms, repeat=trials):
-        yield candidates, float(np.prod(step_law[list(candidates)]))
+def judge(step, X, runs, weights=None):
+    """Return the p-value of `runs`, if `step` were their law; zero if a draw is impossible."""
+    try:
+        return worst(transforms(step, X, runs, weights))
+    except ImpossibleDrawError:
+        return 0.0

@@ -1,8 +1,8 @@
-"""Seedings in plain numpy: a right one, and wrong ones that the tests of the law must catch.
+"""Seedings in plain numpy: a correct one, and wrong ones that the tests of the law must catch.
 
 Each takes (D, k, weights, rng), D the squared distances, and returns k indices. The wrong ones are
-slips that people have made: in the exponent, in the weights, in an index, in what is refreshed
-and when.
+mistakes that people have made: in the exponent, in the weights, in an index, in costs that are not
+updated in time.
 """
 
 import numpy as np
@@ -41,7 +41,6 @@ def shifted(weights, closest):
 right = make()
 right_greedy = make(trials=3)
 
-# What each slip is called, and the sampler that makes it.
 WRONG_PLAIN = {
     "uniform": make(share=lambda w, d: w),
     "distance instead of its square": make(share=lambda w, d: w * np.sqrt(d)),

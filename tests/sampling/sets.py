@@ -1,4 +1,4 @@
-"""The sets whose seeding law is known exactly, by what is hard about each of them."""
+"""Sets whose seeding law is known exactly, each with its own difficulty."""
 
 from typing import NamedTuple
 
@@ -11,13 +11,11 @@ class Small(NamedTuple):
     weights: np.ndarray | None = None
 
 
-_rng = np.random.default_rng(20)
-_SIX = np.round(_rng.normal(size=(6, 2)) * [4, 1], 2)
+_SIX = np.round(np.random.default_rng(20).normal(size=(6, 2)) * [4, 1], 2)
 _FIVE = np.array([[0.0, 0], [1, 0], [0, 2], [5, 5], [6, 4]])
 
-# Values are exact in float32, so that one law serves both precisions.
+# Values are exact in float32, so that one law is that of both precisions.
 SMALL = {
-    "two of six": Small(_SIX.astype(np.float32), 2),
     "three of six": Small(_SIX.astype(np.float32), 3),
     "weighted": Small(_FIVE, 3, np.array([1.0, 4, 2, 0.5, 3])),
     "weights far apart": Small(_FIVE, 2, np.array([1e-3, 1.0, 1e-3, 2e-3, 1e-2])),
@@ -26,14 +24,10 @@ SMALL = {
         np.array([[0.0, 1], [0, 1], [2, 2], [2, 2], [9, 0]]), 3, np.array([1.0, 2, 3, 1, 0.5])
     ),
     "zero weights": Small(
-        np.array([[0.0], [100], [1], [-50], [4], [2]]), 3, np.array([1.0, 0, 2, 0, 1, 1])
+        np.array([[9.0], [100], [1], [-50], [4], [2]]), 3, np.array([1.0, 0, 2, 0, 1, 0])
     ),
-    "zero weights at both ends": Small(
-        np.array([[9.0], [1], [2], [4], [-9]]), 2, np.array([0.0, 1, 1, 3, 0])
-    ),
-    "n below 2k": Small(_FIVE[:4], 3),
     "every row": Small(_FIVE[:4], 4),
-    "one feature, one outlier": Small(np.array([[0.0], [1], [2], [3], [4], [40]]), 3),
+    "one outlier": Small(np.array([[0.0], [1], [2], [3], [4], [40]]), 3),
     "far from the origin": Small(_FIVE + 1024.0, 2),
     "zero rows": Small(np.array([[0.0, 0, 0], [0, 0, 2], [1, 0, 0], [0, 3, 0], [0, 0, 0]]), 2),
 }

@@ -45,7 +45,7 @@ def draws(case, kind, trials=1):
 
 
 @pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize("name", ["two of six", "weighted", "duplicates", "zero weights"])
+@pytest.mark.parametrize("name", ["three of six", "weighted", "duplicates", "zero weights"])
 def test_sequences_follow_the_law(name, kind):
     case = SMALL[name]
     law = exact.sequence_law(by_distance(exact.plain_step), case.X, case.k, case.weights)

@@ -35,18 +35,20 @@ def kmeans_parallel(
     p = problem.canonical()
     sizes = p.rng.poisson(oversampling * p.k, size=rounds)
     potential = EuclideanPotential(p.rows, p.weight, 1 + int(sizes.sum()) + p.k)
-    candidates = draw_candidates(potential, sizes, p.k, p.rng)
+    candidates = np.concatenate(draw_candidates(potential, sizes, p.k, p.rng))
     chosen = recluster(p, candidates, potential.masses())
     return Seeds(p.rows.take(chosen), p.original(chosen))
 
 
-def draw_candidates(potential: RowPotential, sizes: I64, k: int, rng: np.random.Generator) -> I64:
-    """Add candidates to the potential, at least k different ones; return their indices."""
-    taken = [add_rows(potential, np.array([potential.draw(rng)]))]
-    taken += [add_rows(potential, draw_round(potential, size, rng)) for size in sizes]
+def draw_candidates(
+    potential: RowPotential, sizes: I64, k: int, rng: np.random.Generator
+) -> list[I64]:
+    """Add candidates, at least k different ones if there are; return the rows of each round."""
+    taken = [_add_rows(potential, np.array([potential.draw(rng)]))]
+    taken += [_add_rows(potential, draw_round(potential, size, rng)) for size in sizes]
     missing = k - np.count_nonzero(potential.masses())
-    taken += [add_rows(potential, np.array([potential.draw(rng)])) for _ in range(missing)]
-    return np.concatenate(taken)
+    taken += [_add_rows(potential, np.array([potential.draw(rng)])) for _ in range(missing)]
+    return taken
 
 
 def draw_round(potential: RowPotential, size: int, rng: np.random.Generator) -> I64:
@@ -55,8 +57,7 @@ def draw_round(potential: RowPotential, size: int, rng: np.random.Generator) -> 
     return drawn if potential.total() > 0 else drawn[:0]
 
 
-def add_rows(potential: RowPotential, indices: I64) -> I64:
-    """Make candidates of these rows."""
+def _add_rows(potential: RowPotential, indices: I64) -> I64:
     potential.add(potential.points.take(indices))
     return indices
 

@@ -54,7 +54,9 @@ class SeedingProblem:
 
     def canonical(self) -> SeedingProblem:
         """The same problem with rows in canonical order, for draws that do not depend on theirs."""
-        order = self.rows.canonical_order() if self.pointwise else None
+        if not self.pointwise or self.order is not None:
+            return self
+        order = self.rows.canonical_order()
         if order is None:
             return self
         weight = None if self.weight is None else self.weight[order]

@@ -1,0 +1,116 @@
+"""Draws by mass, and the potential of several shards: the exact laws, whoever computes a shard."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sampling import exact
+from sampling.chi_square import ALPHA, chi_square, follows
+from sampling.sets import groups
+
+from kvariates import Dirac
+from kvariates.data.rows import Rows
+from kvariates.numerics.draws import draw_proportional
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import sample, sample_step
+from kvariates.seeding.sharded_potential import ShardedPotential
+
+MASS = np.array([0, 3, 1, 0, 0, 2, 10, 0.5, 0])
+ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7, 3.5]])
+WEIGHTS = np.array([1.0, 4, 0, 2, 0.5, 3])
+CUTS = {"three shards": (1, 4), "one row a shard": (1, 2, 3, 4, 5), "one shard": ()}
+
+
+def test_draws_are_in_proportion_to_the_masses():
+    drawn = draw_proportional(MASS, 20_000, np.random.default_rng(5))
+    assert chi_square(np.bincount(drawn, minlength=9), MASS / MASS.sum()) > ALPHA
+
+
+class Fixed:
+    """A generator whose numbers are all the same."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self, size):
+        return np.full(size, self.number)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-1000, 0.1])
+def test_draws_at_the_ends_have_positive_mass(scale):
+    """Rounding may carry a draw to the end of the sums: it is the last index of positive mass."""
+    assert draw_proportional(MASS * scale, 2, Fixed(0.0)).tolist() == [1, 1]
+    assert draw_proportional(MASS * scale, 2, Fixed(np.nextafter(1, 0))).tolist() == [7, 7]
+    assert draw_proportional(MASS * scale, 1, Fixed(1.0)).tolist() == [7]
+    assert draw_proportional(MASS * 0, 2, Fixed(0.3)).tolist() == [0, 0]
+
+
+def sharded(X, weights, k, cuts, **options):
+    parts = [Rows.of(np.ascontiguousarray(part)) for part in np.split(X, cuts)]
+    masses = [None] * len(parts) if weights is None else np.split(weights, cuts)
+    shards = [EuclideanPotential(part, w, k) for part, w in zip(parts, masses, strict=True)]
+    return ShardedPotential(shards, **options)
+
+
+@pytest.mark.parametrize("trials", [1, 3], ids=["plain", "greedy"])
+@pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
+def test_sequences_follow_their_law(weights, cuts, trials):
+    rng = np.random.default_rng(3)
+    step = exact.plain_step if trials == 1 else exact.greedy_step(trials)
+    found = []
+    for _ in range(1500):
+        potential = sharded(ROWS, weights, 3, cuts)
+        seeds = sample(potential, Dirac(), 3, rng, trials=trials)
+        found.append(tuple(seeds.indices.tolist()))
+    assert np.array_equal(seeds.centers, ROWS[seeds.indices])
+    assert follows(found, exact.sequence_law(step, ROWS, 3, weights)) > ALPHA
+
+
+def test_rows_are_drawn_by_weight_once_all_lie_on_centres():
+    X, rng = np.array([[0.0], [0], [4], [4], [4]]), np.random.default_rng(4)
+    weights = np.array([1.0, 2, 0, 3, 1])
+    later = []
+    for _ in range(1500):
+        potential = sharded(X, weights, 4, (1, 3))
+        later += sample(potential, Dirac(), 4, rng).indices[2:].tolist()
+        assert potential.total() == 0
+    assert follows(later, dict(enumerate(weights / weights.sum()))) > ALPHA
+
+
+def reverse_map(ask, shards):
+    return reversed([ask(shard) for shard in reversed(list(shards))])
+
+
+@pytest.mark.parametrize("trials", [1, 4], ids=["plain", "greedy"])
+def test_it_does_not_matter_who_computes_a_shard(trials):
+    X, _ = groups([900, 500, 300, 90, 10], spread=0.3)
+    weights = np.random.default_rng(1).exponential(size=len(X))
+    with ThreadPoolExecutor(3) as pool:
+        found = [
+            sample(
+                sharded(X, weights, 30, (100, 900, 1300), ask_all=ask_all),
+                Dirac(), 30, np.random.default_rng(2), trials=trials,
+            )
+            for ask_all in (map, pool.map, reverse_map)
+        ]  # fmt: skip
+    assert len(set(found[0].indices.tolist())) == 30
+    for other in found[1:]:
+        assert np.array_equal(found[0].indices, other.indices)
+        assert np.array_equal(found[0].centers, other.centers)
+
+
+def test_totals_gains_and_masses_are_those_of_all_rows():
+    X, _ = groups([300, 100, 50], spread=0.5)
+    weights = np.random.default_rng(1).exponential(size=len(X))
+    parts, whole = sharded(X, weights, 9, (70, 200)), EuclideanPotential(Rows.of(X), weights, 9)
+    assert parts.total() == pytest.approx(weights.sum())
+    assert np.array_equal(parts.weight, weights)
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        row = sample_step(parts, Dirac(), rng, trials=2)
+        whole.add(parts.points.take(np.array([row])))
+        assert parts.total() == pytest.approx(whole.total(), rel=1e-12)
+        assert parts.masses() == pytest.approx(whole.masses(), rel=1e-12)
+        assert parts.gains(X[:5]) == pytest.approx(whole.gains(X[:5]), rel=1e-9, abs=1e-9)
+    assert np.array_equal(parts.points.take(np.array([449, 0, 150])), X[[449, 0, 150]])
