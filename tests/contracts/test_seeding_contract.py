@@ -1,4 +1,4 @@
-"""What any seeding owes its caller: rows of X, named by their indices, the same for a seed."""
+"""What every seeding owes its caller: the entries of SEEDINGS, and kmeans_plusplus."""
 
 import numpy as np
 import pytest
@@ -6,81 +6,93 @@ from laws.cases import rows
 from scipy import sparse
 
 from kvariates import kmeans_plusplus
+from kvariates.data.rows import Rows
+from kvariates.refining.lloyd import StopRule
+from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.seedings import SEEDINGS
 
-SEEDINGS = {"plain": 1, "greedy": None, "greedy of 7": 7}
-every = pytest.mark.parametrize("trials", SEEDINGS.values(), ids=SEEDINGS)
 X = rows(500, 6, seed=51, sparsity=0.3)
+WEIGHTS = np.random.default_rng(1).exponential(size=500)
 
 
-@every
+def seeded(name, data=X, weights=WEIGHTS, k=20, seed=0):
+    points = Rows.of(data)
+    problem = SeedingProblem(
+        points, weights, k, lloyd=lloyd_on(points, weights, StopRule(100, 0.0)),
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return SEEDINGS[name].run(problem)
+
+
+@pytest.mark.parametrize("name", SEEDINGS)
+def test_every_seeding_returns_centres(name):
+    """Different rows in float64: the same for a seed, and others for another seed."""
+    data, weights = X.copy(), WEIGHTS.copy()
+    centers = seeded(name, data, weights)
+    assert centers.shape == (20, 6)
+    assert centers.dtype == np.float64
+    assert len(np.unique(centers, axis=0)) == 20
+    assert np.array_equal(centers, seeded(name))
+    if name != "global":  # tries all rows here, and draws nothing
+        assert not np.array_equal(centers, seeded(name, seed=1))
+        assert (centers[:, None] == X).all(axis=2).any(axis=1).all(), "not rows of X"
+    assert np.array_equal(data, X)
+    assert np.array_equal(weights, WEIGHTS)
+
+
+@pytest.mark.parametrize("name", SEEDINGS)
+def test_every_seeding_takes_sparse_and_single_precision(name):
+    single = X.astype(np.float32)
+    dense, csr = seeded(name, single), seeded(name, sparse.csr_array(single))
+    np.testing.assert_allclose(dense, csr, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SEEDINGS)
+def test_rows_without_weight_are_never_centres(name):
+    weights = np.zeros(500)
+    weights[100:160] = 1
+    centers = seeded(name, weights=weights, k=60)
+    expected = X[100:160]
+    assert np.array_equal(np.unique(centers, axis=0), np.unique(expected, axis=0))
+
+
+TRIALS = {"plain": 1, "greedy": None, "greedy of 7": 7}
+every_kind = pytest.mark.parametrize("trials", TRIALS.values(), ids=TRIALS)
+
+
+@every_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("k", [1, 2, 17, 130, 500])
-def test_centres_are_rows(trials, dtype, layout, k):
-    data = layout(X.astype(dtype))
-    centers, indices = kmeans_plusplus(data, k, n_local_trials=trials, random_state=0)
-    assert centers.shape == (k, 6)
-    assert centers.dtype == dtype
-    assert isinstance(centers, np.ndarray)
-    assert indices.shape == (k,)
-    assert np.issubdtype(indices.dtype, np.integer)
-    assert np.array_equal(centers, X.astype(dtype)[indices])
-    assert len(set(indices.tolist())) == k
+def test_centres_are_rows(trials, dtype, layout):
+    for k in (1, 2, 130, 500):
+        data = layout(X.astype(dtype))
+        centers, indices = kmeans_plusplus(data, k, n_local_trials=trials, random_state=0)
+        assert centers.dtype == dtype
+        assert isinstance(centers, np.ndarray)
+        assert np.issubdtype(indices.dtype, np.integer)
+        assert np.array_equal(centers, X.astype(dtype)[indices])
+        assert len(set(indices.tolist())) == k
 
 
-@every
-def test_a_seed_names_its_draws(trials):
-    def draw(state, data=X):
-        return kmeans_plusplus(data, 20, n_local_trials=trials, random_state=state)[1].tolist()
+@every_kind
+def test_a_seed_determines_the_draws(trials):
+    def draw(state, data=X, **options):
+        options = {"n_local_trials": trials, "random_state": state, **options}
+        return kmeans_plusplus(data, 20, **options)[1].tolist()
 
-    assert draw(3) == draw(3)
-    assert draw(3) != draw(4)
+    once = draw(3)
+    assert draw(4) != once
     assert draw(np.random.default_rng(3)) == draw(np.random.default_rng(3))
     assert draw(np.random.RandomState(3)) == draw(np.random.RandomState(3))
     assert draw(None) != draw(None)
-    assert draw(3, np.asfortranarray(X)) == draw(3)
-    assert draw(3, X.tolist()) == draw(3)
-    assert draw(3, sparse.csr_array(X)) == draw(3)
-    assert draw(3, sparse.csc_array(X)) == draw(3)
+    for data in (np.asfortranarray(X), X.tolist(), sparse.csr_array(X), sparse.csc_array(X)):
+        assert draw(3, data) == once
+    assert draw(3, sample_weight=np.ones(500)) == once
+    assert draw(3, x_squared_norms=(X**2).sum(axis=1)) == once
 
 
-@every
-def test_weights_one_are_no_weights(trials):
-    options = {"n_local_trials": trials, "random_state": 5}
-    none = kmeans_plusplus(X, 20, **options)[1]
-    assert np.array_equal(none, kmeans_plusplus(X, 20, sample_weight=np.ones(500), **options)[1])
-
-
-@every
-def test_weightless_rows_are_never_drawn(trials):
-    weights = np.zeros(500)
-    weights[100:160] = 1
-    for seed in range(20):
-        indices = kmeans_plusplus(
-            X, 60, sample_weight=weights, n_local_trials=trials, random_state=seed
-        )[1]
-        assert sorted(indices.tolist()) == list(range(100, 160))
-
-
-@every
-def test_nothing_given_is_changed(trials):
-    data, weights = X.copy(), np.arange(500.0)
-    kmeans_plusplus(data, 20, sample_weight=weights, n_local_trials=trials, random_state=0)
-    assert np.array_equal(data, X)
-    assert np.array_equal(weights, np.arange(500.0))
-
-
-@every
-def test_given_norms_change_nothing(trials):
-    options = {"n_local_trials": trials, "random_state": 5}
-    norms = (X**2).sum(axis=1)
-    assert np.array_equal(
-        kmeans_plusplus(X, 20, x_squared_norms=norms, **options)[1],
-        kmeans_plusplus(X, 20, **options)[1],
-    )
-
-
-def test_greedy_is_better_than_plain_on_average():
+def test_greedy_is_better_than_plain_and_plain_than_uniform():
     def cost(centers):
         return ((X[:, None, :] - centers) ** 2).sum(axis=2).min(axis=1).sum()
 
@@ -88,7 +100,6 @@ def test_greedy_is_better_than_plain_on_average():
         draws = [kmeans_plusplus(X, 10, n_local_trials=trials, random_state=s) for s in range(60)]
         return np.mean([cost(centers) for centers, _ in draws])
 
+    uniform = [cost(X[np.random.default_rng(s).permutation(500)[:10]]) for s in range(60)]
     assert mean(None) < 0.97 * mean(1)
-    assert mean(1) < 0.97 * np.mean(
-        [cost(X[np.random.default_rng(s).permutation(500)[:10]]) for s in range(60)]
-    )
+    assert mean(1) < 0.97 * np.mean(uniform)

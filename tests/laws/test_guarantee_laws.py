@@ -1,7 +1,7 @@
 """Theorem 2 holds where it is claimed, and is lost where it should be.
 
-Optima by brute force over all partitions. Monte-Carlo means are compared with the bound after
-taking off five standard errors: a right sampler fails one test in three millions.
+Optima are found by brute force over all partitions. Means over many draws, less five standard
+errors, are compared with the bound: a correct sampler fails one test in three millions.
 """
 
 import itertools
@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from kvariates import (
     Gaussian,
@@ -18,11 +17,13 @@ from kvariates import (
     MiniBatches,
     Synopses,
     UniformOver,
+    explain_guarantees,
     guarantees,
     kvariates_plusplus,
 )
+from kvariates.seeding.seedings import SEEDINGS
 
-RUNS = 3000
+RUNS = 2000
 
 
 def labelings(n, k):
@@ -55,21 +56,21 @@ def mean_cost(X, k, **options):
 
 
 def hard_set(seed):
-    """Two far pairs and a crowd: plain draws miss a pair now and then."""
+    """Two far pairs and a larger group: plain draws miss a pair now and then."""
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.normal(size=(5, 2)), [[9, 0], [9.5, 0], [0, 20], [0, 20.4]]])
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("density", [None, Laplace(0.5), Gaussian(1.0), Gaussian([0.1, 3.0])])
-def test_theorem_2_holds_on_average(density, seed, k):
-    X = hard_set(seed)
+@pytest.mark.parametrize(
+    ("density", "variance"),
+    [(None, 0), (Laplace(0.5), 2 * 2 * 0.5**2), (Gaussian([0.1, 3.0]), 0.1**2 + 3.0**2)],
+    ids=["dirac", "laplace", "gaussian"],
+)
+def test_theorem_2_holds_on_average(density, variance, k):
+    X = hard_set(k)
     opt, _ = optimum(X, k)
-    var = 0.0
-    if density is not None:
-        var = len(X) * float(np.sum(np.broadcast_to(np.square(density.scale), 2)))
-        var *= 2 if isinstance(density, Laplace) else 1
+    var = len(X) * variance
     promise = guarantees.theorem_2(k, opt=opt, var=var)
     assert promise.bound == pytest.approx((2 + math.log(k)) * (8 * opt + 2 * var))
     assert mean_cost(X, k, density=density) <= promise.bound
@@ -97,7 +98,7 @@ def stretch(X, probes, labels, k):
     return worst
 
 
-@pytest.mark.parametrize("shift", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize("shift", [0.05, 0.5])
 def test_theorem_2_holds_for_a_stretching_probe(shift):
     """Clusters of five on a line, so that two centres never cover one; probes are moved rows."""
     rng = np.random.default_rng(3)
@@ -108,13 +109,13 @@ def test_theorem_2_holds_for_a_stretching_probe(shift):
     assert 0 < eta < 2
     promise = guarantees.theorem_2(2, opt=opt, eta=eta)
     assert mean_cost(X, 2, probe=lambda rows, t: probes) <= promise.bound
-    # It could be broken: by two rows of one cluster, and on average by uniform pairs.
+    # Two rows of one cluster break the bound, and so do uniform pairs on average.
     pairs = [cost_at(X, X[list(pair)]) for pair in itertools.combinations(range(10), 2)]
     assert promise.bound < np.mean(pairs) < max(pairs)
 
 
 def test_uniform_rows_break_the_bound():
-    """The test above could fail: uniform picks do, once a far pair is likely to be missed."""
+    """So the tests above can fail."""
     X = np.concatenate([np.random.default_rng(0).normal(size=(60, 2)) * 0.01, [[1e3, 0]]])
     rng = np.random.default_rng(0)
     costs = [cost_at(X, X[rng.permutation(61)[:2]]) for _ in range(RUNS)]
@@ -122,29 +123,21 @@ def test_uniform_rows_break_the_bound():
     assert np.mean(costs) > guarantees.theorem_2(2, opt=opt).bound
 
 
-# ---- a promise is a value, and can be lost ---------------------------------------------
+# ---- the guarantee of KMeans ----
 
 DATA = np.abs(np.random.default_rng(1).normal(size=(80, 3))) + 0.1
 KEPT = {
     "plain": {},
-    "several runs": {"n_init": 3},
-    "hartigan": {"algorithm": "hartigan"},
-    "elkan": {"algorithm": "elkan"},
+    "hartigan": {"algorithm": "hartigan", "n_init": 3},
     "mini-batches": {"algorithm": "minibatch"},
     "on the sphere": {"metric": "cosine"},
     "whitened": {"distortion": "mahalanobis"},
 }
 LOST = {
-    "greedy trials": ({"init": "k-means++"}, "greedy"),
-    "uniform rows": ({"init": "random"}, "uniformly"),
+    **{name: ({"init": name}, entry.lost) for name, entry in SEEDINGS.items() if entry.lost},
     "given centres": ({"init": DATA[:4], "n_init": 1}, "given"),
     "a callable": ({"init": lambda X, k, random_state: X[:k]}, "function"),
-    "k-means||": ({"init": "k-means||"}, "constant"),
-    "local search": ({"init": "ls++"}, "steps"),
-    "global": ({"init": "global"}, "no bound"),
-    "a tree": ({"init": "hst"}, "k-median"),
     "kl": ({"distortion": "kl"}, "Euclidean"),
-    "itakura-saito": ({"distortion": "itakura-saito"}, "Euclidean"),
     "total jensen": ({"distortion": "total-jensen"}, "Euclidean"),
 }
 
@@ -166,7 +159,7 @@ def test_the_guarantee_is_lost(name):
     assert word in model.guarantee_lost_
 
 
-# ---- the sampler's promises: the theorem of its pair, or why there is none ----
+# ---- the guarantee of kvariates_plusplus ----
 
 PEERS = np.arange(80) % 5
 FEW = DATA[:9]
@@ -175,7 +168,7 @@ HALVES = [np.arange(40), np.arange(40, 80), np.arange(0, 80, 2)]
 
 
 class Farther:
-    """A density nobody knows the mean of: the row, and one in every coordinate."""
+    """A density that is not known to be centred: the row plus one in every coordinate."""
 
     def sample(self, space, rows, weight, rng):
         return space.take(rows) + 1.0
@@ -220,29 +213,22 @@ def test_the_sampler_carries_the_theorem_of_its_pair(name):
         assert centred == (not isinstance(options.get("density"), Farther | UniformOver))
 
 
-@pytest.mark.parametrize(
-    "density",
-    [Laplace(0.1), Gaussian(0.1), UniformOver(PEERS), Farther()],
-    ids=lambda density: type(density).__name__,
-)
-def test_synopses_and_mini_batches_of_another_density_promise_nothing(density):
-    where = [MiniBatches(HALVES)]
-    if not isinstance(density, UniformOver):  # groups of rows are none of the synopses
-        where.append(Synopses(FEW, NEAREST))
-    for probe in where:
+@pytest.mark.parametrize("probe", [MiniBatches(HALVES), Synopses(FEW, NEAREST)])
+def test_synopses_and_mini_batches_of_another_density_have_no_theorem(probe):
+    for density in (Laplace(0.1), Farther()):
         seeds = seeded(probe=probe, density=density)
         assert seeds.guarantee is None
         assert "Dirac" in seeds.guarantee_lost
 
 
-def test_synopses_that_are_not_the_nearest_promise_nothing():
+def test_synopses_that_are_not_the_nearest_have_no_theorem():
     of = NEAREST.copy()
     of[17] = (of[17] + 1) % 9
     seeds = seeded(probe=Synopses(FEW, of))
     assert seeds.guarantee is None
     assert "nearest" in seeds.guarantee_lost
     weights = np.ones(80)
-    weights[17] = 0  # nobody
+    weights[17] = 0
     assert seeded(probe=Synopses(FEW, of), sample_weight=weights).guarantee is not None
 
 
@@ -253,13 +239,7 @@ def test_equally_near_synopses_are_both_nearest():
     assert found.terms["spread"] == pytest.approx(spread, rel=1e-12)
 
 
-def test_sparse_rows_and_weights_keep_it():
-    weights = np.arange(80.0)
-    model = KMeans(4, init="d2", random_state=0).fit(sparse.csr_array(DATA), sample_weight=weights)
-    assert model.guarantee_ is not None
-
-
-def test_terms_that_are_not_known_leave_no_number():
+def test_unknown_terms_leave_no_number():
     assert guarantees.theorem_5(3, opt=1.0, spread=2.0, eta=None).bound is None
     assert guarantees.theorem_6(3, opt=1.0, varsigma=None).bound is None
     assert guarantees.theorem_2(3, opt=None).bound is None
@@ -281,6 +261,7 @@ def test_bounds_are_the_papers(promise, phi):
     assert promise.bound == pytest.approx((2 + math.log(5)) * phi)
 
 
-def test_explain_names_every_start():
-    text = guarantees.explain()
-    assert all(name in text for name in ("d2", "k-means++", "k-means||", "ls++", "global"))
+def test_every_seeding_is_explained():
+    lines = dict(line.split(": ", 1) for line in explain_guarantees().splitlines())
+    assert list(lines) == [f"init={name!r}" for name in SEEDINGS]
+    assert "8 (2 + ln k)" in lines["init='d2'"]

@@ -1,4 +1,4 @@
-"""Global k-means is its own definition, written out: try every row, keep the best, settle."""
+"""Global k-means is its definition, written out: try every row, keep the best, run Lloyd."""
 
 from itertools import pairwise
 
@@ -6,34 +6,26 @@ import numpy as np
 import pytest
 from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows
-from scipy import stats
+from sampling.chi_square import ALPHA, chi_square
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import refine
-from kvariates.seeding.global_kmeans import Solution, _drawn, global_kmeans, sample_size
+from kvariates.refining.lloyd import StopRule
+from kvariates.seeding.global_kmeans import draw_candidates, global_kmeans, lloyd_on, sample_size
+from kvariates.seeding.seeding_problem import SeedingProblem
 
-GRID = [
-    pytest.param(dtype, layout, weighted, id=f"{np.dtype(dtype)}-{layout}-{weighted}")
-    for dtype in DTYPES
-    for layout in LAYOUTS
-    for weighted in (False, True)
-]
-ALPHA = 1e-6  # how often a right sampler would fail
+GRID = [(dtype, layout, w) for dtype in DTYPES for layout in LAYOUTS for w in (False, True)]
 
 
-def settler(X, weight):
-    def settle(centers):
-        found = refine(Rows.of(X), centers, weight, algorithm="auto", max_iter=300, tol=0.0)
-        return Solution(found.centers.astype(np.float64), found.labels, found.inertia)
-
-    return settle
+def lloyd_of(X, weight):
+    return lloyd_on(Rows.of(X), weight, StopRule(300, 0.0))
 
 
-def solve(X, k, weight=None, candidates="all", full=False, seed=0):
-    rng = np.random.default_rng(seed)
-    settle = settler(X, weight)
-    return global_kmeans(Rows.of(X), k, weight, settle, candidates=candidates, full=full, rng=rng)
+def solve(X, k, weight=None, candidates="all", full=False, lloyd=None):
+    lloyd = lloyd_of(X, weight) if lloyd is None else lloyd
+    rng = np.random.default_rng(0)
+    problem = SeedingProblem(Rows.of(X), weight, k, lloyd=lloyd, rng=rng)
+    return global_kmeans(problem, candidates=candidates, full=full)
 
 
 def weights_for(n):
@@ -42,18 +34,18 @@ def weights_for(n):
 
 
 def by_definition(X, k, weight, full):
-    """Every step by brute force; only `settle` is shared with the code under test."""
-    settle, dense = settler(X, weight), brute.dense64(X)
+    """Every step by brute force; only Lloyd is shared with the code under test."""
+    lloyd, dense = lloyd_of(X, weight), brute.dense64(X)
     weight = np.ones(len(dense)) if weight is None else weight
     between = brute.squared_distances(dense, dense)
-    solutions = [settle(np.average(dense, axis=0, weights=weight)[None])]
+    solutions = [lloyd(np.average(dense, axis=0, weights=weight)[None])]
     tried = np.flatnonzero(weight)
     while len(solutions) < k:
         centers = solutions[-1].centers
         near = brute.squared_distances(dense, centers).min(axis=1)
         sums = (weight * np.minimum(near, between[tried])).sum(axis=1)
-        rows_ = tried if full else [tried[np.argmin(sums)]]
-        ends = [settle(np.vstack([centers, dense[i]])) for i in rows_]
+        kept = tried if full else [tried[np.argmin(sums)]]
+        ends = [lloyd(np.vstack([centers, dense[i]])) for i in kept]
         solutions.append(ends[int(np.argmin([end.cost for end in ends]))])
     return solutions
 
@@ -67,19 +59,17 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize(("dtype", "layout", "weighted"), GRID)
-@pytest.mark.parametrize(("n", "d"), [(150, 2), (300, 6)])
-def test_the_exhaustive_step_is_its_definition(n, d, dtype, layout, weighted):
-    X = LAYOUTS[layout](rows(n, d, dtype, seed=n, sparsity=0.2 if d > 2 else 0))
-    weight = weights_for(n) if weighted else None
+def test_every_step_is_its_definition(dtype, layout, weighted):
+    X = LAYOUTS[layout](rows(300, 6, dtype, seed=300, sparsity=0.2))
+    weight = weights_for(300) if weighted else None
     assert_same(solve(X, 9, weight), by_definition(X, 9, weight, full=False))
+    few, weight = X[:30], None if weight is None else weight[:30]
+    assert_same(solve(few, 5, weight, full=True), by_definition(few, 5, weight, full=True))
 
 
-@pytest.mark.parametrize(("dtype", "layout", "weighted"), GRID)
-def test_the_full_variant_is_its_definition(dtype, layout, weighted):
-    X = LAYOUTS[layout](rows(30, 3, dtype, seed=2))
-    weight = weights_for(30) if weighted else None
-    full = solve(X, 5, weight, full=True)
-    assert_same(full, by_definition(X, 5, weight, full=True))
+def test_candidates_measured_in_several_passes():
+    X = rows(4200, 5, seed=3, groups=20)
+    assert_same(solve(X, 3), by_definition(X, 3, None, full=False))
 
 
 def test_the_full_variant_is_another_one():
@@ -89,53 +79,35 @@ def test_the_full_variant_is_another_one():
     assert any(a.cost < b.cost * (1 - 1e-3) for a, b in zip(full, step, strict=True))
 
 
-def test_many_chunks_are_one():
-    """More rows than candidates are measured at a time."""
-    X = rows(4200, 5, seed=3, groups=20)
-    assert_same(solve(X, 3), by_definition(X, 3, None, full=False))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("full", [False, True])
-def test_enough_draws_are_all_rows(weighted, full):
-    X = rows(25, 2, seed=4)
-    weight = weights_for(25) if weighted else None
+def test_enough_draws_are_all_rows(full):
+    """Only costs are compared: a row close to a centre is hardly drawn."""
+    X, weight = rows(25, 2, seed=4), weights_for(25)
     sampled = solve(X, 5, weight, candidates=20_000, full=full)
-    # Costs only: a row close to a centre is hardly drawn, and another may lead to the same place.
     costs = [solution.cost for solution in solve(X, 5, weight, full=full)]
     assert [solution.cost for solution in sampled] == pytest.approx(costs, rel=1e-12)
 
 
 def test_candidates_are_drawn_by_their_mass():
-    """Single draws against the exact law, chi-square at ALPHA; rows without mass never come."""
     mass = np.array([0, 3, 1, 0, 0, 2, 10, 0.5, 0])
     rng = np.random.default_rng(5)
     for order in (None, rng.permutation(9)):
-        drawn = np.concatenate([_drawn(mass, order, 1, rng) for _ in range(20_000)])
-        seen = np.bincount(drawn, minlength=9)
-        assert not seen[mass == 0].any()
-        expected = 20_000 * mass[mass > 0] / mass.sum()
-        assert stats.chisquare(seen[mass > 0], expected).pvalue > ALPHA
-
-
-def test_candidates_differ_and_there_is_always_one():
-    rng = np.random.default_rng(6)
-    drawn = _drawn(np.ones(50), None, 200, rng)
+        drawn = [draw_candidates(mass, order, 1, rng)[0] for _ in range(20_000)]
+        assert chi_square(np.bincount(drawn, minlength=9), mass / mass.sum()) > ALPHA
+    drawn = draw_candidates(np.ones(50), None, 200, rng)
     assert len(np.unique(drawn)) == len(drawn) > 40
-    assert len(_drawn(np.zeros(50), None, 200, rng)) == 1
+    assert len(draw_candidates(np.zeros(50), None, 200, rng)) == 1
 
 
 def test_few_draws_are_nearly_as_good():
-    """Not a law, but what `sample_size` is chosen for; seeded."""
+    """Not a law, but the reason for `sample_size`; seeded."""
     X = rows(3000, 4, seed=8, groups=12)
     best, sampled = solve(X, 12)[-1], solve(X, 12, candidates=sample_size(3000))[-1]
     assert sampled.cost < 1.1 * best.cost
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_one_centre_is_the_mean(weighted):
-    X = rows(500, 3, seed=9)
-    weight = weights_for(500) if weighted else None
+def test_one_centre_is_the_mean():
+    X, weight = rows(500, 3, seed=9), weights_for(500)
     (only,) = solve(X, 1, weight)
     np.testing.assert_allclose(only.centers, [np.average(X, axis=0, weights=weight)], rtol=1e-12)
     assert only.cost == pytest.approx(brute.inertia(X, only.centers, only.labels, weight))
@@ -143,26 +115,20 @@ def test_one_centre_is_the_mean(weighted):
 
 @pytest.mark.parametrize("candidates", ["all", 5])
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_costs_fall_while_different_rows_remain(layout, full, candidates):
-    """And then stay at zero: more centres than different rows are no trouble."""
-    different = rows(7, 2, seed=10)
-    X = LAYOUTS[layout](np.repeat(different, 4, axis=0))
+def test_costs_fall_while_different_rows_remain(full, candidates):
+    """Then they stay at zero: more centres than different rows are allowed."""
+    X = np.repeat(rows(7, 2, seed=10), 4, axis=0)
     solutions = solve(X, 10, candidates=candidates, full=full)
     costs = [solution.cost for solution in solutions]
     assert [len(solution.centers) for solution in solutions] == list(range(1, 11))
     assert all(b < a for a, b in pairwise(costs[:7]))
     assert costs[5] > 1e-3
     np.testing.assert_allclose(costs[6:], 0, atol=1e-12)
-
-
-def test_rows_that_are_all_alike():
-    assert [s.cost for s in solve(np.ones((20, 3)), 4)] == [0] * 4
-    assert [s.cost for s in solve(np.ones((20, 3)), 4, candidates=3)] == [0] * 4
+    assert [s.cost for s in solve(np.ones((20, 3)), 4, candidates=candidates)] == [0] * 4
 
 
 @pytest.mark.parametrize("candidates", ["all", 8])
-def test_weights_are_repeats_and_order_is_nothing(candidates):
+def test_weights_are_repeats_and_order_does_not_matter(candidates):
     X = rows(120, 3, seed=11)
     count = np.random.default_rng(0).integers(0, 4, size=120)
     weighted = solve(X, 7, count.astype(np.float64), candidates)
@@ -180,14 +146,13 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 10
     X = np.concatenate([[[10.0, 10]], ring, -ring, [[-10.0, -10]]])
     weight = np.r_[0.0, np.ones(24), 0]
-    settle, starts = settler(X, weight), []
+    lloyd, starts = lloyd_of(X, weight), []
 
     def spy(centers):
         starts.append(centers[-1])
-        return settle(centers)
+        return lloyd(centers)
 
-    rng = np.random.default_rng(0)
-    global_kmeans(Rows.of(X), 4, weight, spy, candidates=candidates, rng=rng)
+    solve(X, 4, weight, candidates, lloyd=spy)
     assert all(abs(abs(start[0]) - 10) + abs(abs(start[1]) - 10) > 0.9 for start in starts[1:])
 
 

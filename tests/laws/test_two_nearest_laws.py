@@ -12,39 +12,33 @@ from threadpoolctl import threadpool_limits
 from kvariates.data.rows import Rows
 
 
-def plain(squares):
-    """First and second of every row by a stable sort: ties to the lowest index."""
+def plain(X, centers):
+    """Return the two nearest of every row, and their costs, by a stable sort."""
+    squares = brute.squared_distances(X, centers)
     order = np.argsort(squares, axis=1, kind="stable")[:, :2]
     return order, np.take_along_axis(squares, order, axis=1)
 
 
-def assert_two_nearest(X, centers):
-    found = Rows.of(X).two_nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    order, squares = plain(brute.squared_distances(X, centers))
-    assert np.array_equal(found.labels, order[:, 0])
-    assert np.array_equal(found.second, order[:, 1])
-    scale = (brute.dense64(X) ** 2).sum(axis=1).max()
-    np.testing.assert_allclose(found.cost, squares[:, 0], rtol=1e-12, atol=1e-14 * scale)
-    np.testing.assert_allclose(found.second_cost, squares[:, 1], rtol=1e-12, atol=1e-14 * scale)
+def found(X, centers):
+    two = Rows.of(X).two_nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    return np.stack([two.labels, two.second], axis=1), np.stack([two.cost, two.second_cost], axis=1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
-    ("n", "d", "k"), [(1, 1, 2), (63, 2, 2), (1025, 3, 17), (700, 16, 130), (300, 131, 9)]
+    ("n", "d", "k", "offset"),
+    [(1, 1, 2, 0), (1025, 3, 17, 0), (700, 16, 130, 0), (300, 131, 9, 0), (1500, 7, 20, 3e5)],
 )
-def test_the_two_nearest(n, d, k, layout, dtype):
-    X = rows(max(n, k), d, dtype, seed=n, sparsity=0.2 if d > 2 else 0)
+def test_the_two_nearest(n, d, k, offset, layout, dtype):
+    """Far from the origin the error of the filter is as large as the distances."""
+    X = (rows(max(n, k), d, seed=n, sparsity=0.2 if d > 2 else 0) + offset).astype(dtype)
     centers = start(X, k) + 0.1 * np.random.default_rng(d).normal(size=(k, d))
-    assert_two_nearest(LAYOUTS[layout](X[:n]), centers)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("offset", [1e4, 3e5])
-def test_far_from_the_origin(offset, dtype):
-    """The filter's doubts are as large as the distances here."""
-    X = (rows(1500, 7, seed=3) + offset).astype(dtype)
-    assert_two_nearest(X, start(X, 20))
+    order, costs = plain(X[:n], centers)
+    ours, cost = found(LAYOUTS[layout](X[:n]), centers)
+    assert np.array_equal(ours, order)
+    scale = (brute.dense64(X) ** 2).sum(axis=1).max()
+    np.testing.assert_allclose(cost, costs, rtol=1e-12, atol=1e-14 * scale)
 
 
 INTEGERS = st.integers(-2, 2)
@@ -57,38 +51,36 @@ INTEGERS = st.integers(-2, 2)
     layout=st.sampled_from(sorted(LAYOUTS)),
 )
 def test_ties_go_to_the_lowest_index(X, centers, dtype, layout):
-    """Small integers are exact, duplicates of centres are likely: ties all over."""
-    found = Rows.of(LAYOUTS[layout](X.astype(dtype))).two_nearest(centers)
-    order, squares = plain(brute.squared_distances(X, centers))
-    assert np.array_equal(np.stack([found.labels, found.second], axis=1), order)
-    assert np.array_equal(np.stack([found.cost, found.second_cost], axis=1), squares)
+    """Small integers are exact, and many distances are tied."""
+    for ours, right in zip(
+        found(LAYOUTS[layout](X.astype(dtype)), centers), plain(X, centers), strict=True
+    ):
+        assert np.array_equal(ours, right)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_first_is_the_nearest_bit_for_bit(layout):
+def test_they_agree_with_nearest_and_costs_bit_for_bit(layout):
     X = LAYOUTS[layout](rows(5000, 9, np.float32, seed=4, sparsity=0.3))
-    space, centers = Rows.of(X), start(X, 40).astype(np.float64)
-    found = space.two_nearest(centers)
-    assert np.array_equal(found.labels, space.nearest(centers))
-    assert np.array_equal(found.cost, space.costs(centers, found.labels))
-    assert np.array_equal(found.second_cost, space.costs(centers, found.second))
-    assert (found.labels != found.second).all()
+    points, centers = Rows.of(X), start(X, 40).astype(np.float64)
+    two = points.two_nearest(centers)
+    assert np.array_equal(two.labels, points.nearest(centers))
+    assert np.array_equal(two.cost, points.costs(centers, two.labels))
+    assert np.array_equal(two.second_cost, points.costs(centers, two.second))
+    assert (two.labels != two.second).all()
 
 
-def test_of_one_centre_there_is_no_second():
+def test_one_centre_has_no_second():
     X = rows(100, 3, seed=5)
-    found = Rows.of(X).two_nearest(X[:1])
-    assert not found.labels.any()
-    assert not found.second.any()
-    assert np.isposinf(found.second_cost).all()
+    two = Rows.of(X).two_nearest(X[:1])
+    assert not two.labels.any()
+    assert not two.second.any()
+    assert np.isposinf(two.second_cost).all()
 
 
 def test_threads_change_nothing():
     X = rows(20011, 16, seed=6)
-    centers = start(X, 50)
-    found = []
+    parts = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="openmp"):
-            two = Rows.of(X).two_nearest(centers)
-        found.append([two.labels, two.second, two.cost, two.second_cost])
-    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+            parts.append(found(X, start(X, 50)))
+    assert all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
