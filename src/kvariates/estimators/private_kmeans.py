@@ -58,8 +58,10 @@ class PrivateKMeans(FittedCenters):
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: those that differ by one row more, or by one row replaced;
         then the number of rows is public.
-    method : {<names of PRIVATE_METHODS>} or method object, default="auto"
-        <text of PRIVATE_METHODS>
+    method : str or method object, default="auto"
+        A name, or an object with other choices, such as ``NoisyLloyd(steps=3)``.
+
+        <list of PRIVATE_METHODS>
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
         before it reads X. If X turns out to be bad (NaN, text), the budget is spent all the same.

@@ -1,18 +1,19 @@
-"""Audits: attack a mechanism, and certify how much it leaks at least.
+"""Audits: attack a mechanism and certify a lower bound on its privacy loss.
 
-An audit is a product: mechanism x neighbours x tester, held against a claim (`claims.py`). The
-mechanism runs many times on each of two data sets that differ in one row; a run is used once:
+An audit combines a mechanism, a pair of neighbours and testers, and compares the bound with a claim
+(`claims.py`). The mechanism runs many times on each of two data sets that differ in one row. Each
+run is used once:
 
-| runs | for |
+| runs | use |
 |---|---|
 | first quarter | testers learn statistics of the output (`testers.py`) |
 | second quarter | an event "statistic at least t" is chosen for each direction |
-| second half | how often the event happens: exact (Clopper-Pearson) bounds |
+| second half | exact (Clopper-Pearson) bounds of the probabilities of these events |
 
-Two events, two bounds each: four bounds share the error 1 - confidence. If a mechanism keeps its
-claim and its runs are independent, the certified bound exceeds the claim with probability at most
-1 - confidence, whatever the testers do. The converse is not promised: an audit that finds nothing
-has proved nothing. How much it could have found is its `most`.
+Two events with two bounds each share the error 1 - confidence. If the mechanism keeps its claim and
+its runs are independent, the certified bound exceeds the claim with probability at most
+1 - confidence, whatever the testers do. An audit that finds nothing proves nothing; `most` is what
+it could have found.
 """
 
 from __future__ import annotations
@@ -29,68 +30,58 @@ from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, hi
 from kvariates.privacy.testers import F64, TESTERS, Ints, Outputs, Statistic, Tester, gather
 
 CONFIDENCE = 1 - 1e-6
-BOUNDS = 4  # looked at on the second half: two events, each with a lower and an upper bound
+BOUNDS = 4  # from the second half: two events, each with a lower and an upper bound
 THRESHOLDS = 256
 
 Mechanism = Callable[[Any], Any]
 View = Callable[[Any], Any]
 Likelier = Literal["first", "second"]
-WAYS: tuple[Likelier, Likelier] = ("first", "second")
+DIRECTIONS: tuple[Likelier, Likelier] = ("first", "second")
 
 
 @dataclass(frozen=True)
 class Event:
-    """What was looked at, and how often it was seen on runs that did not choose it.
+    """The event that a statistic of the output is at least `threshold`; or, if `below`, less.
 
-    Attributes
-    ----------
-    statistic : Statistic
-        A number for every output.
-    least, below : float, bool
-        The event: the statistic is at least this; or, if `below`, less.
-    likelier : {"first", "second"}
-        The data set that is given away by the event.
-    hits : tuple of int
-        Runs with the event, on the likelier data set and on the other.
-    odds : tuple of float
-        A lower bound of its probability on the likelier data set, an upper bound on the other.
+    It is likelier on one data set. `hits` are the runs with it there and on the other data set,
+    `low` and `high` a lower bound of its probability there and an upper bound on the other.
     """
 
     statistic: Statistic
-    least: float
+    threshold: float
     below: bool
     likelier: Likelier
     hits: tuple[int, int] = (0, 0)
-    odds: tuple[float, float] = (0.0, 1.0)
+    low: float = 0.0
+    high: float = 1.0
 
     def holds(self, outputs: Outputs) -> Any:
-        """Which outputs it holds for."""
-        return (_values(self.statistic, outputs) >= self.least) != self.below
+        """For which outputs it holds."""
+        return (_values(self.statistic, outputs) >= self.threshold) != self.below
 
     def __str__(self) -> str:
         side = "<" if self.below else ">="
-        return f"{self.statistic.name} {side} {self.least:.6g}"
+        return f"{self.statistic.name} {side} {self.threshold:.6g}"
 
 
 @dataclass(frozen=True)
 class Audit:
-    """A certified lower bound, beside the claim.
+    """A certified lower bound, and the claim.
 
     Attributes
     ----------
     lower_bound : float
-        No mechanism with a smaller epsilon (or rho) behaves like this, but for an error of
-        1 - confidence.
+        The true epsilon (or rho) is at least this, with probability `confidence`.
     claim : Approximate or Concentrated
-        What was claimed.
+        The claim.
     event : Event
-        What gave the bound.
+        The event that gave the bound.
     runs : int
         Runs on each of the two data sets.
     confidence : float
-        Of the bound.
+        The confidence of the bound.
     most : float
-        What as many runs could have certified, of a mechanism without any noise.
+        The bound that as many runs certify for a mechanism without noise.
     """
 
     lower_bound: float
@@ -102,19 +93,19 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """No violation was found. That is no proof that there is none."""
+        """Whether no violation was found. This does not prove that there is none."""
         return self.lower_bound <= self.claim.value
 
     def __str__(self) -> str:
         name = "rho" if isinstance(self.claim, Concentrated) else "epsilon"
-        n, (here, there), (p, q) = self.runs - self.runs // 2, self.event.hits, self.event.odds
+        n, event, (here, there) = self.runs - self.runs // 2, self.event, self.event.hits
         verdict = "no violation found" if self.passed else "THE CLAIM IS BROKEN"
         lines = [
             f"claim      {self.claim}",
             f"certified  {name} >= {self.lower_bound:.4g}: {verdict}",
-            f"event      {self.event}",
-            f"seen       {here} times on the {self.event.likelier} data set (odds >= {p:.4g}),",
-            f"           {there} times on the other (odds <= {q:.4g}), of {n} runs each",
+            f"event      {event}",
+            f"seen       {here} times on the {event.likelier} data set (odds >= {event.low:.4g}),",
+            f"           {there} times on the other (odds <= {event.high:.4g}), of {n} runs each",
             f"error      at most {1 - self.confidence:.1g}",
             f"power      without any noise: {name} >= {self.most:.4g}",
         ]
@@ -139,30 +130,30 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        From a data set to an output, with fresh noise at every call. An exception is an output
-        too: it tells the data apart as well as a number does.
+        From a data set to an output, with fresh noise at every call. An exception counts as an
+        output.
     neighbours : pair of data sets
         Two that differ in one row, in the sense of the claim's adjacency.
     epsilon, delta : float
         The claim; or
     rho : float
-        the claim, as zero-concentrated privacy. For Gaussian noise this needs far fewer runs.
+        the claim in zero-concentrated privacy. For Gaussian noise this needs far fewer runs.
     runs : int
         Calls on each data set.
     test : "auto", or names of ``TESTERS``, or testers
-        What is looked at; "auto" is all of them.
+        The statistics to try; "auto" is all of them.
     view : callable, optional
-        From an output to what the attacker looks at: a number, an array, text, or lists, tuples
-        and dicts of these.
+        From an output to what is compared: a number, an array, text, or lists, tuples and dicts of
+        these.
     batch : bool
         The mechanism takes a second argument, how many outputs to return.
     confidence : float
-        Of the certified bound.
+        The confidence of the certified bound.
 
     Returns
     -------
     Audit
-        The bound, whether it breaks the claim, and the event that shows it.
+        The bound, whether it breaks the claim, and the event.
     """
     claim = _claim(epsilon, delta, rho)
     error = 1 - confidence
@@ -181,7 +172,7 @@ def audit(
         certify(event, a[rest], b[rest], error / BOUNDS)
         for event in choose(statistics, a[half], b[half], claim, error / BOUNDS, scale)
     ]
-    bounds = [float(claim.least(*(np.array(p) for p in event.odds))) for event in chosen]
+    bounds = [float(claim.least(np.array(e.low), np.array(e.high))) for e in chosen]
     best = int(np.argmax(bounds))
     return Audit(bounds[best], claim, chosen[best], runs, confidence, most)
 
@@ -189,11 +180,10 @@ def audit(
 def repeatable(
     mechanism: Mechanism, data: Any, *, view: View | None = None, runs: int = 64
 ) -> bool:
-    """Whether noise can be made to repeat itself, by its own seed or by a global one.
+    """Whether a mechanism gives the same outputs twice when the global generators are seeded.
 
     Python's and NumPy's global generators are set to the same state before each of two series of
-    runs (and put back afterwards). Noise of which an audit may see fresh draws only is repeatable
-    too if its series are equal.
+    runs, and restored afterwards.
     """
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
@@ -210,10 +200,10 @@ def repeatable(
 
 
 def near(points: Any) -> View:
-    """A view of centres, or of what has `cluster_centers_`: those nearest to these points.
+    """A view of centres, or of a model with `cluster_centers_`: the nearest to each of the points.
 
-    For each point the distance to the nearest centre, then that centre's coordinates: the order of
-    centres does not matter. Without any centre: infinity, and no coordinates.
+    For each point it gives the distance to the nearest centre, then the coordinates of this centre;
+    so the order of centres does not matter. Without centres it gives infinity.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
 
@@ -221,14 +211,14 @@ def near(points: Any) -> View:
         centers = np.asarray(getattr(output, "cluster_centers_", output), dtype=np.float64)
         if not len(centers):
             return [np.inf] * len(points)
-        apart = np.linalg.norm(points[:, None] - centers, axis=2)
-        which = apart.argmin(axis=1)
-        return [apart[np.arange(len(points)), which], centers[which]]
+        distance = np.linalg.norm(points[:, None] - centers, axis=2)
+        which = distance.argmin(axis=1)
+        return [distance[np.arange(len(points)), which], centers[which]]
 
     return view
 
 
-# --- choosing, and certifying ----------------------------------------------------------------
+# --- events ----------------------------------------------------------------------------------
 
 
 def choose(
@@ -239,10 +229,10 @@ def choose(
     error: float,
     scale: float = 1.0,
 ) -> list[Event]:
-    """For each direction the event that promises most, had it `scale` times as many runs."""
-    sure = Statistic("any output", lambda out: np.zeros(len(out)))
-    best: dict[Likelier, Event] = {way: Event(sure, 0.0, False, way) for way in WAYS}
-    worth = dict.fromkeys(WAYS, -1.0)
+    """For each direction the event with the largest expected bound from `scale` times the runs."""
+    always = Statistic("any output", lambda out: np.zeros(len(out)))
+    best: dict[Likelier, Event] = {way: Event(always, 0.0, False, way) for way in DIRECTIONS}
+    largest = dict.fromkeys(DIRECTIONS, -1.0)
     for statistic in statistics:
         x, y = np.sort(_values(statistic, a)), np.sort(_values(statistic, b))
         cuts = _thresholds(x, y)
@@ -251,32 +241,32 @@ def choose(
             counts = len(x) - seen if below else seen
             p, q = about(scale * counts, scale * len(x), error)
             for way, values in zip(
-                WAYS, (claim.least(p[0], q[1]), claim.least(p[1], q[0])), strict=True
+                DIRECTIONS, (claim.least(p[0], q[1]), claim.least(p[1], q[0])), strict=True
             ):
                 i = int(np.argmax(values))
-                if values[i] > worth[way]:
-                    worth[way] = float(values[i])
+                if values[i] > largest[way]:
+                    largest[way] = float(values[i])
                     best[way] = Event(statistic, float(cuts[i]), below, way)
     return list(best.values())
 
 
 def certify(event: Event, a: Outputs, b: Outputs, error: float) -> Event:
-    """The event with its exact bounds, each wrong with probability at most `error`."""
+    """The event with exact bounds, each wrong with probability at most `error`."""
     x, y = (a, b) if event.likelier == "first" else (b, a)
-    hits = int(event.holds(x).sum()), int(event.holds(y).sum())
-    odds = low(hits[0], len(x), error), high(hits[1], len(y), error)
-    return replace(event, hits=hits, odds=odds)
+    here, there = int(event.holds(x).sum()), int(event.holds(y).sum())
+    p, q = low(here, len(x), error), high(there, len(y), error)
+    return replace(event, hits=(here, there), low=p, high=q)
 
 
 def _thresholds(x: F64, y: F64) -> F64:
-    """Values to cut at: some of those seen, more of them near either end."""
+    """At most about THRESHOLDS of the values, more of them near either end."""
     values = np.unique(np.concatenate([x, y]))
     if len(values) <= THRESHOLDS:
         return values
     ends = np.unique(np.geomspace(1, len(values), THRESHOLDS // 4).astype(np.int64)) - 1
     even = np.linspace(0, len(values) - 1, THRESHOLDS // 2).astype(np.int64)
-    where: Ints = np.unique(np.concatenate([ends, len(values) - 1 - ends, even]))
-    return values[where]
+    chosen: Ints = np.unique(np.concatenate([ends, len(values) - 1 - ends, even]))
+    return values[chosen]
 
 
 def _values(statistic: Statistic, outputs: Outputs) -> F64:
@@ -284,7 +274,7 @@ def _values(statistic: Statistic, outputs: Outputs) -> F64:
     return np.where(np.isnan(values), -np.inf, values)
 
 
-# --- at the door -----------------------------------------------------------------------------
+# --- checks of the input, and runs -----------------------------------------------------------
 
 
 def _claim(epsilon: float | None, delta: float, rho: float | None) -> Approximate | Concentrated:
@@ -299,7 +289,7 @@ def _claim(epsilon: float | None, delta: float, rho: float | None) -> Approximat
 
 
 def _most(claim: Claim, runs: int, error: float) -> float:
-    """What a mechanism without noise would show; an audit that cannot fail is refused."""
+    """The bound without noise. ValueError if even that could not break the claim."""
 
     def at(runs: int) -> float:
         n, each = max(runs - runs // 2, 1), error / BOUNDS
@@ -339,7 +329,7 @@ class Raised:
 def _attempt(mechanism: Mechanism, data: Any, view: View | None) -> Any:
     try:
         output = mechanism(data)
-    except Exception as error:  # whatever it is, an attacker sees it
+    except Exception as error:  # an attacker sees any error
         return Raised(f"{type(error).__name__}: {error}")
     return output if view is None else view(output)
 
@@ -361,5 +351,5 @@ def _collect(
         return [look(one) for one in both[0]], [look(one) for one in both[1]]
     both = tuple([_attempt(mechanism, data, view) for _ in range(runs)] for data in (first, second))
     if all(isinstance(output, Raised) for outputs in both for output in outputs):
-        mechanism(first)  # not a leak but a mistake: let it be seen
+        mechanism(first)  # it always fails: raise its error
     return both[0], both[1]

@@ -63,13 +63,13 @@ class Concentrated:
 
     def least(self, p: F64, q: F64) -> F64:
         # Renyi's divergence of the coins grows as p grows and q shrinks, while p > q.
-        apart = np.asarray(p > q)
+        larger = np.asarray(p > q)
         p, q, order = p[..., None], q[..., None], ORDERS
         with np.errstate(divide="ignore", invalid="ignore"):
             heads = order * np.log(p) + (1 - order) * np.log(q)
             tails = order * np.log1p(-p) + (1 - order) * np.log1p(-q)
             rho = np.logaddexp(heads, tails) / ((order - 1) * order)
-        return np.where(apart, np.nanmax(np.where(np.isnan(rho), 0.0, rho), axis=-1), 0.0)
+        return np.where(larger, np.nanmax(np.where(np.isnan(rho), 0.0, rho), axis=-1), 0.0)
 
     def __str__(self) -> str:
         return f"rho = {self.rho:g}"

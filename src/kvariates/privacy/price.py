@@ -82,8 +82,8 @@ def squared_distances(model: Any, X: F64) -> float:
     step = max(1, BLOCK // max(1, centers.size))
     total = 0.0
     for start in range(0, len(X), step):
-        apart = X[start : start + step, None, :] - centers
-        total += float(np.einsum("nkd,nkd->nk", apart, apart).min(axis=1).sum())
+        differences = X[start : start + step, None, :] - centers
+        total += float(np.einsum("nkd,nkd->nk", differences, differences).min(axis=1).sum())
     return total
 
 

@@ -1,15 +1,14 @@
-"""Testers: what an attacker might look at.
+"""Testers: the statistics of outputs that an audit tries.
 
-An event is "a statistic of the output is at least t". A tester learns statistics from runs on two
-data sets; whoever audits chooses t on other runs and certifies on others again, so a tester may
-look at its own runs as greedily as it likes.
+A tester learns statistics from runs on two data sets. Thresholds are chosen on other runs and
+certified on others again, so a tester may overfit its own runs without harm.
 
 | tester | statistics | finds |
 |---|---|---|
 | coordinates | one number of the output | too little noise on a number |
 | summaries | sum, least, greatest, range, norm, how many numbers | noise of the wrong size |
 | linear | along the difference of means; over variances; over covariance | noise that is shared |
-| odds | log-odds added over coordinates: histograms, Laplace | a little overspent everywhere |
+| odds | log-odds added over coordinates: histograms, Laplace | a small excess in each number |
 | labels | the whole output: log-odds, and equal to one value | choices; noise that repeats |
 | atoms | one number equal to one value | cells without noise; exact values |
 | contains | some number equal to one value | rows, bounds or costs of the data in the output |
@@ -29,18 +28,17 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST = 32  # statistics of one kind: more would only cost time, and hide the good ones
+MOST = 32  # statistics of one kind
 BINS = 12
-FREQUENT = 0.01  # a value that this share of the runs gives is an atom
+FREQUENT = 0.01  # the share of the runs from which on a value is an atom
 
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a mechanism said, run by run.
+    """The outputs of a mechanism, run by run.
 
-    numbers: (runs, m), NaN where a run said fewer; labels: (runs,), equal where and only where the
-    whole outputs are equal; names: an output
-    for each label.
+    numbers: (runs, m), NaN if a run has fewer. labels: (runs,), equal if and only if the whole
+    outputs are equal. names: an output for each label.
     """
 
     numbers: F64
@@ -65,26 +63,26 @@ class Statistic:
 Tester = Callable[[Outputs, Outputs], Iterator[Statistic]]
 
 
-# --- from whatever a mechanism returns to numbers and labels ---------------------------------
+# --- from any output to numbers and labels ---------------------------------------------------
 
 
 def gather(first: Sequence[Any], second: Sequence[Any]) -> tuple[Outputs, Outputs]:
-    """The runs on two data sets, with labels in common.
+    """The outputs of the runs on two data sets, with common labels.
 
-    Numbers are read from numbers, arrays, and lists, tuples and dicts of them; anything else that
-    can be hashed counts by equality.
+    Numbers are read from numbers, arrays, and lists, tuples and dicts of them. Any other hashable
+    output is only compared.
     """
     outputs = [*first, *second]
     rows = [_flat(output) for output in outputs]
     width = max((len(numbers) for numbers, _ in rows), default=0)
     numbers = np.full((len(rows), width), np.nan)
     labels = np.empty(len(rows), dtype=np.int64)
-    book: dict[Hashable, int] = {}
+    codes: dict[Hashable, int] = {}
     names: list[Any] = []
     for i, (row, label) in enumerate(rows):
         numbers[i, : len(row)] = row
-        labels[i] = book.setdefault(label, len(book))
-        if len(book) > len(names):
+        labels[i] = codes.setdefault(label, len(codes))
+        if len(codes) > len(names):
             names.append(outputs[i])
     both = Outputs(numbers, labels, names)
     return both[: len(first)], both[len(first) :]
@@ -119,15 +117,15 @@ def _flat(output: Any) -> tuple[F64, Hashable]:
 
 def coordinates(a: Outputs, b: Outputs) -> Iterator[Statistic]:
     """One number of the output."""
-    for j in _telling(a, b, MOST):
+    for j in _most_different(a, b, MOST):
         yield Statistic(f"number {j}", partial(_number, j))
 
 
 def summaries(a: Outputs, _: Outputs) -> Iterator[Statistic]:
-    """Numbers that say something about all numbers."""
+    """Numbers computed from all numbers of the output."""
     if a.numbers.shape[1] > 1:
-        for name, of in SUMMARIES.items():
-            yield Statistic(name, partial(_summary, of))
+        for name, summary in SUMMARIES.items():
+            yield Statistic(name, partial(_summary, summary))
 
 
 def linear(a: Outputs, b: Outputs) -> Iterator[Statistic]:
@@ -137,70 +135,71 @@ def linear(a: Outputs, b: Outputs) -> Iterator[Statistic]:
         return
     x, y = _finite(a.numbers), _finite(b.numbers)
     low, high = np.quantile(np.concatenate([x, y]), [0.005, 0.995], axis=0)
-    near_x, near_y = x.clip(low, high), y.clip(low, high)  # a mean, not of outliers
-    apart = near_x.mean(axis=0) - near_y.mean(axis=0)
+    near_x, near_y = x.clip(low, high), y.clip(low, high)  # against outliers
+    shift = near_x.mean(axis=0) - near_y.mean(axis=0)
     spread = near_x.var(axis=0) + near_y.var(axis=0)
-    yield _along("difference of means", apart)
-    yield _along("difference of means over variances", apart / (spread + _little(spread)))
+    yield _projection("difference of means", shift)
+    yield _projection("difference of means over variances", shift / (spread + _tiny(spread)))
     if 4 * m <= len(a):
-        # Not clipped: it would hide noise that coordinates share. Medians, for the same reason.
+        # Values are not clipped, and medians are used: clipping would hide noise that is shared.
         covariance = np.cov(x.T) + np.cov(y.T)
-        ridge = np.diag(np.full(m, _little(np.diag(covariance))))
-        apart = np.median(x, axis=0) - np.median(y, axis=0)
-        weights = np.linalg.solve(covariance + ridge, apart)
-        yield _along("difference of medians over covariance", weights)
+        ridge = np.diag(np.full(m, _tiny(np.diag(covariance))))
+        shift = np.median(x, axis=0) - np.median(y, axis=0)
+        weights = np.linalg.solve(covariance + ridge, shift)
+        yield _projection("difference of medians over covariance", weights)
 
 
 def odds(a: Outputs, b: Outputs) -> Iterator[Statistic]:
-    """The likelihood ratio, if coordinates were independent: Neyman and Pearson's best."""
-    telling = _telling(a, b, 4 * MOST)
-    tables = [(j, *_histogram(a.numbers[:, j], b.numbers[:, j])) for j in telling]
+    """The likelihood ratio (Neyman and Pearson), as if coordinates were independent."""
+    columns = _most_different(a, b, 4 * MOST)
+    tables = [(j, *_histogram(a.numbers[:, j], b.numbers[:, j])) for j in columns]
     if not tables:
         return
     yield Statistic("log-odds of all numbers", partial(_added, tables))
     x, y = _finite(a.numbers), _finite(b.numbers)
     here, there = np.median(x, axis=0), np.median(y, axis=0)
     spread = np.median(np.abs(x - here), axis=0) + np.median(np.abs(y - there), axis=0)
-    known = partial(_laplace, here, there, spread + _little(spread))
-    yield Statistic("log-odds, were it Laplace noise", known)
+    known = partial(_laplace, here, there, spread + _tiny(spread))
+    yield Statistic("log-odds of Laplace noise", known)
 
 
 def labels(a: Outputs, b: Outputs) -> Iterator[Statistic]:
-    """The whole output: how likely, and whether it is a certain one."""
+    """The whole output: its log-odds, and whether it equals a frequent one."""
     values, x, y = _counts(a.labels, b.labels)
     if len(values):
         log_odds = np.zeros(len(a.names))
         log_odds[values] = np.log((x + 0.5) / (y + 0.5))
-        yield Statistic("log-odds of the output", partial(_looked_up, log_odds))
-    for i in _farthest(x, y):
+        yield Statistic("log-odds of the output", lambda out: log_odds[out.labels])
+    for i in _most_unequal(x, y):
         code = int(values[i])
-        yield Statistic(f"output is {str(a.names[code])[:40]}", partial(_labelled, code))
+        name = f"output is {str(a.names[code])[:40]}"
+        yield Statistic(name, partial(_labelled, code))
 
 
 def atoms(a: Outputs, b: Outputs) -> Iterator[Statistic]:
-    """A number that is exactly this."""
+    """Whether a number equals a frequent value."""
     found = []
     for j in range(a.numbers.shape[1]):
         values, x, y = _counts(a.numbers[:, j], b.numbers[:, j])
-        found += [(abs(int(x[i] - y[i])), j, float(values[i])) for i in _farthest(x, y)]
+        found += [(abs(int(x[i] - y[i])), j, float(values[i])) for i in _most_unequal(x, y)]
     for _, j, value in sorted(found, reverse=True)[:MOST]:
         yield Statistic(f"number {j} is {value:.6g}", partial(_equal, value, j))
 
 
 def contains(a: Outputs, b: Outputs) -> Iterator[Statistic]:
-    """Some number that is exactly this, wherever it stands."""
+    """Whether any number equals a frequent value."""
     if a.numbers.shape[1] < 2:
         return
     once = (_distinct(a.numbers).ravel(), _distinct(b.numbers).ravel())
     values, x, y = _counts(*once, runs=len(a))
-    for i in _farthest(x, y):
+    for i in _most_unequal(x, y):
         value = float(values[i])
         yield Statistic(f"some number is {value:.6g}", partial(_equal, value, slice(None)))
 
 
 def bits(a: Outputs, b: Outputs) -> Iterator[Statistic]:
     """The last bit that is set: floats near 0 have finer ones than floats near 1 (Mironov 2012)."""
-    for j in _telling(a, b, MOST):
+    for j in _most_different(a, b, MOST):
         yield Statistic(f"last bit of number {j}", partial(_last_bit, j))
     if a.numbers.shape[1] > 1:
         yield Statistic("last bit of all numbers", partial(_last_bit, slice(None)))
@@ -218,15 +217,15 @@ TESTERS: dict[str, Tester] = {
 }
 
 
-# --- the statistics, as functions of the output ----------------------------------------------
+# --- statistics, as functions of the outputs -------------------------------------------------
 
 
 def _number(j: int, out: Outputs) -> F64:
     return out.numbers[:, j]
 
 
-def _summary(of: Callable[[F64], F64], out: Outputs) -> F64:
-    return of(out.numbers)
+def _summary(summary: Callable[[F64], F64], out: Outputs) -> F64:
+    return summary(out.numbers)
 
 
 def _greatest(rows: F64) -> F64:
@@ -243,7 +242,7 @@ SUMMARIES: dict[str, Callable[[F64], F64]] = {
 }
 
 
-def _along(name: str, weights: NDArray[Any]) -> Statistic:
+def _projection(name: str, weights: NDArray[Any]) -> Statistic:
     unit = weights / (np.abs(weights).max() or 1.0)
     return Statistic(name, lambda out: np.asarray(_finite(out.numbers) @ unit))
 
@@ -260,33 +259,29 @@ def _laplace(here: F64, there: F64, scale: F64, out: Outputs) -> F64:
     return np.asarray(((np.abs(rows - there) - np.abs(rows - here)) / scale).sum(axis=1))
 
 
-def _looked_up(values: F64, out: Outputs) -> F64:
-    return values[out.labels]
-
-
 def _labelled(code: int, out: Outputs) -> F64:
     return np.asarray(out.labels == code, dtype=np.float64)
 
 
-def _equal(value: float, where: int | slice, out: Outputs) -> F64:
-    same = out.numbers[:, where] == value
+def _equal(value: float, columns: int | slice, out: Outputs) -> F64:
+    same = out.numbers[:, columns] == value
     return np.asarray(same.any(axis=1) if same.ndim == 2 else same, dtype=np.float64)
 
 
-def _last_bit(where: int | slice, out: Outputs) -> F64:
+def _last_bit(columns: int | slice, out: Outputs) -> F64:
     """log2 of the largest power of two that all these numbers are multiples of."""
-    mantissa, exponent = np.frexp(_finite(out.numbers[:, where]))
+    mantissa, exponent = np.frexp(_finite(out.numbers[:, columns]))
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     last = np.log2(np.maximum(whole & -whole, 1)) + exponent - 53.0
     last = np.where(whole == 0, np.inf, last)  # 0 is a multiple of all
     return np.asarray(last.min(axis=1) if last.ndim == 2 else last)
 
 
-# --- small sums ------------------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------
 
 
 def _ordered(values: F64) -> F64:
-    """NaN has a place in the order: below everything."""
+    """NaN is ordered below all numbers."""
     return np.where(np.isnan(values), -np.inf, values)
 
 
@@ -294,7 +289,7 @@ def _finite(rows: F64) -> F64:
     return np.nan_to_num(rows, nan=0.0, posinf=1e100, neginf=-1e100)
 
 
-def _telling(a: Outputs, b: Outputs, most: int) -> list[int]:
+def _most_different(a: Outputs, b: Outputs, most: int) -> list[int]:
     """The columns whose distributions differ most (Kolmogorov-Smirnov, on a grid)."""
     m = a.numbers.shape[1]
     if m <= most:
@@ -311,10 +306,10 @@ def _telling(a: Outputs, b: Outputs, most: int) -> list[int]:
 
 
 def _histogram(x: F64, y: F64) -> tuple[F64, F64]:
-    """Inner edges and the log-odds of the bins between them; an atom has a bin of its own."""
+    """Inner edges and the log-odds of the bins between them. An atom has its own bin."""
     x, y = _ordered(x), _ordered(y)
     pooled = np.sort(np.concatenate([x, y]))
-    # An order statistic, not a quantile: infinities are not averaged.
+    # Order statistics, not quantiles: infinities must not be averaged.
     edges = pooled[(np.arange(1, BINS) * len(pooled)) // BINS]
     values = _counts(x, y)[0]
     if len(values) <= 4 * BINS:
@@ -326,26 +321,26 @@ def _histogram(x: F64, y: F64) -> tuple[F64, F64]:
 
 
 def _counts(x: NDArray[Any], y: NDArray[Any], runs: int = 0) -> tuple[NDArray[Any], Ints, Ints]:
-    """The values that many runs give, and how many of either data set."""
+    """The frequent values, and how often each data set gave them."""
     least = max(4.0, FREQUENT * (runs or len(x)))
-    values, where = np.unique(np.concatenate([x, y]), return_inverse=True)
-    here, there = (np.bincount(z, minlength=len(values)) for z in np.split(where, [len(x)]))
+    values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
+    here, there = (np.bincount(z, minlength=len(values)) for z in np.split(codes, [len(x)]))
     frequent = (np.maximum(here, there) >= least) & (values == values)  # not NaN
     return values[frequent], here[frequent], there[frequent]
 
 
-def _farthest(x: Ints, y: Ints) -> list[int]:
-    """The values whose counts are farthest apart."""
+def _most_unequal(x: Ints, y: Ints) -> list[int]:
+    """The indices of the counts that differ most."""
     gap = np.abs(np.sqrt(x) - np.sqrt(y))
     return [int(i) for i in np.argsort(gap)[::-1][:MOST] if gap[i] > 0]
 
 
-def _little(spread: F64) -> float:
+def _tiny(spread: F64) -> float:
     return float(1e-9 * spread.mean()) or 1.0
 
 
 def _distinct(rows: F64) -> F64:
-    """The rows, sorted, a value's repeats in its row made NaN."""
+    """The rows, sorted, with repeated values in a row replaced by NaN."""
     rows = np.sort(rows, axis=1)
     rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = np.nan
     return rows
