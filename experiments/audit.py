@@ -1,13 +1,13 @@
-"""Audits at depth: what ships is attacked with many runs, and planted mistakes say how well.
+"""Deep audits: all releases and private methods with many runs, and planted mistakes.
 
-`python -m experiments.audit` prints four tables, and fails if a claim breaks or a mistake escapes.
+`python -m experiments.audit` prints four tables. It fails if a claim breaks or a mistake is missed.
 
 | table | rows | columns |
 |---|---|---|
-| mechanisms | what ships, on worst-case neighbours | the claim, what was certified, the event |
-| methods | those of `PRIVATE_METHODS`, on scenes | as above |
-| mistakes in methods | those of `tests/privacy/mistakes.py` | what was certified, and by what |
-| mistakes | those of `tests/privacy/mutants.py` | certified without and with it, runs needed |
+| mechanisms | `tests/privacy/mechanism_cases.py` | the claim, the certified bound, the event |
+| methods | `PRIVATE_METHODS` on the scenes of `method_cases.py` | as above |
+| mistakes in methods | `tests/privacy/broken_methods.py` | as above |
+| mistakes | `tests/privacy/numpy_mechanisms.py` | bound without and with it, runs needed |
 
 "Runs needed" are the fewest, doubling from 125, that catch the mistake for each of ten seeds.
 """
@@ -36,11 +36,11 @@ MOST = 2**20
 COLUMNS = ("claim", "certified", "by", "runs", "time")
 MISTAKE_COLUMNS = ("certified without", "with it", "by", "runs needed")
 
-Row = tuple[list[str], bool]  # of a table, and whether all is well
+Row = tuple[list[str], bool]  # the cells, and whether the result is as expected
 
 
-def planted(name: str) -> Any:
-    """A module beside the tests of privacy."""
+def cases(name: str) -> Any:
+    """A module of tests/privacy."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     return importlib.import_module(f"privacy.{name}")
 
@@ -49,7 +49,7 @@ def caught(case: Any, runs: int, seed: int) -> bool:
     """Whether this many runs show the mistake."""
     try:
         return not attack(case, case.planted(np.random.default_rng(seed)), runs).passed
-    except ValueError:  # so few runs that nothing could be shown
+    except ValueError:  # too few runs to show anything
         return False
 
 
@@ -59,7 +59,7 @@ def attack(case: Any, mechanism: Any, runs: int) -> Audit:
 
 
 def runs_needed(case: Any) -> int:
-    """The fewest runs, doubling, that show the mistake whatever the seed."""
+    """The fewest runs, doubling, that show the mistake for every seed."""
     runs = FEWEST
     while runs < MOST and not all(caught(case, runs, seed) for seed in range(SEEDS)):
         runs *= 2
@@ -67,16 +67,16 @@ def runs_needed(case: Any) -> int:
 
 
 def mechanism(name: str, factor: int) -> Row:
-    """What ships."""
-    case, start = planted("shipped").CASES[name], time.perf_counter()
+    """A release of the library."""
+    case, start = cases("mechanism_cases").CASES[name], time.perf_counter()
     options = case.options | {"runs": factor * case.runs}
     found = audit(case.mechanism, case.neighbours, **options)
     return _line(name, found, start), found.passed
 
 
 def method(name: str, factor: int) -> Row:
-    """A private method. A tenth of `factor` deep runs."""
-    private, start = planted("methods"), time.perf_counter()
+    """A private method, with a tenth of `factor` deep runs."""
+    private, start = cases("method_cases"), time.perf_counter()
     case, runs = private.DEEP[name], factor * private.DEEP_RUNS // 10
     runs = max(runs, private.QUICK_RUNS)
     found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
@@ -85,7 +85,7 @@ def method(name: str, factor: int) -> Row:
 
 def method_mistake(name: str, _factor: int) -> Row:
     """A mistake planted in a method."""
-    mistake, start = planted("mistakes").MISTAKES[name], time.perf_counter()
+    mistake, start = cases("broken_methods").MISTAKES[name], time.perf_counter()
     case = mistake.case
     with mistake.planted():
         found = audit(case, case.neighbours, view=case.view, runs=mistake.runs, **case.claim)
@@ -93,8 +93,8 @@ def method_mistake(name: str, _factor: int) -> Row:
 
 
 def mistake(name: str, factor: int) -> Row:
-    """A mistake planted in a mechanism, beside the mechanism."""
-    case = planted("mutants").CASES[name]
+    """A small mechanism, with and without a planted mistake."""
+    case = cases("numpy_mechanisms").CASES[name]
     right, wrong = (
         attack(case, make(np.random.default_rng(0)), factor * case.runs)
         for make in (case.right, case.planted)
@@ -115,17 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
     all_well = True
-    # Processes are started, not forked: threads of noise do not survive a fork.
+    # Processes are started, not forked: a forked process has no threads for noise.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for one, names, head in (
-            (mechanism, planted("shipped").CASES, ["mechanism", *COLUMNS]),
-            (method, planted("methods").DEEP, ["method", *COLUMNS]),
-            (method_mistake, planted("mistakes").MISTAKES, ["mistake in a method", *COLUMNS]),
-            (mistake, planted("mutants").CASES, ["mistake", "claim", *MISTAKE_COLUMNS]),
+            (mechanism, cases("mechanism_cases").CASES, ["mechanism", *COLUMNS]),
+            (method, cases("method_cases").DEEP, ["method", *COLUMNS]),
+            (method_mistake, cases("broken_methods").MISTAKES, ["mistake in a method", *COLUMNS]),
+            (mistake, cases("numpy_mechanisms").CASES, ["mistake", "claim", *MISTAKE_COLUMNS]),
         ):
             rows = []
             for row, well in pool.map(one, names, repeat(factor)):
-                print(f"{row[0]}: {'as it should be' if well else 'WRONG'}", file=sys.stderr)
+                print(f"{row[0]}: {'as expected' if well else 'WRONG'}", file=sys.stderr)
                 rows.append(row)
                 all_well &= well
             print(table(head, rows), end="\n\n", flush=True)

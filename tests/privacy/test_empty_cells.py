@@ -1,18 +1,18 @@
-"""Empty cells sampled by number have the law of noising every one of them (ALPHA: 1e-6)."""
+"""Sampled empty cells have the law of adding noise to every cell (ALPHA: 1e-6)."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from privacy.exact import pmf
+from privacy.exact_noise import pmf
 from sampling.chi_square import ALPHA, chi_square
 from scipy import stats
 
-from kvariates.privacy import empty_cells, mechanisms, noise_source
-
-COMMON = {"label": "x"}
-
+from kvariates.privacy import empty_cells, noise_source
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.mechanisms import charge_of, release
+from kvariates.privacy.query import Histogram, count_query, histogram_query
 
 EMPTY = [
     ("laplace", 5.0, 2.0),
@@ -53,8 +53,8 @@ def one_by_one(law, threshold, scale):
 
 
 @pytest.mark.parametrize(("law", "threshold", "scale"), EMPTY)
-def test_empty_cells_have_the_law_of_noising_every_cell(law, threshold, scale):
-    runs = [mechanisms.empty_cells(CELLS, threshold, scale, law=law) for _ in range(RUNS)]
+def test_sampled_cells_have_the_exact_law(law, threshold, scale):
+    runs = [empty_cells.sample_passing(CELLS, threshold, scale, law=law) for _ in range(RUNS)]
     for name, p in check_empty(runs, law, threshold, scale):
         assert p > ALPHA, name
     wrong = dict(check_empty(runs, law, threshold, 1.3 * scale))
@@ -62,7 +62,7 @@ def test_empty_cells_have_the_law_of_noising_every_cell(law, threshold, scale):
     assert all(np.all(np.diff(run.cells) > 0) for run in runs)
 
 
-def test_noising_every_cell_has_that_law_too():
+def test_adding_noise_to_every_cell_has_that_law_too():
     law, threshold, scale = EMPTY[0]
     runs = [one_by_one(law, threshold, scale) for _ in range(RUNS)]
     for name, p in check_empty(runs, law, threshold, scale):
@@ -70,46 +70,47 @@ def test_noising_every_cell_has_that_law_too():
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_few_cells_and_low_thresholds_are_noised_one_by_one(law):
-    many = mechanisms.empty_cells(20_000, -1.5, 2.0, law=law)
+def test_few_cells_and_low_thresholds_have_the_same_law(law):
+    many = empty_cells.sample_passing(20_000, -1.5, 2.0, law=law)
     z, p = pmf(law, 2.0)
     z, p = z[z > -2], p[z > -2]
     seen = np.bincount(np.clip(many.counts - z[0], 0, len(z) - 1), minlength=len(z))
     assert chi_square(seen, p / p.sum()) > ALPHA
-    assert len(mechanisms.empty_cells(0, 3.0, 1.0).cells) == 0
-    few = [len(mechanisms.empty_cells(3, 0, 1.0, law=law).cells) for _ in range(2000)]
+    assert len(empty_cells.sample_passing(0, 3.0, 1.0).cells) == 0
+    few = [len(empty_cells.sample_passing(3, 0, 1.0, law=law).cells) for _ in range(2000)]
     q = chance_above(law, 0, 1.0)
     assert chi_square(np.bincount(few, minlength=4), stats.binom.pmf(range(4), 3, q)) > ALPHA
 
 
 @pytest.mark.parametrize(("law", "threshold", "scale"), EMPTY)
-def test_floats_settle_nothing_differently(law, threshold, scale, monkeypatch):
-    """The same bits, read in floats first and read exactly only."""
+def test_floats_decide_as_exact_numbers_do(law, threshold, scale, monkeypatch):
+    """The same random bits, compared in floats first, and compared exactly only."""
 
     def run():
-        with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(7, i_know_that_this_protects_nobody=True):
+        with noise_source._REPEATABLE_NOISE_FOR_TESTS_ONLY(
+            7, i_know_that_this_protects_nobody=True
+        ):
             gaps = empty_cells._gaps(200, 10**6, law, math.floor(threshold), scale)
             bits = [empty_cells._accepted(Fraction(i, 50)) for i in range(150)]
             return gaps, bits
 
     fast = run()
     monkeypatch.setattr(empty_cells, "SLACK", 0.999)
-    asked = []
-    settle = empty_cells._settled
-    monkeypatch.setattr(empty_cells, "_settled", lambda *a: asked.append(1) or settle(*a))
+    calls, decide = [], empty_cells._decide
+    monkeypatch.setattr(empty_cells, "_decide", lambda *a: calls.append(1) or decide(*a))
     assert run() == fast
-    assert len(asked) > 200
+    assert len(calls) > 200
 
 
-def test_the_uniform_number_is_read_as_far_as_it_takes():
-    """A number on the very edge of a gap: 53 bits do not tell, more do."""
+def test_more_bits_are_read_if_53_do_not_decide():
+    """Uniform numbers at the edge of a gap."""
     rate = empty_cells._rate("laplace", 3, 2.0, 80)
     edge = math.floor((1 - chance_above("laplace", 3, 2.0)) ** 5 * 2**53)
     gaps = set()
     for word in range(edge - 40, edge + 40):
         low, high = Fraction(word, 2**53), Fraction(word + 1, 2**53)
         ends = empty_cells._gap_bounds((low, high), 10**6, rate, 80)
-        gap = empty_cells._settled(word, lambda u, p: empty_cells._gap_bounds(u, 10**6, rate, p))
+        gap = empty_cells._decide(word, lambda u, p: empty_cells._gap_bounds(u, 10**6, rate, p))
         assert ends[0] <= gap <= ends[1]
         gaps.add(gap)
     assert gaps == {4, 5}
@@ -117,7 +118,7 @@ def test_the_uniform_number_is_read_as_far_as_it_takes():
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("t", "scale"), [(0, 0.4), (3, 2.0), (40, 3.0), (500, 100.0)])
-def test_the_chance_to_pass_is_enclosed(law, t, scale):
+def test_the_probability_to_pass_is_enclosed(law, t, scale):
     widths = []
     for digits in (40, 80, 160):
         low, high = empty_cells._rate(law, t, scale, digits)
@@ -131,27 +132,33 @@ def test_the_chance_to_pass_is_enclosed(law, t, scale):
 
 def test_more_cells_than_integers_have_bits():
     for law in ("laplace", "gaussian"):
-        run = mechanisms.empty_cells(2**2000, 1e4, 4.0, law=law)
+        run = empty_cells.sample_passing(2**2000, 1e4, 4.0, law=law)
         assert len(run.cells) == 0
-    run = mechanisms.empty_cells(2**70, 46 * 2.0, 2.0)  # 2^70 e^-46.5 / 1.6: about 5 pass
+    run = empty_cells.sample_passing(2**70, 46 * 2.0, 2.0)  # 2^70 e^-46.5 / 1.6: about 5 pass
     assert run.cells.dtype == object
     assert all(0 <= cell < 2**70 for cell in run.cells)
     assert len(run.cells) < 60
 
 
-def test_cells_above_is_a_histogram_cut_at_a_threshold():
-    asked = {"adjacency": "replace-one", "label": "leaves", "epsilon": 1.0}
-    runs = [mechanisms.cells_above([50, 0, 4], CELLS, 6.0, **asked) for _ in range(RUNS)]
-    charge = runs[0][1]
-    assert charge == mechanisms.counts([1], **asked)[1]
-    seen = np.bincount(np.concatenate([run.occupied for run, _ in runs]), minlength=3)
-    for i, value in enumerate([50, 0, 4]):
+def test_a_histogram_is_released_above_a_threshold():
+    occupied = {5: 50, 100: 0, 302: 4}
+    cells = Histogram(np.array([*occupied]), np.array([*occupied.values()]), CELLS + 3)
+    query = histogram_query(cells, 6.0, "replace-one", "leaves")
+    made = [release(query, Cost(epsilon=1.0)) for _ in range(RUNS)]
+    counting = count_query([1], "replace-one", "leaves")
+    assert made[0].charge == charge_of(counting, Cost(epsilon=1.0))
+    runs = [one.value for one in made]
+    assert all(np.all(run.counts > 6) and np.all(np.diff(run.cells) > 0) for run in runs)
+    for cell, value in occupied.items():
+        seen = sum(cell in run.cells for run in runs)
         q = chance_above("laplace", 6 - value, 2.0)
-        assert stats.binomtest(int(seen[i]), RUNS, min(q, 1.0)).pvalue > ALPHA
-    assert all(np.all(run.occupied_counts > 6) for run, _ in runs)
-    for name, p in check_empty([run.empty for run, _ in runs], "laplace", 6.0, 2.0):
+        assert stats.binomtest(seen, RUNS, min(q, 1.0)).pvalue > ALPHA
+    empty = []
+    for run in runs:
+        kept = ~np.isin(run.cells, [*occupied])
+        rank = run.cells[kept] - np.searchsorted([*occupied], run.cells[kept])
+        empty.append(empty_cells.Passing(rank, run.counts[kept]))
+    for name, p in check_empty(empty, "laplace", 6.0, 2.0):
         assert p > ALPHA, name
-    _, concentrated = mechanisms.cells_above(
-        [], 10, 6.0, rho=0.5, adjacency="add-remove", label="x"
-    )
-    assert (concentrated.mechanism, concentrated.scale) == ("gaussian", 1.0)
+    charge = charge_of(query, Cost(rho=1.0))
+    assert (charge.mechanism, charge.scale) == ("gaussian", pytest.approx(1.0))

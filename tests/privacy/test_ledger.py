@@ -1,4 +1,4 @@
-"""The ledger: totals are exact, never above the claim, and a budget is never overdrawn."""
+"""Totals of ledgers are exact and never above the claim; budgets are never overdrawn."""
 
 import copy
 import json
@@ -12,12 +12,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from privacy.exact_noise import ADJACENCIES
 from scipy import stats
 
-from kvariates.privacy import ledger as book
-from kvariates.privacy import mechanisms
-from kvariates.privacy.ledger import Budget, BudgetError, Charge, Ledger, epsilon_of, rho_for, split
-from kvariates.privacy.rounding import down, root_up, up
+from kvariates.numerics.lattice import Lattice
+from kvariates.privacy import query
+from kvariates.privacy.budget import Budget, BudgetError
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.privacy.mechanisms import charge_of
+from kvariates.privacy.rounding import down, epsilon_of, rho_for, root_up, split, up
 
 epsilons = st.floats(1e-6, 50.0)
 rhos = st.floats(1e-9, 50.0)
@@ -34,11 +38,11 @@ def ledger(*charges, claim=(math.inf, 0.5)):
     return Ledger("add-remove", charges, claim)
 
 
-# Rounding
+# --- rounding --------------------------------------------------------------------------------
 
 
 @given(st.fractions(-(10**30), 10**30, max_denominator=10**40))
-def test_up_and_down_enclose_within_one_step(x):
+def test_up_and_down_enclose_within_one_float(x):
     assert Fraction(down(x)) <= x <= Fraction(up(x))
     assert up(x) <= math.nextafter(down(x), math.inf)
 
@@ -55,7 +59,7 @@ def test_rounding_beyond_the_largest_float():
 
 
 @given(epsilons, shares)
-def test_split_never_exceeds_and_loses_next_to_nothing(total, parts):
+def test_split_never_exceeds_the_total_and_nearly_reaches_it(total, parts):
     pieces = split(total, parts)
     exact = sum(map(Fraction, pieces))
     assert exact <= Fraction(total)
@@ -64,17 +68,17 @@ def test_split_never_exceeds_and_loses_next_to_nothing(total, parts):
         assert piece == pytest.approx(total * part / sum(parts), rel=1e-12, abs=total * 1e-14)
 
 
-@pytest.mark.parametrize("parts", [[], [0.0, 0.0], [1.0, -1.0], [math.nan]])
-def test_split_refuses(parts):
-    with pytest.raises(ValueError, match="shares"):
-        split(1.0, parts)
+def test_split_refuses_bad_shares():
+    for parts in ([], [0.0, 0.0], [1.0, -1.0], [math.nan]):
+        with pytest.raises(ValueError, match="shares"):
+            split(1.0, parts)
 
 
-# zCDP
+# --- zCDP ------------------------------------------------------------------------------------
 
 
 def converted(rho, delta):
-    """The conversion by the book, 80 digits, its own search."""
+    """The conversion from its formula, with 80 digits and another search."""
     with localcontext() as context:
         context.prec = 80
         rho, delta = Decimal(rho), Decimal(delta)
@@ -94,42 +98,27 @@ def converted(rho, delta):
 
 
 @given(rhos, deltas)
-def test_conversion_is_the_best_there_is_rounded_up(rho, delta):
+def test_conversion_is_optimal_and_rounded_up(rho, delta):
     exact, ours = converted(rho, delta), epsilon_of(rho, delta)
     assert Decimal(ours) >= exact
-
     assert ours <= float(exact) * (1 + 1e-15) + 1e-25
 
 
 @given(rhos, deltas)
-def test_conversion_covers_the_gaussian_whose_curve_is_known(rho, delta):
-    """Balle and Wang 2018: the exact delta of a Gaussian with sensitivity / sigma = sqrt(2 rho)."""
+def test_conversion_is_between_a_gaussian_and_the_simple_bound(rho, delta):
+    """The exact delta of a Gaussian: Balle and Wang 2018; the bound: Bun and Steinke 2016."""
     epsilon, mu = epsilon_of(rho, delta), math.sqrt(2 * rho)
     spent = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(
         epsilon + stats.norm.logcdf(-mu / 2 - epsilon / mu)
     )
     assert spent <= delta * (1 + 1e-9)
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12
 
 
-@given(rhos, deltas)
-def test_conversion_is_within_bun_and_steinke(rho, delta):
-    assert epsilon_of(rho, delta) <= rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("rho", "delta", "epsilon"),
-    [  # computed with 80 digits; OpenDP's conversion gives the same
-        (2.56, 1e-10, 17.15830871210475),
-        (0.07, 1e-10, 2.3872751767179743),
-        (0.5, 1e-6, 5.22153444453017),
-        (100.0, 1e-9, 189.0556529021116),
-    ],
-)
-def test_conversion_known_values(rho, delta, epsilon):
-    assert epsilon_of(rho, delta) == pytest.approx(epsilon, rel=1e-14)
-
-
-def test_conversion_edges():
+def test_conversion_of_known_values_and_edges():
+    """The values are those of OpenDP."""
+    assert epsilon_of(2.56, 1e-10) == pytest.approx(17.15830871210475, rel=1e-14)
+    assert epsilon_of(0.5, 1e-6) == pytest.approx(5.22153444453017, rel=1e-14)
     assert epsilon_of(0.0, 0.0) == 0.0
     assert epsilon_of(1.0, 0.0) == math.inf
     assert epsilon_of(1e-30, 1e-6) == 0.0
@@ -138,13 +127,13 @@ def test_conversion_edges():
 
 
 @given(st.floats(1e-3, 50.0), deltas)
-def test_rho_for_fills_the_budget_and_never_exceeds_it(epsilon, delta):
+def test_rho_for_uses_the_whole_budget_and_never_more(epsilon, delta):
     rho = rho_for(epsilon, delta)
     assert epsilon_of(rho, delta) <= epsilon
     assert epsilon_of(rho * (1 + 1e-9), delta) > epsilon
 
 
-# Totals
+# --- totals ----------------------------------------------------------------------------------
 
 
 @given(st.lists(epsilons, min_size=1, max_size=20))
@@ -153,13 +142,6 @@ def test_pure_totals_are_the_exact_sum_rounded_up(costs):
     exact = sum(map(Fraction, costs))
     assert Fraction(total.epsilon) >= exact > Fraction(math.nextafter(total.epsilon, 0))
     assert total.delta == 0.0
-
-
-@given(epsilons, shares)
-def test_a_split_budget_is_the_claim_up_to_rounding(epsilon, parts):
-    pieces = [piece for piece in split(epsilon, parts) if piece > 0]
-    total = ledger(*map(charge, pieces), claim=(epsilon, 0.0)).total()
-    assert epsilon * (1 - 1e-15) <= total.epsilon <= epsilon
 
 
 @given(st.lists(st.tuples(epsilons, st.sampled_from([None, "a", "b"])), min_size=1, max_size=12))
@@ -179,14 +161,7 @@ def test_mixed_totals_count_epsilon_as_half_its_square(costs, delta):
     assert total == (epsilon_of(exact, delta), delta)
 
 
-@given(st.floats(0.01, 20.0), deltas, shares)
-def test_a_split_rho_is_the_claim_up_to_rounding(epsilon, delta, parts):
-    pieces = [piece for piece in split(rho_for(epsilon, delta), parts) if piece > 0]
-    total = ledger(*(charge(p, rho=True) for p in pieces), claim=(epsilon, delta)).total()
-    assert epsilon * (1 - 1e-11) - 1e-12 <= total.epsilon <= epsilon
-
-
-def test_a_ledger_above_its_claim_cannot_be_made():
+def test_a_ledger_above_its_claim_raises():
     ledger(charge(0.5), charge(0.5), claim=(1.0, 0.0))
     with pytest.raises(BudgetError, match="more than the claim"):
         ledger(charge(0.5), charge(math.nextafter(0.5, 1)), claim=(1.0, 0.0))
@@ -196,13 +171,13 @@ def test_a_ledger_above_its_claim_cannot_be_made():
         ledger(charge(math.inf), claim=(100.0, 0.0))
 
 
-def test_a_charge_has_one_cost():
+def test_a_charge_needs_one_cost():
     for costs in ({}, {"epsilon": 1.0, "rho": 1.0}, {"epsilon": -1.0}, {"rho": math.nan}):
         with pytest.raises(ValueError, match="charge"):
             Charge("x", "laplace", 1.0, "l1", 1.0, **costs)
 
 
-def test_a_ledger_prints_turns_into_a_frame_and_saves(tmp_path):
+def test_a_ledger_prints_saves_and_becomes_a_data_frame(tmp_path):
     page = ledger(charge(0.25, label="n"), charge(0.5, parallel="cells"), claim=(1.0, 0.0))
     text = str(page)
     assert text.splitlines()[-1] == "total: epsilon = 0.75, delta = 0"
@@ -218,7 +193,7 @@ def test_a_ledger_prints_turns_into_a_frame_and_saves(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["ledger.json"]
 
 
-def test_releases_that_are_alike_share_a_line():
+def test_similar_releases_share_a_line():
     steps = [charge(0.125, label=f"step {i}: {what}") for i in (1, 2, 3) for what in ("a", "b 7")]
     page = ledger(*steps, charge(0.125, label="level 2: a"), claim=(1.0, 0.0))
     lines = str(page).splitlines()
@@ -233,61 +208,44 @@ def test_releases_that_are_alike_share_a_line():
     assert str(ledger(claim=(1.0, 0.0))).splitlines()[-1] == "total: epsilon = 0, delta = 0"
 
 
-def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "ledger.json"
     page = ledger(charge(0.25), claim=(1.0, 0.0))
     page.save(path)
     before = path.read_text(encoding="utf-8")
-    monkeypatch.setattr(book.json, "dump", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(json, "dump", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page.save(path)
     assert path.read_text(encoding="utf-8") == before
     assert list(tmp_path.iterdir()) == [path]
 
 
-# Charges of real releases
+# --- charges of releases ---------------------------------------------------------------------
+
+LATTICE = Lattice(2.5, 3)
+QUERIES = (
+    lambda adjacency: query.count_query([3, 0], adjacency, "x"),
+    lambda adjacency: query.total_query(7, adjacency, "x"),
+    lambda adjacency: query.sum_query([[0.5, 0.0, 0.0]], LATTICE, adjacency, "x"),
+    lambda adjacency: query.score_query([1.0, 2.0], query.Scores(0.3, True), adjacency, "x"),
+)
 
 
-@given(epsilons, st.sampled_from(["add-remove", "replace-one"]), shares)
-def test_real_pure_charges_fill_the_claim(epsilon, adjacency, parts):
-    pieces = [piece for piece in split(epsilon, parts) if piece > 1e-9]
-    charges = []
-    grid = mechanisms.Lattice(2.5, 3)
-    for i, e in enumerate(pieces):
-        common = {"epsilon": e, "adjacency": adjacency, "label": "x"}
-        made = [
-            lambda c: mechanisms.counts([3, 0], **c),
-            lambda c: mechanisms.scalar(7, **c),
-            lambda c: mechanisms.sums([[0.5, 0.0, 0.0]], grid=grid, **c),
-            lambda c: mechanisms.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
-        ][i % 4](common)
-        charges.append(made[1])
-    total = Ledger(adjacency, charges, (epsilon, 0.0)).total()
-    assert sum(pieces) * (1 - 1e-13) <= total.epsilon <= epsilon
-
-
-@given(st.floats(0.01, 20.0), deltas, st.sampled_from(["add-remove", "replace-one"]), shares)
-def test_real_concentrated_charges_fill_the_claim(epsilon, delta, adjacency, parts):
-    pieces = [piece for piece in split(rho_for(epsilon, delta), parts) if piece > 1e-12]
-    grid = mechanisms.Lattice(0.1, 7)
-    charges = []
-    for i, r in enumerate(pieces):
-        common = {"rho": r, "adjacency": adjacency, "label": "x"}
-        made = [
-            lambda c: mechanisms.counts([3, 0], **c),
-            lambda c: mechanisms.sums([[0.0] * 7], grid=grid, **c),
-            lambda c: mechanisms.choose([1.0, 2.0], sensitivity=0.3, monotone=True, **c),
-        ][i % 3](common)
-        charges.append(made[1])
-    asked = epsilon_of(sum(map(Fraction, pieces)), delta)
+@given(st.floats(0.01, 20.0), deltas | st.just(0.0), st.sampled_from(ADJACENCIES), shares)
+def test_charges_of_releases_use_the_whole_claim(epsilon, delta, adjacency, parts):
+    whole = Cost(rho=rho_for(epsilon, delta)) if delta else Cost(epsilon=epsilon)
+    costs = [cost for cost in whole.split(parts) if cost.value > 1e-9]
+    charges = [charge_of(QUERIES[i % 4](adjacency), cost) for i, cost in enumerate(costs)]
     total = Ledger(adjacency, charges, (epsilon, delta)).total()
-    assert asked * (1 - 1e-9) - 1e-12 <= total.epsilon <= epsilon
+    spent = sum(Fraction(cost.value) for cost in costs)
+    used = epsilon_of(spent, delta) if delta else float(spent)
+    assert used * (1 - 1e-9) - 1e-12 <= total.epsilon <= epsilon
 
 
-# Budgets
+# --- budgets ---------------------------------------------------------------------------------
 
 
-def test_a_budget_refuses_before_it_spends_and_is_exact():
+def test_a_budget_is_exact_and_a_refused_fit_spends_nothing():
     budget = Budget(1.0, 1e-6)
     for _ in range(9):
         budget.spend(0.1, 1e-7, "fit")
@@ -323,7 +281,7 @@ def test_a_budget_is_never_overdrawn(costs, epsilon):
     assert Fraction(budget.spent.epsilon) >= spent
 
 
-def test_a_budget_is_safe_to_share_between_threads():
+def test_threads_can_share_a_budget():
     budget, cost = Budget(1.0), 0.001
 
     def spend(_):
@@ -338,7 +296,7 @@ def test_a_budget_is_safe_to_share_between_threads():
     assert done == int(Fraction(1) / Fraction(cost))
 
 
-def test_a_copy_of_a_budget_is_the_budget_and_a_pickled_one_is_spent():
+def test_a_copied_budget_is_the_same_and_a_pickled_one_has_nothing_left():
     budget = Budget(1.0)
     assert copy.copy(budget) is budget
     assert copy.deepcopy({"b": budget})["b"] is budget
@@ -353,10 +311,10 @@ def test_a_copy_of_a_budget_is_the_budget_and_a_pickled_one_is_spent():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_cannot_spend_the_budget_a_second_time():
+def test_a_forked_process_cannot_spend_the_budget_again():
     budget = Budget(1.0)
     child = os.fork()
-    if child == 0:  # no assertion may leave the child: it would go on with the other tests
+    if child == 0:  # the child must not go on with the other tests
         try:
             budget.spend(1.0)
         except BudgetError:
@@ -371,7 +329,7 @@ def test_a_forked_process_cannot_spend_the_budget_a_second_time():
     ("epsilon", "delta"),
     [(0, 0), (-1, 0), (math.nan, 0), (math.inf, 0), (1, 1), (1, -0.1), (1, math.nan)],
 )
-def test_budgets_that_are_none(epsilon, delta):
+def test_bad_budgets_raise(epsilon, delta):
     with pytest.raises(ValueError, match="must be"):
         Budget(epsilon, delta)
     with pytest.raises(ValueError, match="must be"):

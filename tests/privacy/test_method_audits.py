@@ -1,25 +1,28 @@
-"""Every private method keeps its claim under attack; mistakes planted in methods are caught.
+"""Every private method keeps its claim under audit, and planted mistakes break it.
 
-Noise is fresh at every run of the tests. A claim that holds fails with probability 1e-6 at most.
-How many runs, and why: `methods.py` and `mistakes.py`.
+Noise is fresh in every run of the tests. A claim that holds fails with probability at most 1e-6.
+`method_cases.py` and `broken_methods.py` explain the numbers of runs.
 """
 
 import math
 from collections import Counter
+from unittest.mock import patch
 
 import pytest
-from privacy.methods import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
-from privacy.mistakes import MISTAKES
+from privacy.broken_methods import MISTAKES
+from privacy.exact_noise import ADJACENCIES
+from privacy.method_cases import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
 
-from kvariates.privacy import mechanisms
 from kvariates.privacy.auditing import audit, repeatable
-from kvariates.privacy.ledger import BudgetError, Ledger
+from kvariates.privacy.budget import BudgetError
+from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 from kvariates.private_methods import sample_aggregate
-from kvariates.private_methods.methods import METHODS
+from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
-from kvariates.private_methods.row_count import Size, public_size
+from kvariates.private_methods.row_count import RowCount, row_count
 from kvariates.private_methods.sample_aggregate import SampleAggregate
-from kvariates.private_methods.task import Accountant
 
 
 def attack(case, runs):
@@ -32,55 +35,48 @@ def test_a_method_keeps_its_claim(name):
     assert found.passed, str(found)
 
 
-def test_what_is_asserted_is_true():
+def test_the_asserted_condition_holds():
     method, scene = ASSERTED["kvariates-conditional"]
-    for side in ("add-remove", "replace-one"):
-        rows = scene.neighbours(side).first
+    for adjacency in ADJACENCIES:
+        rows = scene.neighbours(adjacency).first
         assert spread(rows, scene.k, 4 * scene.domain.radius**2) <= method.delta_w
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_noise_cannot_be_seeded(name):
-    case = QUICK[name]
-    assert not repeatable(case, case.neighbours.first, view=case.view, runs=8)
 
 
 ONE_CHARGE = ("floored k-variates++", "k-variates++ with Laplace noise", "k-variates++")
 
 
 def uncharged(seen):
-    """Noise that was drawn and has no line in the ledger, by (law, cost)."""
-    lines = Counter((charge.mechanism, charge.cost) for charge in seen.released.charges)
-    centers = any(charge.mechanism in ONE_CHARGE for charge in seen.released.charges)
+    """The noise that was drawn without a charge, by (law, cost)."""
+    charges = seen.result.charges
+    lines = Counter((charge.mechanism, charge.cost) for charge in charges)
     drawn = Counter(seen.drawn)
-    if centers:  # one line for all centres, each drawn by itself at another cost
+    if any(charge.mechanism in ONE_CHARGE for charge in charges):
+        # All centres have one charge, with another cost than the noise of each.
         drawn = Counter({draw: n for draw, n in drawn.items() if draw in lines})
     return drawn - lines
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_no_noise_is_drawn_without_a_charge(name):
+def test_all_noise_is_charged_and_cannot_be_seeded(name):
     case = QUICK[name]
     assert not uncharged(case(case.neighbours.first))
+    assert not repeatable(case, case.neighbours.first, view=case.view, runs=8)
 
 
-LEFT_OUT = {"lloyd": "step 2", "tree": "tree, level 1"}
-
-
-@pytest.mark.parametrize(("name", "left_out"), LEFT_OUT.items())
-def test_a_release_that_is_not_charged_is_caught(monkeypatch, name, left_out):
+@pytest.mark.parametrize(("name", "left_out"), [("lloyd", "step 2"), ("tree", "tree, level 1")])
+def test_an_uncharged_release_is_caught(name, left_out):
     """One step of Lloyd, or one level of a tree, is left out of the ledger."""
-    case = Case(METHODS[name], "add-remove", LOSSES["pure"], SCENES["crowd"])
-    keep = Accountant.record
+    case = Case(PRIVATE_METHODS[name].run, "add-remove", LOSSES["pure"], SCENES["crowd"])
+    true = Accountant.release
 
-    def forgetful(accountant, release):
-        value = keep(accountant, release)
-        if release[1].label.startswith(left_out):
+    def forgetful(accountant, query, cost):
+        made = true(accountant, query, cost)
+        if query.label.startswith(left_out):
             accountant.charges.pop()
-        return value
+        return made
 
-    monkeypatch.setattr(Accountant, "record", forgetful)
-    assert uncharged(case(case.neighbours.first))
+    with patch.object(Accountant, "release", forgetful):
+        assert uncharged(case(case.neighbours.first))
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -93,11 +89,11 @@ def test_a_mistake_is_caught(name):
 
 @pytest.mark.parametrize("method", [Floored(), WithLaplace()])
 def test_seeded_noise_is_caught(method):
-    """All that is random in these methods is noise, or a draw that privacy rests on."""
+    """All randomness of these methods comes from `privacy`."""
     case = Case(method, "replace-one", LOSSES["pure"], SCENES["alone"])
 
     def seeded(X):
-        with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
             return case(X)
 
     assert repeatable(seeded, case.neighbours.first, view=case.view)
@@ -105,19 +101,18 @@ def test_seeded_noise_is_caught(method):
     assert found.lower_bound == found.most
 
 
-def test_a_swapped_pair_of_budgets_is_refused_by_the_ledger(monkeypatch):
-    """A count's part and a coordinate's, unpacked the other way: d k parts too large."""
+def test_the_ledger_refuses_swapped_budgets(monkeypatch):
+    """The cost of the count and that of a coordinate are swapped, which is d k times too much."""
 
-    def swapped(task, share, accountant, parts):
-        right = public_size(task, share, accountant, parts)
-        each, count = right.rest[0], task.costs([share, 1.0 - share])[0]
-        assert count["epsilon"] > each["epsilon"]
-        return Size(right.n, [count] * len(parts))
+    def swapped(task, share, accountant, shares):
+        right = row_count(task, share, accountant, shares)
+        count = task.costs([share, 1.0 - share])[0]
+        assert count.value > right.costs[0].value
+        return RowCount(right.n, [count] * len(shares))
 
-    scene = Scene("lone", 9, 5, 8)
-    case = Case(SampleAggregate(), "add-remove", LOSSES["pure"], scene)
-    charges = case(case.neighbours.first).released.charges
+    case = Case(SampleAggregate(), "add-remove", LOSSES["pure"], Scene("lone", 9, 5, 8))
+    charges = case(case.neighbours.first).result.charges
     assert math.isclose(Ledger("add-remove", charges, case.loss).total().epsilon, 1.0)
-    monkeypatch.setattr(sample_aggregate, "public_size", swapped)
+    monkeypatch.setattr(sample_aggregate, "row_count", swapped)
     with pytest.raises(BudgetError, match="more than the claim"):
-        Ledger("add-remove", case(case.neighbours.first).released.charges, case.loss)
+        Ledger("add-remove", case(case.neighbours.first).result.charges, case.loss)

@@ -1,7 +1,7 @@
-"""Noisy rows drawn at random: exact draws, and a bound that no law of small data exceeds.
+"""Draws are exact, and the claimed loss bounds the exact laws of small data sets.
 
-Laws are enumerated: rows are -1, 0 or 1, and so are centres, for what noise puts outside is pulled
-back and tells no more there than at the end. Weights are those of the shipped potential.
+Laws are enumerated: rows are -1, 0 or 1, and so are centres, since centres are clipped. The weights
+are those of `FlooredPotential`.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from privacy.methods import spread
+from privacy.method_cases import spread
 from scipy import stats
 
 from kvariates.data.rows import Rows
 from kvariates.privacy import exact_draws
 from kvariates.privacy.mixture import Share, loss, noisy_rows
-from kvariates.private_methods.noisy_kvariates import Conditional, Floored, FlooredProbe, of_size
+from kvariates.private_methods.noisy_kvariates import Conditional, Floored, FlooredPotential, resize
 from kvariates.private_methods.task import Domain
 
 ALPHA = 1e-6
@@ -33,13 +33,13 @@ LINE = Domain.box(np.array([-1.0]), np.array([1.0]))
 
 @pytest.mark.parametrize("weights", [[3, 0, 5, 1], [0, 7], [1], [0, 0, 0], [100, 27, 128]])
 def test_an_index_is_drawn_exactly_in_proportion(weights):
-    """Every byte once: each leads to an index or is rejected, and the counts are the weights."""
+    """Over all bytes, each leads to an index or is rejected; the counts are the weights."""
     total = sum(weights) or len(weights)
     bits = (total - 1).bit_length()
 
     counts = [0] * len(weights)
     for byte in range(256):
-        answers = iter([byte])  # a second one is asked for after a rejection
+        answers = iter([byte])  # a rejection needs a second one
         only = patch.object(exact_draws, "random_bits", lambda size, answers=answers: next(answers))
         with only, contextlib.suppress(StopIteration):
             counts[exact_draws.draw(np.array(weights))] += 1
@@ -47,7 +47,7 @@ def test_an_index_is_drawn_exactly_in_proportion(weights):
     assert counts == [copies * w for w in (weights if any(weights) else [1] * len(weights))]
 
 
-def test_the_law_of_a_draw_of_large_weights():
+def test_draws_by_large_weights_have_the_exact_law():
     weights = np.array([2**58, 2**60, 3, 2**59 + 1])
     hits = np.bincount([exact_draws.draw(weights) for _ in range(7000)], minlength=4)
     assert hits[2] == 0  # of probability 1e-18
@@ -56,7 +56,7 @@ def test_the_law_of_a_draw_of_large_weights():
     assert stats.chisquare(hits[shown], expected).pvalue > ALPHA
 
 
-def test_rows_left_out_are_any():
+def test_every_subset_is_equally_likely():
     hits = np.zeros(10)
     for _ in range(2000):
         kept = exact_draws.subset(5, 3)
@@ -66,7 +66,7 @@ def test_rows_left_out_are_any():
     assert stats.chisquare(hits).pvalue > ALPHA
 
 
-# --- what a share costs ----------------------------------------------------------------------
+# --- the loss --------------------------------------------------------------------------------
 
 
 @given(st.floats(1e-9, 60.0), st.fractions(Fraction(1, 10**9), 1), st.integers(1, 50))
@@ -80,21 +80,21 @@ def test_loss_is_rounded_up_and_close(log_ratio, value, k):
 
 @given(st.floats(1e-6, 50.0), st.integers(1, 10**7), st.integers(1, 100), st.floats(1e-3, 1.0))
 def test_the_whole_budget_is_spent(epsilon, m, k, alpha):
-    grid = LINE.grid
-    made = noisy_rows(grid, grid.l1("replace-one"), Floored(alpha).shares(m, k), epsilon)
+    lattice = LINE.lattice
+    made = noisy_rows(lattice, lattice.l1("replace-one"), Floored(alpha).shares(m, k), epsilon)
     assert epsilon * (1 - 1e-12) <= made.epsilon <= epsilon
     assert made.epsilon == loss(made.noise.cost, Floored(alpha).shares(m, k))
 
 
-def test_noise_is_as_small_as_printed():
+def test_the_noise_has_the_documented_scale():
     """b / R at epsilon = 1, alpha = 0.1, to the digits given; and 2k for sigma_2."""
-    grid = LINE.grid
-    reach = grid.l1("replace-one")
-    for m, k, printed in ((26_733, 3, 0.27), (169_308, 5, 0.24), (10**6, 10, 0.22)):
-        made = noisy_rows(grid, reach, Floored(0.1).shares(m, k), 1.0)
-        assert round(made.scale / (reach * grid.step / 2), 2) == printed
-        plain = noisy_rows(grid, reach, (Share(Fraction(1), k),), 1.0)
-        assert plain.scale / (reach * grid.step / 2) == pytest.approx(2 * k)
+    lattice = LINE.lattice
+    diameter = lattice.l1("replace-one")
+    for m, k, documented in ((26_733, 3, 0.27), (169_308, 5, 0.24), (10**6, 10, 0.22)):
+        made = noisy_rows(lattice, diameter, Floored(0.1).shares(m, k), 1.0)
+        assert round(made.scale / (diameter * lattice.step / 2), 2) == documented
+        plain = noisy_rows(lattice, diameter, (Share(Fraction(1), k),), 1.0)
+        assert plain.scale / (diameter * lattice.step / 2) == pytest.approx(2 * k)
 
 
 @given(st.integers(2, 10**6), st.floats(0.01, 1.0), st.floats(0.01, 20.0))
@@ -109,11 +109,11 @@ def test_the_bound_is_below_an_earlier_one(m, alpha, log_ratio):
 
 
 def densities(scale):
-    """density[row, centre]: discrete Laplace noise on -1, 0, 1, the ends with all beyond them."""
+    """density[row, centre] of discrete Laplace noise clipped to -1, 0, 1."""
     a = math.exp(-1 / scale)
     mass = (1 - a) / (1 + a)
     out = mass * a ** np.abs(PLACES[:, None] - PLACES)
-    out[:, [0, 2]] /= 1 - a  # a geometric series; exact, for all beyond an end has one ratio
+    out[:, [0, 2]] /= 1 - a  # a geometric series
     return out
 
 
@@ -123,13 +123,13 @@ def law(rows, k, scale, floor, weight=None):
     around = density[np.searchsorted(PLACES, rows)]
     out = {}
     for centers in itertools.product(range(3), repeat=k):
-        potential = FlooredProbe(LINE, floor).potential(Rows.of(rows[:, None]), weight, k)
+        potential = FlooredPotential(Rows.of(rows[:, None]), weight, k, LINE, floor)
         odds = 1.0
         for c in centers:
             weights = potential.weights()
             weights = weights if weights.any() else np.ones(len(rows))
             odds *= weights @ around[:, c] / weights.sum()
-            potential.add(PLACES[[c]])
+            potential.add(PLACES[[c], None])
         out[centers] = odds
     assert sum(out.values()) == pytest.approx(1.0)
     return np.array(list(out.values()))
@@ -157,7 +157,7 @@ def test_no_replaced_row_changes_the_law_more_than_claimed(m, k, alpha, scale):
     assert most <= claimed * (1 + 1e-12)
     if k == 1:
         assert most == pytest.approx(claimed)
-    elif m > 1:  # a bound for every step, whose worst pasts exclude each other
+    elif m > 1:  # the worst cases of the steps exclude each other
         assert most > 0.55 * claimed
 
 
@@ -174,15 +174,15 @@ def test_one_step_attains_its_bound():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_a_row_more_is_a_row_replaced_once_the_data_are_of_one_size(size):
-    """Add-remove, given the number of rows that was released; any rows may be left out."""
+def test_one_more_row_is_one_replaced_row_after_resizing(size):
+    """Add-remove, given the released number of rows; any rows may be left out."""
     method, k, scale = Floored(0.3), 2, 0.5
 
     def made(rows):
         every = list(itertools.combinations(range(len(rows)), min(size, len(rows))))
         laws = []
         for kept in every:
-            now, weight = of_size(np.array(rows)[list(kept), None], size)
+            now, weight = resize(np.array(rows)[list(kept), None], size)
             laws.append(law(now[:, 0], k, scale, method._floor, weight))
         return np.mean(laws, axis=0)
 
@@ -197,7 +197,7 @@ def test_a_row_more_is_a_row_replaced_once_the_data_are_of_one_size(size):
 def test_sigma_2_holds_for_any_two_data_sets(k):
     scale = 0.7
     sets = [rows for m in (1, 2, 3) for rows in itertools.combinations_with_replacement(PLACES, m)]
-    laws = [law(rows, k, scale, 0) for rows in [[0.0], *sets]]  # no rows are one at the centre
+    laws = [law(rows, k, scale, 0) for rows in [[0.0], *sets]]  # [0.0] for no rows
     most = max(farthest(a, b) for a, b in itertools.combinations(laws, 2))
     claimed = loss(2 / scale, [Share(Fraction(1), k)])
     assert 0.99 * claimed < most <= claimed * (1 + 1e-12)
@@ -205,14 +205,14 @@ def test_sigma_2_holds_for_any_two_data_sets(k):
 
 @pytest.mark.parametrize(("m", "k"), [(4, 1), (4, 2), (5, 2), (6, 3)])
 def test_sigma_1_holds_where_its_condition_does(m, k):
-    scale, looked_at = 0.4, 0
+    scale, tested = 0.4, 0
     for first, second in replaced(m):
         for rows, other in ((first, second), (first, first[:-1])):
             if math.isfinite(delta := spread(np.array(rows)[:, None], k, 4.0)):
-                looked_at += 1
+                tested += 1
                 shown = farthest(law(rows, k, scale, 0), law(other, k, scale, 0))
                 assert shown <= loss(2 / scale, Conditional(delta).shares(k))
-    assert looked_at > 5
+    assert tested > 5
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 2), st.integers(1, 3))
@@ -226,16 +226,16 @@ def test_some_rows_cost_no_more_than_twice_what_centers_do(seed, k, d):
     assert least <= 2 * cost * (1 + 1e-12)
 
 
-def test_twice_is_needed():
-    """Half the rows at either end, a centre in the middle: what the others weigh is known."""
+def test_the_factor_two_is_needed():
+    """Half the rows at either end and a centre in the middle."""
     rows = np.repeat([-1.0, 1.0], 20)
     share = Conditional(spread(rows[:, None], 2, 4.0)).shares(2)[1].value
     odds = 4.0 / (len(rows) - 1)  # the domain's squared diameter over the other rows' distances
     assert odds <= float(share / (1 - share)) < 1.1 * odds
 
 
-def test_the_printed_bound_of_sigma_1_is_linear_and_the_truth_is_not():
-    """Theorem 9 of Nock et al. has no f(k): the ratio over rho grows beyond all bounds."""
+def test_the_printed_bound_of_sigma_1_cannot_hold():
+    """Theorem 9 of Nock et al. has no f(k): the ratio over rho is unbounded."""
     k, x = 3, 3.0
     first, second = np.array([-1.0, -0.5, -0.6, -1.0]), np.array([-1.0, -0.5, -0.6, 1.0])
 
@@ -250,7 +250,7 @@ def test_the_printed_bound_of_sigma_1_is_linear_and_the_truth_is_not():
     assert np.diff(over).min() > 5
 
 
-def test_methods_that_say_nothing_of_the_draw_draw_by_distance_alone():
-    potential = FlooredProbe(LINE, 0).potential(Rows.of(PLACES[:, None]), None, 2)
-    potential.add(np.array([-5.0]))  # as if at the end
+def test_without_a_floor_rows_are_drawn_by_squared_distance():
+    potential = FlooredPotential(Rows.of(PLACES[:, None]), None, 2, LINE, 0)
+    potential.add(np.array([[-5.0]]))  # clipped to -1
     assert (potential.weights() * 4).tolist() == [0, 2**30, 2**32]

@@ -1,4 +1,4 @@
-"""What a budget buys: costs of private centres over those of others."""
+"""`price`: costs of private fits divided by the non-private cost, for each epsilon."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ class Middle:
         return self
 
 
-def test_a_larger_budget_buys_more():
+def test_a_larger_budget_gives_lower_costs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     table = price(lambda e: Middle(e, rng), X, [0.5, 1, 8], against=Middle(1), runs=40)
@@ -43,7 +43,7 @@ def test_costs_are_those_of_the_nearest_center():
     assert costs.ratios.tolist() == [[7.0, 7.0]]
 
 
-def test_bad_input_is_told():
+def test_bad_input_raises():
     with pytest.raises(ValueError, match="shape"):
         price(Middle, np.zeros(3), [1.0])
     with pytest.raises(ValueError, match="at least one"):

@@ -49,7 +49,7 @@ class Passing:
     counts: I64
 
 
-def empty_cells(
+def sample_passing(
     how_many: int, threshold: float, scale: float, *, law: TailLaw = "laplace"
 ) -> Passing:
     """The result of adding noise to `how_many` zeros and keeping the values above the threshold.

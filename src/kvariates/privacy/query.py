@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kvariates.numerics.lattice import Adjacency, Lattice
-from kvariates.privacy.empty_cells import Passing, TailLaw, empty_cells
+from kvariates.privacy.empty_cells import Passing, TailLaw, sample_passing
 from kvariates.privacy.noise_source import LARGEST, Calibrated
 
 F64 = NDArray[np.float64]
@@ -193,7 +193,7 @@ def _cells_above(histogram: Histogram, threshold: float, noise: Calibrated, valu
     noisy, occupied = add_noise(noise, values), histogram.cells
     above = np.flatnonzero(noisy > threshold)
     law: TailLaw = "laplace" if noise.law == "laplace" else "gaussian"
-    empty = empty_cells(histogram.number - len(occupied), threshold, noise.scale, law=law)
+    empty = sample_passing(histogram.number - len(occupied), threshold, noise.scale, law=law)
     # The i-th empty cell is the i-th number that is not an occupied cell's.
     before = np.searchsorted(occupied - np.arange(len(occupied)), empty.cells, side="right")
     cells = np.concatenate([occupied[above], empty.cells + before])

@@ -1,19 +1,17 @@
-"""What ships keeps its claims under attack, and would not if it were wrong.
+"""The releases of the library keep their claims under audit, and planted mistakes break them.
 
-Noise is fresh at every run of the tests. A claim that holds fails with probability 1e-6 at most.
-Runs are so many that a mistake's bound lies above the claim by five standard deviations or more.
+Noise is fresh in every run of the tests. A claim that holds fails with probability at most 1e-6.
 """
 
-import numpy as np
 import pytest
-from privacy.shipped import CASES, MISTAKES
+from privacy.mechanism_cases import CASES, MISTAKES
 
-from kvariates.privacy import mechanisms
 from kvariates.privacy.auditing import audit, repeatable
+from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_claim_is_kept(name):
+def test_a_release_keeps_its_claim(name):
     case = CASES[name]
     found = audit(case.mechanism, case.neighbours, **case.options)
     assert found.passed, str(found)
@@ -28,7 +26,7 @@ def test_a_mistake_is_caught(name):
     assert not found.passed, str(found)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if "add-remove" in name])
 def test_noise_cannot_be_seeded(name):
     case = CASES[name]
     mechanism = (lambda X: case.mechanism(X, 1)) if case.batch else case.mechanism
@@ -39,10 +37,9 @@ def test_seeded_noise_is_caught():
     case = CASES["counts, add-remove, epsilon"]
 
     def seeded(X):
-        with mechanisms._REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
             return case.mechanism(X, 1)
 
     assert repeatable(seeded, case.neighbours.first)
     found = audit(seeded, case.neighbours, epsilon=1.0, runs=400)
     assert found.lower_bound == found.most
-    assert np.isfinite(found.most)

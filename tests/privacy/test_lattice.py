@@ -1,4 +1,4 @@
-"""Rows on a grid: in their ball, summed without error, and as far apart as the bound says."""
+"""Rows on a lattice stay in their ball, their sums are exact, and sensitivities are attained."""
 
 import itertools
 import math
@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from kvariates.data.lattice import Lattice, quantize
+
+from kvariates.data.lattice_rows import quantize
+from kvariates.numerics.lattice import Lattice
 
 norms = st.sampled_from(["l1", "l2", "linf"])
-ADJACENCIES = ["add-remove", "replace-one"]
 
 
 @st.composite
-def rows_and_grid(draw):
+def rows_and_lattice(draw):
     d = draw(st.integers(1, 6))
     bound = draw(st.floats(1e-6, 1e6))
     sizes = st.floats(-1e3 * bound, 1e3 * bound) | st.sampled_from([bound, -bound, 1e300, -1e-320])
@@ -36,60 +37,60 @@ def exact_norm(row, norm):
     return sum(parts) if norm == "l1" else max(parts)
 
 
-@given(rows_and_grid())
-def test_every_row_is_on_the_grid_and_in_its_ball(case):
-    rows, grid = case
-    out = quantize(rows, grid)
-    limit = Fraction(grid.bound) ** (2 if grid.norm == "l2" else 1)
+@given(rows_and_lattice())
+def test_every_row_is_on_the_lattice_and_in_its_ball(case):
+    rows, lattice = case
+    out = quantize(rows, lattice)
+    limit = Fraction(lattice.bound) ** (2 if lattice.norm == "l2" else 1)
     for row in out:
-        assert all((Fraction(x) / Fraction(grid.step)).denominator == 1 for x in row.tolist())
-        assert exact_norm(row, grid.norm) <= limit
-    np.testing.assert_array_equal(quantize(out, grid), out)
+        assert all((Fraction(x) / Fraction(lattice.step)).denominator == 1 for x in row.tolist())
+        assert exact_norm(row, lattice.norm) <= limit
+    np.testing.assert_array_equal(quantize(out, lattice), out)
 
 
-@given(rows_and_grid())
+@given(rows_and_lattice())
 def test_a_row_inside_moves_by_less_than_a_step_towards_zero(case):
-    rows, grid = case
-    out = quantize(rows, grid)
-    limit = Fraction(grid.bound) ** (2 if grid.norm == "l2" else 1)
+    rows, lattice = case
+    out = quantize(rows, lattice)
+    limit = Fraction(lattice.bound) ** (2 if lattice.norm == "l2" else 1)
     for row, put in zip(rows, out, strict=True):
         assert np.all(np.abs(put) <= np.abs(row))
         assert np.all((put == 0) | (np.sign(put) == np.sign(row)))
-        if exact_norm(row, grid.norm) <= limit * Fraction(999999, 1000000):
-            assert np.all(np.abs(row - put) < grid.step)
+        if exact_norm(row, lattice.norm) <= limit * Fraction(999999, 1000000):
+            assert np.all(np.abs(row - put) < lattice.step)
 
 
-@given(rows_and_grid())
+@given(rows_and_lattice())
 def test_a_row_outside_keeps_its_direction(case):
-    rows, grid = case
-    if grid.norm == "linf" or grid.n_max > 2**31:
+    rows, lattice = case
+    if lattice.norm == "linf" or lattice.n_max > 2**31:
         return
-    for row, put in zip(rows, quantize(rows, grid), strict=True):
+    for row, put in zip(rows, quantize(rows, lattice), strict=True):
         largest = np.abs(row).max()
-        if not grid.bound < largest < 1e300:
+        if not lattice.bound < largest < 1e300:
             continue
         unit = row / largest
-        length = np.abs(unit).sum() if grid.norm == "l1" else np.linalg.norm(unit)
-        np.testing.assert_allclose(put, unit * grid.bound / length, atol=2.5 * grid.step)
+        length = np.abs(unit).sum() if lattice.norm == "l1" else np.linalg.norm(unit)
+        np.testing.assert_allclose(put, unit * lattice.bound / length, atol=2.5 * lattice.step)
 
 
-@given(rows_and_grid(), st.randoms(use_true_random=False))
+@given(rows_and_lattice(), st.randoms(use_true_random=False))
 def test_float_sums_are_exact_in_any_order(case, random):
-    rows, grid = case
-    out = quantize(np.tile(rows, (50, 1)), grid)
+    rows, lattice = case
+    out = quantize(np.tile(rows, (50, 1)), lattice)
     order = list(range(len(out)))
     random.shuffle(order)
     exact = [sum((Fraction(x) for x in column), Fraction()) for column in out.T.tolist()]
     assert [Fraction(x) for x in out[order].sum(axis=0).tolist()] == exact
-    assert grid.steps(out.sum(axis=0)).tolist() == [x / Fraction(grid.step) for x in exact]
+    assert lattice.steps(out.sum(axis=0)).tolist() == [x / Fraction(lattice.step) for x in exact]
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("bound", [1.0, 1.4, 1.7])
 def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch):
-    """All neighbours, by brute force, on a grid of a handful of steps."""
-    monkeypatch.setattr("kvariates.data.lattice.FEWEST_BITS", 1)
+    """All neighbours, by brute force, on a lattice with few points."""
+    monkeypatch.setattr("kvariates.numerics.lattice.FEWEST_BITS", 1)
     small = Lattice(bound, d, norm, n_max=2**50)
     steps = range(-small.radius - 1, small.radius + 2)
     points = np.array(list(itertools.product(steps, repeat=d)), dtype=np.float64)
@@ -102,21 +103,21 @@ def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch)
     moved = inside[:, None] - inside[None]
     assert np.abs(moved).sum(axis=2).max() == small.l1("replace-one")
     assert (moved**2).sum(axis=2).max() == 4 * squares <= small.l2_squared("replace-one")
-    # What `quantize` makes of any row is among the points inside.
+    # `quantize` gives points inside.
     rows = np.random.default_rng(0).normal(0, bound, (2000, d))
     allowed = {tuple(p) for p in inside.tolist()}
     assert {tuple(p) for p in (quantize(rows, small) / small.step).tolist()} <= allowed
 
 
-def test_the_printed_constants():
+def test_the_constants_of_the_papers():
     """An l2 ball of radius B: l1 sensitivity sqrt(d) B, twice that for replace-one."""
-    grid = Lattice(1.0, 784)
-    assert grid.l1("add-remove") * grid.step == pytest.approx(28.0, rel=1e-4)
-    assert grid.l1("replace-one") == 2 * grid.l1("add-remove")
-    assert math.sqrt(grid.l2_squared("replace-one")) * grid.step == pytest.approx(2.0)
+    lattice = Lattice(1.0, 784)
+    assert lattice.l1("add-remove") * lattice.step == pytest.approx(28.0, rel=1e-4)
+    assert lattice.l1("replace-one") == 2 * lattice.l1("add-remove")
+    assert math.sqrt(lattice.l2_squared("replace-one")) * lattice.step == pytest.approx(2.0)
 
 
-def test_bad_grids():
+def test_bad_lattices_raise():
     for bound in (0.0, -1.0, math.inf, math.nan, 1e-250):
         with pytest.raises(ValueError, match="bound"):
             Lattice(bound, 2)

@@ -1,15 +1,13 @@
-"""Audits pass what is right, and catch what was planted.
+"""Audits pass correct mechanisms and catch planted mistakes.
 
-A right mechanism fails an audit with probability 1e-6 at most, by construction; seeds are fixed, so
-what passes keeps passing.
+A correct mechanism fails an audit with probability at most 1e-6. Seeds are fixed.
 """
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from privacy.attacks import PAIR, laplace, run
-from privacy.mutants import CASES, on_grid
+from privacy.numpy_mechanisms import CASES, PAIR, laplace_mechanism, on_lattice, run
 from scipy import stats
 
 from kvariates.privacy.auditing import audit, near
@@ -20,32 +18,26 @@ from kvariates.privacy.testers import Statistic
 ALPHA = 1e-6
 
 
-# --- verdicts --------------------------------------------------------------------------------
+# --- bounds ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_right_mechanism_passes(name):
+def test_a_correct_mechanism_passes_and_a_planted_mistake_is_caught(name):
     case = CASES[name]
-    rng = np.random.default_rng(1)
-    found = audit(case.right(rng), case.neighbours, batch=True, runs=case.runs, **case.claim)
+    options = {"batch": True, "runs": case.runs, **case.claim}
+    found = audit(case.right(np.random.default_rng(1)), case.neighbours, **options)
     assert found.passed, str(found)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_planted_mistake_is_caught(name):
-    case = CASES[name]
-    rng = np.random.default_rng(2)
-    found = audit(case.planted(rng), case.neighbours, batch=True, runs=case.runs, **case.claim)
+    found = audit(case.planted(np.random.default_rng(2)), case.neighbours, **options)
     assert not found.passed, str(found)
 
 
-def test_the_bound_comes_near_the_truth():
-    assert 0.9 < run(laplace(1.0), runs=40_000).lower_bound <= 1.0
-    assert 1.8 < run(laplace(0.5), runs=40_000).lower_bound <= 2.0
+def test_the_bound_is_near_the_true_epsilon():
+    assert 0.9 < run(laplace_mechanism(1.0), runs=40_000).lower_bound <= 1.0
+    assert 1.8 < run(laplace_mechanism(0.5), runs=40_000).lower_bound <= 2.0
 
 
 def test_false_alarms_are_as_rare_as_stated():
-    """At a confidence of one half, of a mechanism that uses its whole budget."""
+    """For a mechanism that uses its whole budget, at a confidence of one half."""
     rng = np.random.default_rng(0)
     truth = np.log(3.0)
 
@@ -60,39 +52,39 @@ def test_false_alarms_are_as_rare_as_stated():
     assert 0 < alarms <= stats.binom.isf(ALPHA, audits, 0.5)
 
 
-@pytest.mark.parametrize("turn", [1, -1])
-def test_both_directions(turn):
-    """Given away by an event that happens on one data set only, and seldom: in either order."""
+def test_both_directions_are_tried():
+    """A rare event happens on one data set only."""
     rng = np.random.default_rng(0)
 
     def mechanism(data, runs):
         return np.where(rng.random(runs) < 0.05, data[0], 0.0)
 
-    found = run(mechanism, PAIR[::turn], runs=4000)
-    assert not found.passed
-    assert found.event.likelier == ("first" if turn == 1 else "second")
+    for order, likelier in ((1, "first"), (-1, "second")):
+        found = run(mechanism, PAIR[::order], runs=4000)
+        assert not found.passed
+        assert found.event.likelier == likelier
 
 
-def test_delta_pays_for_what_seldom_happens():
+def test_delta_allows_rare_leaks():
     rng = np.random.default_rng(0)
 
-    def tells_all_now_and_then(data, runs):
+    def leaks_in_a_tenth_of_the_runs(data, runs):
         return np.where(rng.random(runs) < 0.1, data[0], 0.5)
 
-    assert run(tells_all_now_and_then, delta=0.1).passed
-    assert not run(tells_all_now_and_then, delta=0.05).passed
-    assert not run(tells_all_now_and_then).passed
+    assert run(leaks_in_a_tenth_of_the_runs, delta=0.1).passed
+    assert not run(leaks_in_a_tenth_of_the_runs, delta=0.05).passed
+    assert not run(leaks_in_a_tenth_of_the_runs).passed
 
 
 def test_runs_are_used_once():
-    """A statistic that knows the runs it was learnt on, and nothing else, shows nothing."""
+    """A statistic that only remembers the runs it was learnt from shows nothing."""
     rng = np.random.default_rng(0)
 
-    def learnt_by_heart(a, b):
+    def remembers(a, b):
         seen = set(a.numbers[:, 0].tolist())
         yield Statistic("seen", lambda out: np.array([float(x in seen) for x in out.numbers[:, 0]]))
 
-    found = run(lambda data, runs: rng.random(runs), test=learnt_by_heart)
+    found = run(lambda data, runs: rng.random(runs), test=remembers)
     assert found.lower_bound == 0.0
 
 
@@ -129,7 +121,7 @@ def test_no_event_shows_more_epsilon_than_a_gaussian_has():
     assert epsilon - 1e-4 < shown.max() <= epsilon + 1e-12
 
 
-def test_certainty_is_worth_most():
+def test_certain_events_show_an_infinite_loss():
     p, q = np.array([1.0, 0.5]), np.array([0.0, 0.0])
     assert np.isinf(Approximate(1.0).least(p, q)).all()
     assert np.isinf(Concentrated(1.0).least(p, q)).all()
@@ -137,7 +129,7 @@ def test_certainty_is_worth_most():
     assert Approximate(1.0, 0.3).least(np.array(0.2), np.array(0.1)) == 0.0
 
 
-# --- whatever a mechanism returns ------------------------------------------------------------
+# --- kinds of output -------------------------------------------------------------------------
 
 LEAKS = {
     "text": lambda x: f"value {x:g}",
@@ -163,11 +155,11 @@ def test_any_output_is_compared(name):
     assert same.lower_bound == 0.0
 
 
-def test_a_view_opens_an_estimator():
+def test_a_view_reads_an_estimator():
     rng = np.random.default_rng(0)
 
     def fit(data):
-        return SimpleNamespace(centers=data + on_grid(rng.laplace(size=1)), cost=data.sum())
+        return SimpleNamespace(centers=data + on_lattice(rng.laplace(size=1)), cost=data.sum())
 
     with pytest.raises(TypeError, match="view="):
         run(lambda data: object(), batch=False, runs=400)
@@ -175,7 +167,7 @@ def test_a_view_opens_an_estimator():
     assert not run(fit, batch=False, view=vars).passed
 
 
-def test_near_does_not_mind_the_order_of_centers():
+def test_near_does_not_depend_on_the_order_of_centers():
     centers = np.array([[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]])
     view = near([[3.0, 5.0], [0.0, 0.0]])
     for order in ([0, 1, 2], [2, 0, 1]):
@@ -197,7 +189,7 @@ def test_an_exception_is_an_output():
         run(lambda data: 1 / 0, batch=False, runs=400)
 
 
-# --- at the door -----------------------------------------------------------------------------
+# --- input -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,12 +206,12 @@ def test_an_exception_is_an_output():
         ({"test": "luck"}, "luck"),
     ],
 )
-def test_bad_input_is_told(options, says):
+def test_bad_options_raise(options, says):
     with pytest.raises(ValueError, match=says):
-        run(laplace(1.0), **options)
+        run(laplace_mechanism(1.0), **options)
 
 
-def test_more_bad_input_is_told():
+def test_bad_mechanisms_and_neighbours_raise():
     with pytest.raises(ValueError, match="outputs"):
         run(lambda data, runs: [0.0])
     with pytest.raises(ValueError, match="kind"):
@@ -228,16 +220,16 @@ def test_more_bad_input_is_told():
         neighbours("corner", 0, 2)
 
 
-def test_as_many_runs_as_it_says_are_enough():
-    with pytest.raises(ValueError, match="take at least") as told:
-        run(laplace(1.0), epsilon=6.0, runs=100)
-    needed = int(str(told.value).split("at least ")[1].split(",")[0])
+def test_the_number_of_runs_in_the_error_is_enough():
+    with pytest.raises(ValueError, match="take at least") as error:
+        run(laplace_mechanism(1.0), epsilon=6.0, runs=100)
+    needed = int(str(error.value).split("at least ")[1].split(",")[0])
     assert run(lambda data: data[0], batch=False, epsilon=6.0, runs=needed).lower_bound > 6.0
 
 
 def test_an_audit_prints():
-    shown = str(run(laplace(0.5)))
+    shown = str(run(laplace_mechanism(0.5)))
     assert "THE CLAIM IS BROKEN" in shown
     assert "number 0" in shown
-    assert "no violation found" in str(run(laplace(1.0)))
-    assert "rho" in str(audit(laplace(9.0), PAIR, rho=1.0, runs=400, batch=True))
+    assert "no violation found" in str(run(laplace_mechanism(1.0)))
+    assert "rho" in str(audit(laplace_mechanism(9.0), PAIR, rho=1.0, runs=400, batch=True))

@@ -1,16 +1,16 @@
-"""Mistakes planted in the private methods, each with the case that shows it and how many runs do.
+"""Private methods with planted mistakes, each with the case and the number of runs that show it.
 
-Runs are chosen beforehand. An event with odds p on one data set and q on the other is certified
-from half of them at about log((p - 5 sd(p)) / (q + 5 sd(q))): the error of 1e-6 is shared by four
-bounds. Runs are so many that this is above the claim, 1, by five of its own standard deviations.
+The numbers of runs were chosen beforehand. An event with probability p on one data set and q on the
+other is certified from half of the runs at about log((p - 5 sd(p)) / (q + 5 sd(q))), as four bounds
+share the error of 1e-6. This is above the claim, 1, by five of its own standard deviations.
 
-| what is planted | p, q | runs | certified |
+| mistake | p, q | runs | certified |
 |---|---|---|---|
 | half the noise (epsilon 2 for 1) | 1/2, e^-2 / 2 | 4000 | 1.5 +- 0.07 |
 | rows far apart and no floor (ratio 148) | 1/4, 1/600 | 2000 | 2.3 +- 0.17 |
-| a cell that only one of two has | 0.3, 0 | 1000 | 1.9 +- 0.08 |
+| a cell that only one data set has | 0.3, 0 | 1000 | 1.9 +- 0.08 |
 | rows in twelve blocks instead of one | 0.9, 0.01 | 600 | 2.3 +- 0.2 |
-| something exact | 1, 0 | 400 | 2.5 |
+| an exact value | 1, 0 | 400 | 2.5 |
 """
 
 from contextlib import nullcontext
@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
-from privacy.methods import LOSSES, Case, Scene
-from privacy.shipped import empty_cells_skipped, noise_halved
+from privacy.mechanism_cases import empty_cells_skipped, noise_halved
+from privacy.method_cases import LOSSES, Case, Scene
 
-from kvariates.privacy import mechanisms, mixture
-from kvariates.privacy.noise_source import Calibrated, measurement
+from kvariates.privacy import mixture, query
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.noise_source import measurement
 from kvariates.private_methods import noisy_kvariates, sample_aggregate
 from kvariates.private_methods.noisy_forgy import NoisyForgy
 from kvariates.private_methods.noisy_grid import GridMethod
@@ -37,7 +38,7 @@ ALONE = Scene("empty", 1, 1, 1)
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """A case, and a context in which it is wrong."""
+    """A case, and a context with the mistake."""
 
     case: Case
     runs: int
@@ -45,41 +46,45 @@ class Mistake:
 
 
 def noise_of_rows_halved():
-    def half(*asked):
-        made = mixture.noisy_rows(*asked)
+    def half(*args):
+        made = mixture.noisy_rows(*args)
         scale = made.noise.scale / 2
-        less = Calibrated("laplace", scale, made.noise.cost, measurement("laplace", scale))
+        less = replace(made.noise, scale=scale, measurement=measurement("laplace", scale))
         return replace(made, noise=less)
 
     return patch.object(noisy_kvariates, "noisy_rows", half)
 
 
 def no_floor():
-    true = noisy_kvariates.FlooredProbe
-    return patch.object(noisy_kvariates, "FlooredProbe", lambda domain, floor: true(domain, 0))
+    true = noisy_kvariates.FlooredPotential
+    return patch.object(noisy_kvariates, "FlooredPotential", lambda *args: true(*args[:-1], 0))
 
 
-def number_of_rows_not_noised():
-    true = mechanisms.scalar
-    return patch.object(mechanisms, "scalar", lambda value, **how: (value, true(value, **how)[1]))
+def exact_number_of_rows():
+    true = Accountant.release
+
+    def exact(accountant, query, cost):
+        made = true(accountant, query, cost)
+        if query.label == "number of rows":
+            return replace(made, value=int(query.values[0]))
+        return made
+
+    return patch.object(Accountant, "release", exact)
 
 
 def local_indices():
-    """The rows of a block are taken to be the first so many rows."""
+    """A block of m rows takes the first m rows of the data."""
 
-    def answers(task, blocks):
+    def results(task, blocks):
         rng = np.random.default_rng()
         sizes = np.bincount(rng.integers(blocks, size=len(task.rows)), minlength=blocks)
-        return np.stack([sample_aggregate._answer(task, task.rows[:size], rng) for size in sizes])
+        return np.stack([sample_aggregate._cluster(task, task.rows[:size], rng) for size in sizes])
 
-    return patch.object(sample_aggregate, "answers", answers)
+    return patch.object(sample_aggregate, "block_results", results)
 
 
 def one_noise_for_all():
-    def shared(made, values):
-        return values + made([0])[0]
-
-    return patch.object(mechanisms, "_noisy", shared)
+    return patch.object(query, "add_noise", lambda noise, values: values + noise([0])[0])
 
 
 class BoundsFromData(Case):
@@ -95,34 +100,35 @@ class WithInertia(PrivateResult):
 @dataclass(frozen=True)
 class InertiaPublished:
     def __call__(self, task):
-        got = NoisyLloyd(steps=1)(task)
-        return WithInertia(got.centers, got.charges, inertia=_inertia(task.rows, got.centers))
+        result = NoisyLloyd(steps=1)(task)
+        inertia = _inertia(task.rows, result.centers)
+        return WithInertia(result.centers, result.charges, inertia=inertia)
 
 
 class ComparesInertia(Case):
     def view(self, seen):
-        """How far the inertia is from that of the first data set with the same centres."""
+        """The inertia minus that of the first data set with the same centres."""
         rows = self.scene.domain.rows(self.neighbours.first)
-        return seen.released.inertia - _inertia(rows, seen.released.centers)
+        return seen.result.inertia - _inertia(rows, seen.result.centers)
 
 
 def _inertia(rows, centers):
     return float(((rows[:, None] - centers) ** 2).sum(axis=2).min(axis=1).sum())
 
 
-def _mistake(method, scene, runs, planted=nullcontext, side="replace-one", case=Case):
-    return Mistake(case(method, side, PURE, scene), runs, planted)
+def _mistake(method, scene, runs, planted=nullcontext, adjacency="replace-one", case=Case):
+    return Mistake(case(method, adjacency, PURE, scene), runs, planted)
 
 
 MISTAKES = {
     "noise halved": _mistake(NoisyForgy(), ALONE, 4000, noise_halved),
     "noise of drawn rows halved": _mistake(WithLaplace(), ALONE, 4000, noise_of_rows_halved),
     "no floor": _mistake(Floored(), Scene("lone", 1000, 1, 2), 2000, no_floor),
-    "number of rows not noised": _mistake(
-        Floored(), Scene("lone", 30, 1, 1), 400, number_of_rows_not_noised, "add-remove"
+    "number of rows without noise": _mistake(
+        Floored(), Scene("lone", 30, 1, 1), 400, exact_number_of_rows, "add-remove"
     ),
     "bounds taken from data": _mistake(
-        NoisyForgy(), Scene("lone", 6, 2, 2), 1000, side="add-remove", case=BoundsFromData
+        NoisyForgy(), Scene("lone", 6, 2, 2), 1000, adjacency="add-remove", case=BoundsFromData
     ),
     "empty cells skipped": _mistake(
         GridMethod(rows_a_cell=0.5), Scene("lone", 4, 1, 2), 1000, empty_cells_skipped

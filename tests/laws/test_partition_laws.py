@@ -1,4 +1,4 @@
-"""The partition, measured exactly: it must then say what is true of its rows."""
+"""The partition with exact measures gives true counts and means of its rows."""
 
 from dataclasses import replace
 from unittest.mock import patch
@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvariates.summaries import partition
-from kvariates.summaries.partition import Moments, depth, root, rules, shares, summary
+from kvariates.summaries.partition import Moments, depth, level_shares, root, rules, summarize
 
 
-def exactly(rows, seen=None):
-    """A measure without noise: errors of zero. `seen` gets the labels of every call."""
+def exactly(rows, calls=None):
+    """A measure without noise. The labels of every call are appended to `calls`."""
 
-    def measure(labels, frames, level):
-        if seen is not None:
-            seen.append(labels.copy())
-        k, p = len(frames.radii), rows.shape[1]
+    def measure(labels, balls, level):
+        if calls is not None:
+            calls.append(labels.copy())
+        k, p = len(balls.radii), rows.shape[1]
         counts, sums, squares = np.zeros(k), np.zeros((k, p)), np.zeros((k, p))
         inside = labels >= 0
         own = labels[inside]
-        z = (rows[inside] - frames.centers[own]) / frames.radii[own][:, None]
+        z = (rows[inside] - balls.centers[own]) / balls.radii[own][:, None]
         z /= np.maximum(1, np.linalg.norm(z, axis=1))[:, None]
         np.add.at(counts, own, 1)
         np.add.at(sums, own, z)
         np.add.at(squares, own, z * z)
         by = np.maximum(counts, 1)[:, None]
-        return Moments(counts, sums / by, squares / by, (0.0, 0.0, 0.0))
+        return Moments(counts, sums / by, squares / by, 0.0, 0.0, 0.0)
 
     return measure
 
@@ -46,63 +46,63 @@ def start(rows):
 
 @given(seed=st.integers(0, 10**6), p=st.sampled_from([1, 2, 3, 5]), levels=st.integers(0, 7))
 def test_leaves_are_a_partition_with_true_counts(seed, p, levels):
-    rows, seen = drawn(seed, 300, p), []
-    found = summary(rows, start(rows), levels, exactly(rows, seen))
+    rows, calls = drawn(seed, 300, p), []
+    found = summarize(rows, start(rows), levels, exactly(rows, calls))
     assert found.weights.sum() == 300
-    labels = seen[-1]
+    labels = calls[-1]
     assert (labels >= 0).all()
     assert sorted(np.bincount(labels)[np.bincount(labels) > 0]) == sorted(found.weights)
 
 
 @given(seed=st.integers(0, 10**6), p=st.sampled_from([1, 2, 3]))
-def test_points_are_the_means_of_rows_that_their_frames_hold(seed, p):
-    rows, seen = drawn(seed, 300, p), []
+def test_points_are_the_means_of_their_rows_in_wide_balls(seed, p):
+    rows, calls = drawn(seed, 300, p), []
     with patch.object(partition, "FEW", replace(partition.FEW, wide=1e9)):  # to the corners
-        found = summary(rows, start(rows), 5, exactly(rows, seen))
-    labels = np.unique(seen[-1], return_inverse=True)[1]
+        found = summarize(rows, start(rows), 5, exactly(rows, calls))
+    labels = np.unique(calls[-1], return_inverse=True)[1]
     means = np.array([rows[labels == j].mean(axis=0) for j in range(len(found.points))])
     assert np.allclose(found.points, means)
     spread = [np.square(rows[labels == j] - means[j]).sum(axis=1).mean() for j in range(len(means))]
-    # A variance is never taken to be below a fiftieth of its guess.
+    # A variance is at least a fiftieth of its guess.
     assert np.all(found.spreads >= np.array(spread) - 1e-9)
 
 
 @given(seed=st.integers(0, 10**6), p=st.sampled_from([2, 5]))
-def test_more_levels_leave_less_to_explain(seed, p):
+def test_more_levels_lower_the_cost(seed, p):
     rows = drawn(seed, 500, p)
     left = []
     for levels in (0, 3, 6):
-        found = summary(rows, start(rows), levels, exactly(rows))
-        apart = np.square(rows[:, None] - found.points).sum(axis=2)
-        left.append(apart.min(axis=1).sum())
+        found = summarize(rows, start(rows), levels, exactly(rows))
+        squared = np.square(rows[:, None] - found.points).sum(axis=2)
+        left.append(squared.min(axis=1).sum())
     assert left[0] >= left[1] >= left[2]
     assert left[2] < left[0] / 3
 
 
-def test_a_small_group_far_away_gets_a_leaf_of_its_own_among_many_axes():
+def test_a_small_group_far_away_gets_its_own_leaf_with_many_axes():
     rng = np.random.default_rng(0)
     rows = np.concatenate([0.1 * rng.normal(size=(2000, 6)), np.full((20, 6), 0.9)])
-    found = summary(rows, start(rows), 4, exactly(rows))
+    found = summarize(rows, start(rows), 4, exactly(rows))
     near = np.abs(found.points - 0.9).max(axis=1) < 1e-6
     assert found.weights[near].sum() == 20
 
 
-def test_no_rows_and_no_levels_and_empty_nodes_do():
+def test_there_may_be_no_rows():
     for p in (2, 5):
         none = np.empty((0, p))
         one = root(np.zeros(p), np.ones(p), -np.ones(p), np.ones(p), 9.0)
-        found = summary(none, one, 3, exactly(none))
+        found = summarize(none, one, 3, exactly(none))
         assert len(found.points) == 0
 
 
-@given(levels=st.integers(1, 40))
-def test_shares_are_shares(levels):
-    parts = shares(levels)
-    assert parts.sum() == pytest.approx(1)
-    assert (np.diff(parts) > 0).all()
+def test_shares_grow_and_add_up_to_one():
+    for levels in (1, 2, 40):
+        parts = level_shares(levels)
+        assert parts.sum() == pytest.approx(1)
+        assert (np.diff(parts) > 0).all()
 
 
-def test_depth_grows_with_rows_and_ends():
+def test_the_depth_grows_with_the_number_of_rows_up_to_a_limit():
     def error(share):
         return 10 / np.sqrt(share)
 
@@ -114,21 +114,19 @@ def test_depth_grows_with_rows_and_ends():
 
 
 def test_a_closed_node_is_not_measured_again():
-    """Until the leaves: its rows are hidden, whatever they are."""
-    rows, seen = drawn(1, 200, 2), []
-    exact = exactly(rows, seen)
+    rows, calls = drawn(1, 200, 2), []
+    exact = exactly(rows, calls)
 
-    def never_clear(labels, frames, level):
-        found = exact(labels, frames, level)
-        return Moments(found.counts, found.means, found.squares, (1e9, 0.0, 0.0))
+    def noisy_counts(labels, balls, level):
+        return replace(exact(labels, balls, level), count_error=1e9)
 
-    summary(rows, start(rows), 4, never_clear)
-    # The first node is always cut; its four children are asked once and closed.
-    assert [len(np.unique(labels[labels >= 0])) for labels in seen] == [1, 4, 0, 0, 4]
+    summarize(rows, start(rows), 4, noisy_counts)
+    # The first node is always cut; its four children are measured once and closed.
+    assert [len(np.unique(labels[labels >= 0])) for labels in calls] == [1, 4, 0, 0, 4]
 
 
-def test_moves_are_made_in_blocks(monkeypatch):
+def test_the_size_of_blocks_does_not_matter(monkeypatch):
     rows = drawn(2, 500, 3)
-    whole = summary(rows, start(rows), 5, exactly(rows))
+    whole = summarize(rows, start(rows), 5, exactly(rows))
     monkeypatch.setattr(partition, "BLOCK", 64)
-    assert np.array_equal(whole.points, summary(rows, start(rows), 5, exactly(rows)).points)
+    assert np.array_equal(whole.points, summarize(rows, start(rows), 5, exactly(rows)).points)

@@ -1,4 +1,4 @@
-"""The laws of discrete noise, by the book."""
+"""The exact laws of discrete noise, from their formulas."""
 
 import math
 
@@ -6,19 +6,14 @@ import numpy as np
 from sampling.chi_square import chi_square
 
 DRAWS = 6000
-ADJACENCIES = ["add-remove", "replace-one"]
-
-
-def weights(law, z, scale):
-    z = np.asarray(z, dtype=np.float64)
-    return np.exp(-np.abs(z) / scale if law == "laplace" else -((z / scale) ** 2) / 2)
+ADJACENCIES = ("add-remove", "replace-one")
 
 
 def pmf(law, scale):
-    """Values and their probabilities, as far out as matters."""
+    """Values and their probabilities, up to where they are negligible."""
     far = math.ceil(45 * scale if law == "laplace" else 10 * scale) + 3
     z = np.arange(-far, far + 1)
-    p = weights(law, z, scale)
+    p = np.exp(-np.abs(z) / scale if law == "laplace" else -((z / scale) ** 2) / 2)
     return z, p / p.sum()
 
 

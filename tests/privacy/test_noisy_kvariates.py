@@ -1,4 +1,4 @@
-"""Private k-variates++: what is drawn, what is charged, and what is asked of the caller."""
+"""Private k-variates++: the law of its draws, its charges, and its checks."""
 
 import itertools
 
@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privacy.exact_noise import ADJACENCIES
 from sampling.chi_square import ALPHA, follows
 from scipy import stats
 
-from kvariates.privacy.ledger import Ledger, Loss
+from kvariates.privacy.budget import Loss
+from kvariates.privacy.ledger import Ledger
 from kvariates.private_methods.noisy_kvariates import (
-    COUNTING,
+    COUNT_SHARE,
     Conditional,
     Floored,
     WithLaplace,
-    of_size,
+    resize,
 )
 from kvariates.private_methods.task import Domain, PrivateTask
 
@@ -25,21 +27,20 @@ METHODS = {
     "laplace": WithLaplace(),
     "conditional": Conditional(delta_w=1e-3),
 }
-SIDES = ("add-remove", "replace-one")
 
 
-def task(X, k, side="add-remove", epsilon=1.0, delta=0.0, ball=False):
+def task(X, k, adjacency="add-remove", epsilon=1.0, delta=0.0, ball=False):
     X = np.asarray(X, dtype=np.float64)
     d = X.shape[1]
     domain = Domain.around(np.zeros(d), 1.0) if ball else Domain.box(-np.ones(d), np.ones(d))
-    return PrivateTask(domain.rows(X), domain, k, side, Loss(epsilon, delta))
+    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
 
 
 # --- charges ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @settings(max_examples=25)
 @given(
     epsilon=st.floats(0.01, 30.0),
@@ -49,17 +50,17 @@ def task(X, k, side="add-remove", epsilon=1.0, delta=0.0, ball=False):
     d=st.integers(1, 4),
     ball=st.booleans(),
 )
-def test_the_total_is_the_epsilon_asked_for(name, side, epsilon, delta, n, k, d, ball):
-    made = task(np.linspace(-1, 1, n * d).reshape(n, d), k, side, epsilon, delta, ball)
+def test_the_total_is_the_epsilon_of_the_budget(name, adjacency, epsilon, delta, n, k, d, ball):
+    made = task(np.linspace(-1, 1, n * d).reshape(n, d), k, adjacency, epsilon, delta, ball)
     got = METHODS[name](made)
-    total = Ledger(side, got.charges, Loss(epsilon, delta)).total()
+    total = Ledger(adjacency, got.charges, Loss(epsilon, delta)).total()
     assert epsilon * (1 - 1e-12) <= total.epsilon <= epsilon
-    assert total.delta == 0.0  # pure, whatever delta is
+    assert total.delta == 0.0  # pure for every delta
     assert got.centers.shape == (k, d)
-    assert np.allclose(made.domain.inside(got.centers), got.centers)
+    assert np.allclose(made.domain.clip(got.centers), got.centers)
 
 
-def test_a_charge_says_what_ran():
+def test_charges_name_the_method_and_its_noise():
     made = task(np.zeros((1000, 2)), 4, "replace-one")
     (charge,) = Floored()(made).charges
     assert charge.mechanism == "floored k-variates++"
@@ -67,18 +68,18 @@ def test_a_charge_says_what_ran():
     (charge,) = WithLaplace()(made).charges
     assert charge.scale == pytest.approx(4 * 4.0)  # k 2R / epsilon
     count, centers = Floored()(task(np.zeros((1000, 2)), 4)).charges
-    assert count.epsilon == pytest.approx(COUNTING)
-    assert centers.epsilon == pytest.approx(1 - COUNTING)
+    assert count.epsilon == pytest.approx(COUNT_SHARE)
+    assert centers.epsilon == pytest.approx(1 - COUNT_SHARE)
 
 
-def test_reach_is_how_far_apart_two_rows_can_be():
+def test_the_sensitivity_is_the_diameter_of_the_domain():
     box = task(np.zeros((3, 5)), 2, "replace-one")
     assert Floored()(box).charges[0].sensitivity == pytest.approx(10.0)
     ball = task(np.zeros((3, 4)), 2, "replace-one", ball=True)
     assert Floored()(ball).charges[0].sensitivity == pytest.approx(2 * np.sqrt(4))
 
 
-def test_under_replace_one_noise_depends_on_the_number_of_rows_alone():
+def test_under_replace_one_noise_depends_only_on_the_number_of_rows():
     far, near = (task(X, 3, "replace-one") for X in (np.eye(7, 2), np.zeros((7, 2))))
     assert Floored()(far).charges == Floored()(near).charges
 
@@ -90,7 +91,7 @@ ROWS = np.array([[-1.0], [-0.25], [0.5], [0.75]])
 
 
 def law(alpha):
-    """Of the two rows drawn, if noise were none: the paper's weights, floored."""
+    """The law of the two rows drawn without noise: the paper's weights, floored."""
     out = {}
     for i, j in itertools.product(range(4), repeat=2):
         weights = (ROWS[:, 0] - ROWS[i, 0]) ** 2 + alpha * 4.0
@@ -103,7 +104,7 @@ def law(alpha):
     [(Floored(0.1), 0.1), (Floored(0.5), 0.5), (WithLaplace(), 0.0), (Conditional(1e-3), 0.0)],
 )
 def test_with_little_noise_rows_are_drawn_by_floored_distances(method, alpha):
-    """At so large an epsilon that noise moves no centre nearer to another row."""
+    """With such a large epsilon noise moves no centre nearer to another row."""
     made = task(ROWS, 2, "replace-one", epsilon=2000.0)
     draws = []
     for _ in range(3000):
@@ -113,7 +114,7 @@ def test_with_little_noise_rows_are_drawn_by_floored_distances(method, alpha):
 
 
 def test_noise_has_the_scale_that_is_charged():
-    """One row at the middle, k = 1: a centre is noise, cut off at the domain's ends."""
+    """With one row in the middle and k = 1, the centre is noise clipped to the domain."""
     made = task(np.zeros((1, 1)), 1, "replace-one", epsilon=2 * np.log(4))
     scale = WithLaplace()(made).charges[0].scale
     got = np.array([WithLaplace()(made).centers[0, 0] for _ in range(4000)])
@@ -123,43 +124,33 @@ def test_noise_has_the_scale_that_is_charged():
     assert stats.chisquare(hits, 4000 * cells).pvalue > ALPHA
 
 
-# --- data sets of one size -------------------------------------------------------------------
+# --- sizes -----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 20), st.integers(1, 25))
-def test_data_are_made_of_one_size(n, size):
+def test_resized_rows_have_the_size_and_keep_real_rows(n, size):
     X = np.arange(1.0, n + 1)[:, None]
-    rows, weight = of_size(X, size)
+    rows, weight = resize(X, size)
     assert (len(rows) if weight is None else weight.sum()) == size
     real = rows[rows[:, 0] != 0, 0]
     assert len(set(real)) == len(real) == min(n, size)
     assert set(real) <= set(X[:, 0])
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_few_rows_and_many_centers(name, n):
-    got = METHODS[name](task(np.ones((n, 2)), 9))
-    assert got.centers.shape == (9, 2)
+# --- input -----------------------------------------------------------------------------------
 
 
-# --- at the door -----------------------------------------------------------------------------
-
-
-def test_what_is_asserted_is_named():
+def test_the_result_names_the_asserted_condition():
     got = Conditional(delta_w=0.01)(task(np.eye(9, 2), 3))
     assert got.condition == "conditional: delta_w = 0.01 asserted, not checked"
     assert all("conditional" in charge.label for charge in got.charges)
     assert Floored()(task(np.eye(9, 2), 3)).condition is None
 
 
-@pytest.mark.parametrize("delta_w", [None, 0.0, -1.0, np.inf, np.nan])
-def test_a_constant_is_not_guessed(delta_w):
-    with pytest.raises(ValueError, match="delta_w must be a number > 0"):
-        Conditional(delta_w)(task(np.eye(9, 2), 3))
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, 1.5, np.nan])
-def test_a_floor_is_needed(alpha):
-    with pytest.raises(ValueError, match="alpha"):
-        Floored(alpha)
+def test_bad_constants_raise():
+    for delta_w in (None, 0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="delta_w must be a number > 0"):
+            Conditional(delta_w)(task(np.eye(9, 2), 3))
+    for alpha in (0.0, -1.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="alpha"):
+            Floored(alpha)

@@ -1,10 +1,10 @@
-"""Small mechanisms in plain NumPy whose epsilon is known exactly, and the mistakes planted in them.
+"""Small mechanisms in NumPy whose epsilon is known exactly, and a planted mistake in each.
 
-A mechanism takes rows, how many outputs to give and a generator; `planted=True` makes the mistake.
-Without it the claim is tight or nearly so, hence also a test of false alarms. `runs` are no
-fewer than catch the mistake for each of ten seeds (`python -m experiments.audit` measures them):
-4000 where epsilon doubles or more, up to 40,000 where it grows by half or spreads over coordinates.
-None of these protects anybody: NumPy's noise is no secret.
+A mechanism takes rows, the number of outputs and a generator; `planted=True` makes the mistake.
+Without it the claim is nearly tight, so these also test for false alarms. `runs` catch the mistake
+for each of ten seeds (`python -m experiments.audit` measures how many do): 4000 if epsilon doubles
+or more, up to 40,000 if it grows by half or is spread over coordinates. NumPy's noise is not
+secret, so none of these mechanisms is private.
 """
 
 import math
@@ -15,12 +15,25 @@ from functools import partial
 import numpy as np
 from scipy import optimize, stats
 
+from kvariates.privacy.auditing import audit
 from kvariates.privacy.neighbours import Neighbours, neighbours
+
+PAIR = (np.array([1.0]), np.array([0.0]))
+
+
+def run(mechanism, pair=PAIR, *, epsilon=1.0, runs=4000, batch=True, **options):
+    """An audit on the smallest pair of neighbours."""
+    return audit(mechanism, pair, epsilon=epsilon, runs=runs, batch=batch, **options)
+
+
+def laplace_mechanism(scale, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda data, runs: data[0] + on_lattice(rng.laplace(scale=scale, size=runs))
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A mechanism x neighbours x claim, and how many runs show the planted mistake."""
+    """A mechanism, neighbours, a claim, and how many runs show the planted mistake."""
 
     mechanism: Callable
     neighbours: Neighbours
@@ -34,19 +47,19 @@ class Case:
         return partial(self.mechanism, rng=rng, planted=False)
 
 
-def on_grid(values):
-    """Rounded: the last bits of a float sum tell what was added, and an audit would see it."""
+def on_lattice(values):
+    """Rounded values: the last bits of a float sum would show what was added."""
     return np.rint(np.asarray(values) * 2.0**16) / 2.0**16
 
 
 def laplace(value, scale, runs, rng):
-    value = on_grid(value)
-    return value + on_grid(rng.laplace(scale=scale, size=(runs, *value.shape)))
+    value = on_lattice(value)
+    return value + on_lattice(rng.laplace(scale=scale, size=(runs, *value.shape)))
 
 
 def gauss(value, sigma, runs, rng):
-    value = on_grid(value)
-    return value + on_grid(rng.normal(scale=sigma, size=(runs, *value.shape)))
+    value = on_lattice(value)
+    return value + on_lattice(rng.normal(scale=sigma, size=(runs, *value.shape)))
 
 
 def cells(X, per_axis=4, low=-1.0, high=1.0):
@@ -61,7 +74,7 @@ def noise_halved(X, runs, rng, planted):
 
 
 def noise_in_floating_point(X, runs, rng, planted):
-    """A sum. Floats are added to it, and their rounding shows what they were added to."""
+    """A sum with float noise, whose rounding shows what it was added to."""
     if planted:
         return X.sum() + rng.laplace(size=runs)
     return laplace(X.sum(), 1.0, runs, rng)
@@ -86,7 +99,7 @@ def gaussian_noise_halved_delta(X, runs, rng, planted, epsilon=1.0, delta=0.01):
 
 
 def level_not_charged(X, runs, rng, planted, levels=3):
-    """Counts of a binary tree over the first column, every level noised; one of them for free."""
+    """Noisy counts of a binary tree over the first column; one level is not charged."""
     scale = (levels - 1 if planted else levels) / 1.0
     counts = [np.histogram(X[:, 0], bins=2**h, range=(-1, 1))[0] for h in range(levels)]
     return laplace(np.concatenate(counts), scale, runs, rng)
@@ -99,23 +112,23 @@ def no_square_root_of_d(X, runs, rng, planted):
 
 
 def bounds_from_data(X, runs, rng, planted):
-    """A sum in [-1, 1], or in the interval the data happen to fill."""
+    """A sum in [-1, 1], or in the range of the data."""
     bound = np.abs(X[:, 0]).max(initial=1e-9) if planted else 1.0
     return laplace(X[:, 0].sum(), bound, runs, rng)
 
 
 def empty_cells_skipped(X, runs, rng, planted):
-    """A histogram; where nobody is there is no noise, either."""
+    """A histogram. By mistake, empty cells get no noise."""
     counts = cells(X)
     noisy = laplace(counts, 1.0, runs, rng)
     return np.where(counts == 0, 0.0, noisy) if planted else noisy
 
 
 def local_indices(X, runs, rng, planted, parts=4):
-    """Rows are cut into parts by the first column, each part's rows by the second.
+    """Rows are split into parts by the first column, and counted by the second.
 
-    A row is in one part, so the parts share a budget. If positions within a part are taken for
-    row numbers, the first rows are counted in every part.
+    A row is in one part, so the parts share a budget. If positions within a part are used as row
+    numbers, the first rows are counted in every part.
     """
     part = np.clip(((X[:, 0] + 1) / 2 * parts).astype(int), 0, parts - 1)
     counts = []
@@ -124,11 +137,11 @@ def local_indices(X, runs, rng, planted, parts=4):
         rows = np.arange(len(rows)) if planted else rows
         high = int((X[rows, 1] > 0).sum())
         counts += [high, len(rows) - high]
-    return laplace(counts, 2.0, runs, rng)  # a row that moves leaves a cell and enters one
+    return laplace(counts, 2.0, runs, rng)  # a replaced row changes two cells
 
 
 def budgets_swapped(X, runs, rng, planted):
-    """Sums with d budgets, a count with another: d * each + count = 1, unpacked the other way."""
+    """Sums with d budgets and a count with another, d * each + count = 1; they are swapped."""
     d = X.shape[1]
     each, count = 1.0 / (2 * d), 0.5
     if planted:
@@ -138,14 +151,14 @@ def budgets_swapped(X, runs, rng, planted):
 
 
 def noise_seeded(X, runs, rng, planted):
-    """Noise of a fixed seed is a constant."""
+    """Noise with a fixed seed is a constant."""
     if planted:
         return np.stack([laplace(cells(X), 1.0, 1, np.random.default_rng(0))[0]] * runs)
     return laplace(cells(X), 1.0, runs, rng)
 
 
 def inertia_published(X, runs, rng, planted):
-    """A noisy mean of rows whose number is public; and, exactly, how far they are from it."""
+    """A noisy mean of rows whose number is public, and by mistake their exact inertia."""
     n, d = X.shape
     center = laplace(X.mean(axis=0), 2.0 * d / n, runs, rng)
     if not planted:
@@ -155,13 +168,13 @@ def inertia_published(X, runs, rng, planted):
 
 
 def noise_shared(X, runs, rng, planted):
-    """One draw for all cells: what differs between cells has none."""
+    """One draw for all cells: differences between cells have no noise."""
     counts = cells(X)
     return counts + laplace(np.zeros(1 if planted else len(counts)), 1.0, runs, rng)
 
 
 def exponential_twice(X, runs, rng, planted):
-    """A choice by P ~ exp(-c * loss) from rows that move: c is 1/2, for losses rise and fall."""
+    """A choice by P ~ exp(-c * loss) under replace-one: c is 1/2, since losses rise and fall."""
     candidates = np.array([1.0] + [-1.0] * 10)
     loss = np.abs(X[:, :1] - candidates).sum(axis=0) / 2  # of one row at most 1
     weight = np.exp(-(1.0 if planted else 0.5) * (loss - loss.min()))
@@ -169,7 +182,7 @@ def exponential_twice(X, runs, rng, planted):
 
 
 def threshold_only(X, runs, rng, planted):
-    """Cells whose noisy count exceeds 2, by name: no numbers at all."""
+    """The names of the cells whose noisy count exceeds 2, without numbers."""
     counts = cells(X, 2)
     noisy = laplace(counts, 0.5 if planted else 1.0, runs, rng)
     return [tuple(f"cell {i}" for i in np.flatnonzero(row > 2)) for row in noisy]

@@ -1,0 +1,160 @@
+"""The tree: each row is treated independently and exactly; with little noise the cost is low."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from privacy.exact_noise import ADJACENCIES
+
+from kvariates import KMeans
+from kvariates.data.rows import Rows
+from kvariates.privacy.budget import Loss
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.private_methods import principal_axes
+from kvariates.private_methods.auto_method import AutoMethod
+from kvariates.private_methods.noisy_tree import TreeMethod
+from kvariates.private_methods.principal_axes import Axes, RowsLocation, locate, worthwhile
+from kvariates.private_methods.task import Domain, PrivateTask
+
+
+def make_task(X, k=4, epsilon=1.0, delta=1e-6, adjacency="add-remove"):
+    domain = Domain.around(np.zeros(X.shape[1]), 1.0)
+    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
+
+
+def blobs(n, d, k, seed=0, sd=0.05):
+    rng = np.random.default_rng(seed)
+    middles = rng.normal(size=(k, d))
+    middles *= 0.7 / np.linalg.norm(middles, axis=1, keepdims=True)
+    return middles[rng.integers(k, size=n)] + sd * rng.normal(size=(n, d)) / np.sqrt(d)
+
+
+def cost(X, centers):
+    rows, centers = Rows.of(X), np.ascontiguousarray(centers)
+    return rows.costs(centers, rows.nearest(centers)).sum()
+
+
+def coarse_basis(d, columns):
+    return principal_axes._coarse(
+        np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0]
+    )
+
+
+@pytest.mark.parametrize("d", [5, 64, 784, 2000])
+def test_the_projection_of_a_row_does_not_depend_on_other_rows(d):
+    """Bit for bit, at any position among any rows."""
+    task, rng = make_task(blobs(70, d, 3)), np.random.default_rng(0)
+    public = principal_axes.public_axes(task, RowsLocation(70, np.zeros(d), 0.1), rng)
+    for axes in (public, Axes(coarse_basis(d, 4), np.ones(4), 0.0, None)):
+        whole = axes.project(task.rows)
+        for i in (0, 33, 69):
+            assert np.array_equal(whole[i], axes.project(task.rows[i : i + 1])[0])
+            assert np.array_equal(whole[i:], axes.project(task.rows[i:]))
+
+
+def test_projections_are_exact():
+    task, basis = make_task(blobs(3, 40, 3)), coarse_basis(40, 2)
+    found = Axes(basis, np.ones(2), 0.0, None).project(task.rows)
+    for i, j in np.ndindex(3, 2):
+        terms = zip(task.rows[i], basis[:, j], strict=True)
+        assert Fraction(found[i, j]) == sum(Fraction(x) * Fraction(y) for x, y in terms)
+
+
+def basis_of(d, columns):
+    """Twice as long as orthonormal, so that projections must be clipped."""
+    return 2 * np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0]
+
+
+@pytest.mark.parametrize(("d", "columns"), [(4, None), (17, None), (6, 2), (200, 24)])
+def test_one_row_moves_second_moments_by_its_own_product(d, columns):
+    task = make_task(blobs(500, d, 3, sd=0.8))
+    location = RowsLocation(500, np.full(d, 0.01), 0.2)
+    radius = principal_axes.CLIP * np.sqrt(location.spread)
+    basis = basis_of(d, columns) if columns else None
+    released = np.s_[:] if columns else np.triu_indices(d)
+
+    def products(rows, location=location, radius=radius):
+        part = PrivateTask(rows, task.domain, 4, task.adjacency, task.loss)
+        return principal_axes.products(part, location, radius, basis)
+
+    whole = products(task.rows)
+    for i in (0, 250, 499):
+        moved = whole - products(np.delete(task.rows, i, 0))
+        assert np.array_equal(moved, products(task.rows[i : i + 1]))
+        assert np.array_equal(np.rint(moved * 2**20), moved * 2**20)
+        assert sum(Fraction(v) ** 2 for v in moved[released].ravel()) <= 1
+    row = 0.3 * np.eye(1, d) if basis is None else 0.3 * basis[:, :1].T
+    clipped = products(row, RowsLocation(1, np.zeros(d), 1e-6), 1e-3)[released].ravel()
+    # Clipped to the surface of the ball; rounding to 2^-10 shortens z by at most sqrt(d) steps.
+    least = ((1 - np.sqrt(d) / 2**10) * (1 - np.sqrt(columns or d) / 2**10)) ** 2
+    assert least <= sum(Fraction(v) ** 2 for v in clipped) <= 1
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    ("d", "delta"), [(2, 0.0), (2, 1e-6), (6, 0.0), (6, 1e-6), (30, 1e-6), (150, 1e-6)]
+)
+def test_with_little_noise_the_cost_is_nearly_optimal(d, delta, adjacency):
+    X = blobs(4000, d, 6, seed=d)
+    best = KMeans(6, init="ls++", n_init=3, random_state=0).fit(X).inertia_
+    made = TreeMethod()(make_task(X, 6, 60.0, delta, adjacency))
+    assert cost(X, made.centers) < 1.05 * best
+
+
+@pytest.mark.parametrize(("d", "rho"), [(12, 0.05), (300, 5.0)])
+def test_principal_axes_are_found(d, rho):
+    """From all second moments, and by the power method."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, d)) * np.array([0.2, 0.1, *[0.03 / np.sqrt(d)] * (d - 2)])
+    task = make_task(X)
+    location = locate(task, Cost(rho=rho), Accountant())
+    assert location.n == pytest.approx(20_000, rel=0.01)
+    assert location.spread == pytest.approx(0.051, rel=0.05)
+    assert worthwhile(task, location, Cost(rho=rho))
+    accountant = Accountant()
+    axes = principal_axes.principal_axes(task, location, Cost(rho=rho), accountant, rng)
+    assert len(accountant.charges) == (1 if d <= principal_axes.WIDE else principal_axes.ROUNDS)
+    assert abs(axes.basis[0, 0]) > 0.99
+    assert abs(axes.basis[1, 1]) > 0.99
+    assert axes.variances[:2] == pytest.approx([0.04, 0.01], rel=0.3)
+
+
+def test_second_moments_are_released_only_if_they_are_above_their_noise():
+    task, cost = make_task(blobs(50, 20, 3)), Cost(rho=1e-4)
+    assert not worthwhile(task, RowsLocation(50, np.zeros(20), 0.1), cost)
+    assert worthwhile(task, RowsLocation(10**7, np.zeros(20), 0.1), cost)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "rounds"),
+    [(10, 2, 1.0, 0), (10, 6, 1.0, 0), (2000, 6, 20.0, 1), (2000, 150, 20.0, 2)],
+)
+def test_the_whole_budget_is_charged_whatever_is_found(n, d, epsilon, rounds):
+    """With ten rows no node is cut twice. The power method has two rounds of second moments."""
+    result = TreeMethod()(make_task(blobs(n, d, 2), 3, epsilon=epsilon))
+    assert sum("second moments" in charge.label for charge in result.charges) == rounds
+    total = Ledger("add-remove", result.charges, Loss(epsilon, 1e-6)).total()
+    assert total.epsilon == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_auto_chooses_the_method_of_its_table():
+    words = {"tree": "tree", "cells": "grid", "step": "lloyd"}
+
+    def taken(n, d, epsilon, delta):
+        made = AutoMethod()(make_task(blobs(n, d, 3), 3, epsilon, delta, "replace-one"))
+        labels = " ".join(charge.label for charge in made.charges)
+        return next(method for word, method in words.items() if word in labels)
+
+    assert taken(3000, 2, 1.0, 1e-6) == "tree"
+    for d in (2, 3):
+        assert taken(2900 * d, d, 3.0, 0.0) == "grid"  # 2,900 of epsilon n / (k d)
+        assert taken(3100 * d, d, 3.0, 0.0) == "tree"
+    assert taken(300, 6, 1.0, 0.0) == "lloyd"  # 17
+    assert taken(420, 6, 1.0, 0.0) == "tree"
+
+
+def test_auto_charges_a_secret_number_of_rows():
+    first = AutoMethod()(make_task(blobs(300, 6, 3), 3, 1.0, 0.0)).charges[0]
+    assert (first.label, first.epsilon) == ("number of rows", pytest.approx(0.01))

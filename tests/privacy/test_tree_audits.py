@@ -1,0 +1,82 @@
+"""Audits of the tree's releases with many features, one by one: whole fits are too slow.
+
+    location   number of rows, their sum, the sum of their squares
+    axes       second moments of rows near the mean
+    rounds     the products of the power method
+    level      counts, sums and squares of groups in their balls
+    leaves     the same, with squares added up
+
+The row in question has the largest norm in its ball, and is alone there. Claims are in zCDP. A
+claim that holds fails with probability at most 1e-6. Rows that are not clipped to the unit ball are
+caught (a row twice as far moves second moments four times as far: 16 rho).
+"""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from privacy.exact_noise import ADJACENCIES
+from privacy.method_cases import watch_releases
+
+from kvariates.data.lattice_rows import Balls
+from kvariates.privacy.auditing import audit
+from kvariates.privacy.budget import Loss
+from kvariates.privacy.cost import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.neighbours import neighbours
+from kvariates.private_methods import principal_axes
+from kvariates.private_methods.noisy_moments import NoisyMoments
+from kvariates.private_methods.task import Domain, PrivateTask
+
+D, RHO, RUNS = 6, 0.5, 1000
+COST = Cost(rho=RHO)
+ROWS = 12
+LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row is outside
+
+
+def make_task(rows, adjacency):
+    domain = Domain.box(-np.ones(D), np.ones(D))
+    return PrivateTask(domain.rows(rows), domain, 2, adjacency, Loss(1.0, 0.01))
+
+
+def moments(task, accountant, level):
+    labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
+    measure = NoisyMoments(task, task.rows, [COST, COST], accountant, "part")
+    measure(labels, Balls(np.zeros((2, D)), np.ones(2)), level)
+
+
+PARTS = {
+    "location": lambda task, a: principal_axes.locate(task, COST, a),
+    "axes": lambda task, a: principal_axes._all_moments(task, LOCATION, COST, a),
+    # From the features, not from random directions: the attacker knows where to look.
+    "rounds": lambda task, a: principal_axes._power_method(task, LOCATION, COST, a, np.eye(D)),
+    "level": lambda task, a: moments(task, a, 0),
+    "leaves": lambda task, a: moments(task, a, 1),
+}
+
+
+def attack(part, adjacency):
+    """An audit of all values that the part releases."""
+
+    def mechanism(rows):
+        values = []
+        with watch_releases(values):
+            PARTS[part](make_task(rows, adjacency), Accountant())
+        return values
+
+    return audit(mechanism, neighbours("corner", ROWS, D, adjacency), rho=RHO, runs=RUNS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_release_of_the_tree_keeps_its_claim(part, adjacency):
+    found = attack(part, adjacency)
+    assert found.passed, str(found)
+
+
+@pytest.mark.parametrize("part", ["axes", "rounds"])
+def test_rows_that_are_not_clipped_are_caught(part):
+    true = principal_axes.products
+    with patch.object(principal_axes, "products", lambda *args: 4 * true(*args)):
+        found = attack(part, "add-remove")
+    assert not found.passed, str(found)
