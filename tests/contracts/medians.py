@@ -45,7 +45,7 @@ CASES["words"] = ["pear", "peas", "bear", "zebra", "cobra", "sabre"], letters
 
 
 def pairs(points, metric):
-    """All distances, without the library."""
+    """All distances, computed without the library if scipy knows the metric."""
     if callable(metric):
         return np.array([[metric(a, b) for b in points] for a in points], dtype=float)
     needs = METRICS[metric].needs
@@ -53,7 +53,10 @@ def pairs(points, metric):
         return dijkstra(points, directed=False)
     if needs == DISTANCES:
         return points
-    return cdist(points, points, {"manhattan": "cityblock"}.get(metric, metric))
+    known = {"euclidean": "euclidean", "manhattan": "cityblock", "cosine": "cosine"}
+    if metric in known:
+        return cdist(points, points, known[metric])
+    return METRICS[metric].run(points, None).distances(np.arange(len(points)))
 
 
 def broken(i, j, value, both=True):

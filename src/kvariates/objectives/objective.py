@@ -54,10 +54,7 @@ class SquaredEuclidean:
     unit: bool = False
     whitened: Distortion | None = None
     lost: str | None = None
-
-    @property
-    def name(self) -> str:
-        return "metric='cosine'" if self.unit else "metric='euclidean'"
+    name: str = "metric='euclidean'"
 
     @property
     def offers(self) -> frozenset[str]:
@@ -121,10 +118,7 @@ class DivergenceObjective:
 
     distortion: Distortion
     lost: str | None = LOST
-
-    @property
-    def name(self) -> str:
-        return f"distortion={self.distortion.name!r}"
+    name: str = "a distortion"
 
     @property
     def offers(self) -> frozenset[str]:
@@ -198,15 +192,17 @@ OBJECTIVES: Table[Callable[[], Objective]] = Table(
 def objective_for(metric: str, distortion: Any, X: Any, weight: F64 | None) -> Objective:
     """The objective of a fit to X. `distortion`: None, a name, or an object like those."""
     if distortion is None:
-        return OBJECTIVES[metric].run()
+        entry = OBJECTIVES[metric]
+        return replace(entry.run(), lost=entry.lost, name=f"metric={metric!r}")
     if metric != "euclidean":
         raise ValueError(
             f"metric={metric!r} and distortion={distortion!r} exclude each other; give one of them."
         )
-    chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
-    chosen.check(X)
-    fitted = chosen.fitted(X, weight)
+    named = isinstance(distortion, str)
+    chosen = DISTORTIONS[distortion] if named else Entry(distortion, "", lost=LOST)
+    chosen.run.check(X)
+    fitted = chosen.run.fitted(X, weight)
+    name = f"distortion={distortion if named else fitted.name!r}"
     if fitted.name == "mahalanobis":
-        # Theorem 2 is promised for the built-in whitening only, as named.
-        return SquaredEuclidean(whitened=fitted, lost=None if distortion == fitted.name else LOST)
-    return DivergenceObjective(fitted)
+        return SquaredEuclidean(whitened=fitted, lost=chosen.lost, name=name)
+    return DivergenceObjective(fitted, chosen.lost, name)
