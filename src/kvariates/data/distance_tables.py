@@ -30,8 +30,7 @@ class DistanceOracle(ABC):
 
     @property
     @abstractmethod
-    def _all(self) -> int:
-        """The number of all candidates."""
+    def n_candidates(self) -> int: ...
 
     @abstractmethod
     def gains(self, price: F64) -> F64:
@@ -40,10 +39,6 @@ class DistanceOracle(ABC):
     @abstractmethod
     def cover(self, price: F64, chosen: Ints) -> F64:
         """For each point the number of chosen candidates that are closer than its price."""
-
-    @property
-    def n_candidates(self) -> int:
-        return self._all if self.some is None else len(self.some)
 
     def only(self, some: Ints) -> DistanceOracle:
         """The same points with some of the candidates, numbered from 0."""
@@ -59,8 +54,8 @@ class DistanceTable(DistanceOracle):
     distance: Floats  # one row for each candidate
 
     @property
-    def _all(self) -> int:
-        return len(self.distance)
+    def n_candidates(self) -> int:
+        return len(self.distance) if self.some is None else len(self.some)
 
     def gains(self, price: F64) -> F64:
         out = np.empty(self.n_candidates)
@@ -82,8 +77,8 @@ class DistanceLists(DistanceOracle):
     distance: F64
 
     @property
-    def _all(self) -> int:
-        return len(self.start) - 1
+    def n_candidates(self) -> int:
+        return len(self.start) - 1 if self.some is None else len(self.some)
 
     def gains(self, price: F64) -> F64:
         out, lists = np.empty(self.n_candidates), (self.start, self.point, self.distance)
@@ -101,8 +96,8 @@ class StreamedDistances(DistanceOracle):
     space: DistanceRows
 
     @property
-    def _all(self) -> int:
-        return self.space.n_candidates
+    def n_candidates(self) -> int:
+        return self.space.n_candidates if self.some is None else len(self.some)
 
     def gains(self, price: F64) -> F64:
         every, step = np.arange(self.n_candidates), self.space.block

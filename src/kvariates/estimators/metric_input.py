@@ -119,14 +119,14 @@ def _is_metric(matrix: DistanceMatrix) -> bool:
     if flaw is None:
         return True
     i, j, via = flaw.i, flaw.j, flaw.via
-    if flaw.law == "negative":
-        raise ValueError(f"X[{i}, {j}] = {D[i, j]:.6g} is a negative distance.")
-    if flaw.law == "diagonal":
-        raise ValueError(f"X[{i}, {i}] = {D[i, i]:.6g}; a point's distance to itself must be 0.")
-    if flaw.law == "symmetry":
-        raise ValueError(
-            f"X is not symmetric: X[{i}, {j}] = {D[i, j]:.6g}, X[{j}, {i}] = {D[j, i]:.6g}."
-        )
+    errors = {
+        "negative": f"X[{i}, {j}] = {D[i, j]:.6g} is a negative distance.",
+        "diagonal": f"X[{i}, {i}] = {D[i, i]:.6g}; a point's distance to itself must be 0.",
+        "symmetry": "X is not symmetric: "
+        f"X[{i}, {j}] = {D[i, j]:.6g}, X[{j}, {i}] = {D[j, i]:.6g}.",
+    }
+    if flaw.law in errors:
+        raise ValueError(errors[flaw.law])
     warnings.warn(
         f"X breaks the triangle inequality: {i} and {j} are {D[i, j]:.6g} apart, but "
         f"{D[i, via] + D[via, j]:.6g} by way of {via}. Medoids are found all the same; what rests "
@@ -147,9 +147,9 @@ def _edges(X: Any) -> Any:
     A = _merged(X)
     if A.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s): the graph has no nodes.")
-    _check_edges(A)
-    # An edge has the same bits in both directions, even if rounding made a difference.
     B = _transposed(A)
+    _check_edges(A, B)
+    # An edge has the same bits in both directions, even if rounding made a difference.
     if np.array_equal(A.data, B.data):
         return A
     return sparse.csr_array((np.minimum(A.data, B.data), A.indices, A.indptr), shape=A.shape)
@@ -174,21 +174,17 @@ def _transposed(A: Any) -> Any:
     return B
 
 
-def _check_edges(A: Any) -> None:
+def _check_edges(A: Any, B: Any) -> None:
     bad = ~np.isfinite(A.data) | (A.data < 0)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         i = int(np.searchsorted(A.indptr, at, side="right")) - 1
         what = "negative" if A.data[at] < 0 else "not a finite number"
         raise ValueError(f"The edge from {i} to {A.indices[at]} has length {A.data[at]}: {what}.")
-    B = _transposed(A)
-    stored = [
-        sparse.csr_array((np.ones(len(M.data)), M.indices, M.indptr), M.shape) for M in (A, B)
-    ]
-    gap = abs(A - B)
-    gap.data[gap.data <= TOLERANCE * max(A.data.max(initial=0.0), 0.0)] = 0.0
     # A stored zero is an edge too, so the places are compared as well as the lengths.
-    for difference in ((stored[0] != stored[1]).tocoo(), (gap != 0).tocoo()):
+    stored = sparse.csr_array((np.ones(len(A.data)), A.indices, A.indptr), A.shape)
+    longer = abs(A - B) > TOLERANCE * A.data.max(initial=0.0)
+    for difference in ((stored != _transposed(stored)).tocoo(), longer.tocoo()):
         if difference.nnz:
             i, j = int(difference.coords[0][0]), int(difference.coords[1][0])
             raise ValueError(
