@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.threads import on_threads
 from scipy import sparse
 from scipy.sparse import csgraph
-from threadpoolctl import threadpool_limits
 
 from kvariates.data.graph import Graph
 
@@ -210,13 +210,14 @@ def test_threads_change_nothing():
     rng = np.random.default_rng(6)
     medoids, some = rng.permutation(csr.shape[0])[:10], rng.permutation(csr.shape[0])[:40]
     radii, weight = rng.random(40) * 9, rng.random(csr.shape[0])
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="openmp"):
-            graph = Graph(csr)
-            near, balls = graph.two_nearest(medoids), graph.ball(some, radii)
-            parts = [graph.distances(some), graph.swap_changes(some, near, 10, weight)]
-            found.append([*parts, balls.start, balls.point, balls.distance])
+
+    def call():
+        graph = Graph(csr)
+        near, balls = graph.two_nearest(medoids), graph.ball(some, radii)
+        parts = [graph.distances(some), graph.swap_changes(some, near, 10, weight)]
+        return [*parts, balls.start, balls.point, balls.distance]
+
+    found = on_threads(call, (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
 
 

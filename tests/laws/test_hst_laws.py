@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.certified import as_graph
+from laws.threads import on_threads
 from laws.trees import make, members, pairs_of, spaces, tree_matrix
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import grow, lengths
@@ -130,10 +130,7 @@ def test_many_points_and_two_threads_give_the_same_tree():
     """A second thread grows subtrees at 4e6 / (32 (d + 4)) points, and splits one at 4e6 / d."""
     wide = rng(1).normal(size=(40, 101))[rng(2).integers(40, size=40_000)]
     for X in (wide, rng(1).normal(size=(40_000, 2))):
-        trees = []
-        for threads in (1, 2):
-            with threadpool_limits(threads, user_api="openmp"):
-                trees.append(grow(Vectors(X, "euclidean"), rng(5)))
+        trees = on_threads(lambda X=X: grow(Vectors(X, "euclidean"), rng(5)), (1, 2))
         assert same(*trees)
 
     class Callable:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from laws.brute import inertia, nearest, squared_distances
 from laws.cases import DTYPES, LAYOUTS, rows, start
+from laws.threads import on_threads
 from sampling.chi_square import ALPHA, chi_square
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import Rows
 from kvariates.seeding.local_search import LocalSearchState, local_search, search_steps
@@ -161,10 +161,7 @@ def test_weights_are_repeats_and_order_and_layout_do_not_matter():
 
 def test_threads_change_nothing():
     X = rows(60_000, 5, np.float32, seed=87)
-    found = []
-    for threads in (1, 2, 4):
-        with threadpool_limits(threads, user_api="openmp"):
-            found.append(search(X, start(X, 20), steps=25))
+    found = on_threads(lambda: search(X, start(X, 20), steps=25))
     assert found[0].swaps > 3
     for other in found[1:]:
         assert np.array_equal(found[0].centers, other.centers)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from laws import brute
 from laws.cases import DTYPES, LAYOUTS, rows
+from laws.threads import on_threads
 from sampling.chi_square import ALPHA, chi_square
-from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import Rows
 from kvariates.refining.lloyd import StopRule
@@ -158,8 +158,4 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
 
 def test_threads_change_nothing():
     X = rows(20011, 16, np.float32, seed=12)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="openmp"):
-            found.append(solve(X, 4, candidates=30))
-    assert_same(*found)
+    assert_same(*on_threads(lambda: solve(X, 4, candidates=30), (1, 2)))

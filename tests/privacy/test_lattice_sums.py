@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from threadpoolctl import threadpool_limits
+from laws.threads import on_threads
 
 from kvariates import _native
 from kvariates.data.lattice_rows import NORMS, Balls, lattice_sums, outside_radius, quantize
@@ -228,11 +228,7 @@ def fingerprint():
 
 
 def test_the_same_bits_on_any_number_of_threads():
-    prints = set()
-    for threads in (1, 2, 5):
-        with threadpool_limits(threads, user_api="openmp"):
-            prints.add(fingerprint())
-    assert len(prints) == 1
+    assert len(set(on_threads(fingerprint, (1, 2, 5)))) == 1
 
 
 @pytest.mark.parametrize("level", _native.instruction_sets())
