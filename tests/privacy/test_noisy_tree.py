@@ -71,13 +71,12 @@ def basis_of(d, columns):
 def test_one_row_moves_second_moments_by_its_own_product(d, columns):
     task = make_task(blobs(500, d, 3, sd=0.8))
     location = RowsLocation(500, np.full(d, 0.01), 0.2)
-    radius = principal_axes.CLIP * np.sqrt(location.spread)
     basis = basis_of(d, columns) if columns else None
     released = np.s_[:] if columns else np.triu_indices(d)
 
-    def products(rows, location=location, radius=radius):
+    def products(rows, location=location):
         part = PrivateTask(rows, task.domain, 4, task.adjacency, task.loss)
-        return principal_axes.products(part, location, radius, basis)
+        return principal_axes.products(part, location, basis)
 
     whole = products(task.rows)
     for i in (0, 250, 499):
@@ -86,7 +85,7 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
         assert np.array_equal(np.rint(moved * 2**20), moved * 2**20)
         assert sum(Fraction(v) ** 2 for v in moved[released].ravel()) <= 1
     row = 0.3 * np.eye(1, d) if basis is None else 0.3 * basis[:, :1].T
-    clipped = products(row, RowsLocation(1, np.zeros(d), 1e-6), 1e-3)[released].ravel()
+    clipped = products(row, RowsLocation(1, np.zeros(d), 1e-6))[released].ravel()
     # Clipped to the surface of the ball; rounding to 2^-10 shortens z by at most sqrt(d) steps.
     least = ((1 - np.sqrt(d) / 2**10) * (1 - np.sqrt(columns or d) / 2**10)) ** 2
     assert least <= sum(Fraction(v) ** 2 for v in clipped) <= 1

@@ -54,7 +54,7 @@ class LatticeSums:
 
     totals: F64
     counts: NDArray[np.int64]
-    squares: F64  # without rows unless asked for
+    squares: F64  # empty unless requested
 
 
 def lattice_sums(

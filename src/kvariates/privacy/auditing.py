@@ -310,13 +310,13 @@ def _most(claim: Claim, runs: int, error: float) -> float:
 def _testers(test: str | Tester | Sequence[str | Tester]) -> list[Tester]:
     if test == "auto":
         return list(TESTERS.values())
-    asked = [test] if isinstance(test, str) or callable(test) else list(test)
-    for name in asked:
+    chosen = [test] if isinstance(test, str) or callable(test) else list(test)
+    for name in chosen:
         if isinstance(name, str) and name not in TESTERS:
             raise ValueError(
                 f"test must be 'auto', a tester or one of {', '.join(TESTERS)}, got {name!r}."
             )
-    return [TESTERS[one] if isinstance(one, str) else one for one in asked]
+    return [TESTERS[one] if isinstance(one, str) else one for one in chosen]
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,11 @@ def _rows(charges: Iterable[Charge]) -> list[list[str]]:
     """The table as text. Releases that differ only in the first number of a label are one row."""
     merged: dict[tuple[str, ...], list[str]] = {}
     for charge in charges:
-        label, *words = _words(charge)
+        values = (getattr(charge, name) for name in COLUMNS)
+        label, *words = (
+            "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
+            for value in values
+        )
         head, number, tail = (*NUMBER.split(label, maxsplit=1), "", "")[:3]
         merged.setdefault((head, tail, *words), []).append(number)
     rows = []
@@ -172,11 +176,3 @@ def _rows(charges: Iterable[Charge]) -> list[list[str]]:
 
 
 NUMBER = re.compile(r"(\d+)")
-
-
-def _words(charge: Charge) -> list[str]:
-    values = (getattr(charge, name) for name in COLUMNS)
-    return [
-        "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
-        for value in values
-    ]

@@ -5,8 +5,8 @@
 | counts, sums, histograms | discrete Laplace noise | discrete Gaussian noise |
 | scores | permute-and-flip | exponential mechanism |
 
-The cost of a charge is what OpenDP's privacy map says of the mechanism that ran. It is never above
-what was asked for, and a few units in the last place below it.
+The cost of a charge is the value of OpenDP's privacy map for the mechanism that ran. It is never
+above the cost that was given, and at most a few units in the last place below it.
 """
 
 from __future__ import annotations

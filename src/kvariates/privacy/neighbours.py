@@ -107,9 +107,5 @@ def _all_over(rest: int, d: int, corner: F64) -> F64:
     """Rows spread over the domain: Kronecker's sequence."""
     steps = np.sqrt(np.arange(2.0, d + 2.0)) + np.arange(d) / math.e
     fractions = np.modf(np.arange(1.0, rest + 1.0)[:, None] * steps)[0]
-    return np.asarray((2.0 * fractions - 1.0) * np.abs(corner).max() * _inside(d, corner))
-
-
-def _inside(d: int, corner: F64) -> float:
-    """The factor that keeps such rows inside an l1 ball."""
-    return 1.0 / d if d > 1 and corner[-1] == 0 else 1.0
+    inside = 1.0 / d if d > 1 and corner[-1] == 0 else 1.0  # for an l1 ball
+    return np.asarray((2.0 * fractions - 1.0) * np.abs(corner).max() * inside)

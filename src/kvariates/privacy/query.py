@@ -189,7 +189,7 @@ def score_steps(scores: ArrayLike, step: float) -> I64:
 
 
 def _cells_above(histogram: Histogram, threshold: float, noise: Calibrated, values: I64) -> Passing:
-    """Occupied and empty cells are merged: which of them is which was not paid for."""
+    """The cells that pass, occupied and empty ones merged, since which is which is secret."""
     noisy, occupied = add_noise(noise, values), histogram.cells
     above = np.flatnonzero(noisy > threshold)
     law: TailLaw = "laplace" if noise.law == "laplace" else "gaussian"

@@ -32,9 +32,7 @@ PRIVATE_METHODS: Table[Method] = Table(
             theorem="tree.md",
         ),
         "forgy": Entry(
-            NoisyForgy(),
-            "Rows drawn uniformly, with noise (Nock et al. 2016).",
-            theorem="forgy.md",
+            NoisyForgy(), "Rows drawn uniformly, with noise (Nock et al. 2016).", theorem="forgy.md"
         ),
         "gupt": Entry(
             Gupt(),

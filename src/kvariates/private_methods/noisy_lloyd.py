@@ -88,7 +88,7 @@ class NoisyAssigner:
         return Statistics(sums.value, self._counts, counts.value, changed=-1)
 
     def refine(self, centers: F64, update: Update) -> F64:
-        """The centres after all steps that are paid for."""
+        """The centres after all steps."""
 
         def stop(step: Step) -> bool:
             return step.iteration + 1 == len(self.costs)

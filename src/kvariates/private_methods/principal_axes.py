@@ -32,7 +32,7 @@ MANY = 4096  # up to so many features second moments are released at all
 COLUMNS, ROUNDS = 24, 2  # of the power method
 MOST_AXES = 10
 BITS = 12  # of a coordinate of an axis
-CLIP = 1.5  # rows are clipped to so many deviations for second moments
+CLIP = 1.5  # deviations
 BLOCK = 1 << 22  # values
 
 
@@ -43,6 +43,11 @@ class RowsLocation:
     n: float
     mean: F64
     spread: float
+
+    @property
+    def radius(self) -> float:
+        """Rows are clipped to this distance of the mean for second moments."""
+        return CLIP * math.sqrt(self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,37 +152,32 @@ def _all_moments(
     task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant
 ) -> _Spectrum:
     """The eigenvectors of all second moments."""
-    d, radius = task.domain.d, _radius(location)
+    d, square = task.domain.d, location.radius**2
     upper = np.triu_indices(d)
     lattice = Lattice(1.0, len(upper[0]), "l2")
-    exact = products(task, location, radius)[upper]
+    exact = products(task, location)[upper]
     noisy = accountant.release(sum_query(exact, lattice, task.adjacency, "second moments"), cost)
     matrix = np.zeros((d, d))
-    matrix[upper] = noisy.value * radius**2 / location.n
+    matrix[upper] = noisy.value * square / location.n
     matrix = matrix + np.triu(matrix, 1).T
     values, vectors = (part[..., ::-1] for part in np.linalg.eigh(matrix))
-    return _Spectrum(values, vectors, _largest_noise(d, noisy.charge) * radius**2 / location.n)
+    return _Spectrum(values, vectors, _largest_noise(d, noisy.charge) * square / location.n)
 
 
 def _power_method(
     task: PrivateTask, location: RowsLocation, cost: Cost, accountant: Accountant, vectors: F64
 ) -> _Spectrum:
     """Multiplies a basis (d, columns), public at first, by the second moments, several times."""
-    d, radius = task.domain.d, _radius(location)
+    d, unit = task.domain.d, location.radius**2 / location.n
     lattice = Lattice(1.0, vectors.size, "l2")
     for number, part in enumerate(cost.split([1.0] * ROUNDS), start=1):
-        exact = products(task, location, radius, vectors).ravel()
+        exact = products(task, location, vectors).ravel()
         label = f"second moments, round {number}"
         noisy = accountant.release(sum_query(exact, lattice, task.adjacency, label), part)
         vectors, values, _ = np.linalg.svd(noisy.value.reshape(vectors.shape), full_matrices=False)
     # Noise in d directions has made every column longer.
     values = np.sqrt(np.maximum(0.0, values**2 - d * noisy.charge.variance))
-    unit = radius**2 / location.n
     return _Spectrum(values * unit, vectors, _largest_noise(d, noisy.charge) * unit)
-
-
-def _radius(location: RowsLocation) -> float:
-    return CLIP * math.sqrt(location.spread)
 
 
 def _largest_noise(d: int, charge: Charge) -> float:
@@ -185,9 +185,7 @@ def _largest_noise(d: int, charge: Charge) -> float:
     return math.sqrt(2 * d * charge.variance)
 
 
-def products(
-    task: PrivateTask, location: RowsLocation, radius: float, basis: F64 | None = None
-) -> F64:
+def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None) -> F64:
     """The sum of z y', z = (x - mean) / radius, y the projection of z on a basis, or z itself.
 
     z and y are clipped to unit balls, row by row, and rounded to a lattice on which products are
@@ -199,7 +197,7 @@ def products(
     total = np.zeros((ball.d, small.d))
     step = max(1, BLOCK // ball.d)
     for start in range(0, len(task.rows), step):
-        z = quantize((task.rows[start : start + step] - location.mean) / radius, ball)
+        z = quantize((task.rows[start : start + step] - location.mean) / location.radius, ball)
         total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
     return total
 
