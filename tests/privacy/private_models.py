@@ -1,12 +1,14 @@
-"""Models and rows for the tests of private fits. They cover every entry of PRIVATE_METHODS."""
+"""Models, tasks and rows for the tests of private methods, for every entry of PRIVATE_METHODS."""
 
 import numpy as np
 import pytest
 from privacy.exact_noise import ADJACENCIES
 
 from kvariates import PrivateKMeans
+from kvariates.privacy.budget import Loss
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.noisy_kvariates import Conditional
+from kvariates.private_methods.task import Domain, PrivateTask
 
 DELTAS = (0.0, 1e-6)
 METHOD_OBJECTS = {name: entry.run for name, entry in PRIVATE_METHODS.items()}
@@ -20,3 +22,10 @@ X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 def make_model(name="lloyd", n_clusters=3, **options):
     defaults = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "method": METHOD_OBJECTS[name]}
     return PrivateKMeans(n_clusters, **defaults | options)
+
+
+def make_task(X, k=3, adjacency="add-remove", epsilon=1.0, delta=0.0, ball=False):
+    """A task in the box from -1 to 1, or in the unit ball."""
+    d = X.shape[1]
+    domain = Domain.around(np.zeros(d), 1.0) if ball else Domain.box(-np.ones(d), np.ones(d))
+    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))

@@ -161,17 +161,6 @@ def test_a_planted_leak_is_found(plant):
     assert len(complaints(model)) == 1
 
 
-@every_method
-@both_adjacencies
-def test_noise_cannot_be_seeded(name, adjacency):
-    """Two fits are equal by chance with probability at most (1/30)^8, for medians."""
-    rows, fits = np.random.default_rng(1).uniform(-1, 1, (3000, 2)), []
-    for _ in range(2):
-        np.random.seed(0)  # noqa: NPY002
-        fits.append(make_model(name, n_clusters=4, adjacency=adjacency).fit(rows).cluster_centers_)
-    assert not np.array_equal(*fits)
-
-
 # ---- rows ----
 
 

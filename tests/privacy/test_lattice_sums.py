@@ -4,14 +4,12 @@ import itertools
 import os
 import subprocess
 import sys
-from fractions import Fraction
 from hashlib import sha256
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from laws.threads import on_threads
 
 from kvariates import _native
@@ -114,23 +112,6 @@ def test_dtype_and_layout_of_rows_do_not_matter(ball):
     layouts = (single, double, np.asfortranarray(single), np.repeat(double, 2, 0)[::2], double[:0])
     for rows in layouts:
         same(domain.rows(rows), want[: len(rows)])
-
-
-@given(
-    arrays.arrays(np.float64, (3, 2), elements=st.floats(-1e308, 1e308)),
-    st.sampled_from(sorted(NORMS)),
-    st.sampled_from([0, 20, 31, 45]),
-)
-def test_rows_are_in_the_ball_by_integers(rows, norm, n_max_bits):
-    """On the finest lattice too, where squared steps have more digits than a float."""
-    lattice = Lattice(1.7, 2, norm, 2**n_max_bits)
-    if n_max_bits == 0:
-        rows = rows[:1]
-    steps = [
-        [Fraction(x) / Fraction(lattice.step) for x in r] for r in quantize(rows, lattice).tolist()
-    ]
-    assert all(s.denominator == 1 for r in steps for s in r)
-    assert not outside(steps, lattice).any()
 
 
 # --- sums --------------------------------------------------------------------------------------

@@ -4,14 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from privacy.exact_noise import ADJACENCIES
+from privacy.private_models import make_task
 from sampling.chi_square import ALPHA, follows
 from scipy import stats
 
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.ledger import Ledger
 from kvariates.private_methods.noisy_kvariates import (
     COUNT_SHARE,
     Conditional,
@@ -19,68 +17,31 @@ from kvariates.private_methods.noisy_kvariates import (
     WithLaplace,
     resize,
 )
-from kvariates.private_methods.task import Domain, PrivateTask
-
-METHODS = {
-    "floored": Floored(),
-    "more floored": Floored(alpha=1.0),
-    "laplace": WithLaplace(),
-    "conditional": Conditional(delta_w=1e-3),
-}
-
-
-def task(X, k, adjacency="add-remove", epsilon=1.0, delta=0.0, ball=False):
-    X = np.asarray(X, dtype=np.float64)
-    d = X.shape[1]
-    domain = Domain.around(np.zeros(d), 1.0) if ball else Domain.box(-np.ones(d), np.ones(d))
-    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
-
 
 # --- charges ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@settings(max_examples=25)
-@given(
-    epsilon=st.floats(0.01, 30.0),
-    delta=st.sampled_from([0.0, 1e-6, 0.1]),
-    n=st.integers(0, 40),
-    k=st.integers(1, 20),
-    d=st.integers(1, 4),
-    ball=st.booleans(),
-)
-def test_the_total_is_the_epsilon_of_the_budget(name, adjacency, epsilon, delta, n, k, d, ball):
-    made = task(np.linspace(-1, 1, n * d).reshape(n, d), k, adjacency, epsilon, delta, ball)
-    got = METHODS[name](made)
-    total = Ledger(adjacency, got.charges, Loss(epsilon, delta)).total()
-    assert epsilon * (1 - 1e-12) <= total.epsilon <= epsilon
-    assert total.delta == 0.0  # pure for every delta
-    assert got.centers.shape == (k, d)
-    assert np.allclose(made.domain.clip(got.centers), got.centers)
-
-
 def test_charges_name_the_method_and_its_noise():
-    made = task(np.zeros((1000, 2)), 4, "replace-one")
+    made = make_task(np.zeros((1000, 2)), 4, "replace-one")
     (charge,) = Floored()(made).charges
     assert charge.mechanism == "floored k-variates++"
     assert (charge.sensitivity, charge.norm) == (4.0, "l1")
     (charge,) = WithLaplace()(made).charges
     assert charge.scale == pytest.approx(4 * 4.0)  # k 2R / epsilon
-    count, centers = Floored()(task(np.zeros((1000, 2)), 4)).charges
+    count, centers = Floored()(make_task(np.zeros((1000, 2)), 4, delta=0.1)).charges
     assert count.epsilon == pytest.approx(COUNT_SHARE)
     assert centers.epsilon == pytest.approx(1 - COUNT_SHARE)
 
 
 def test_the_sensitivity_is_the_diameter_of_the_domain():
-    box = task(np.zeros((3, 5)), 2, "replace-one")
+    box = make_task(np.zeros((3, 5)), 2, "replace-one")
     assert Floored()(box).charges[0].sensitivity == pytest.approx(10.0)
-    ball = task(np.zeros((3, 4)), 2, "replace-one", ball=True)
+    ball = make_task(np.zeros((3, 4)), 2, "replace-one", ball=True)
     assert Floored()(ball).charges[0].sensitivity == pytest.approx(2 * np.sqrt(4))
 
 
 def test_under_replace_one_noise_depends_only_on_the_number_of_rows():
-    far, near = (task(X, 3, "replace-one") for X in (np.eye(7, 2), np.zeros((7, 2))))
+    far, near = (make_task(X, 3, "replace-one") for X in (np.eye(7, 2), np.zeros((7, 2))))
     assert Floored()(far).charges == Floored()(near).charges
 
 
@@ -105,7 +66,7 @@ def law(alpha):
 )
 def test_with_little_noise_rows_are_drawn_by_floored_distances(method, alpha):
     """With such a large epsilon noise moves no centre nearer to another row."""
-    made = task(ROWS, 2, "replace-one", epsilon=2000.0)
+    made = make_task(ROWS, 2, "replace-one", epsilon=2000.0)
     draws = []
     for _ in range(3000):
         centers = method(made).centers
@@ -115,7 +76,7 @@ def test_with_little_noise_rows_are_drawn_by_floored_distances(method, alpha):
 
 def test_noise_has_the_scale_that_is_charged():
     """With one row in the middle and k = 1, the centre is noise clipped to the domain."""
-    made = task(np.zeros((1, 1)), 1, "replace-one", epsilon=2 * np.log(4))
+    made = make_task(np.zeros((1, 1)), 1, "replace-one", epsilon=2 * np.log(4))
     scale = WithLaplace()(made).charges[0].scale
     got = np.array([WithLaplace()(made).centers[0, 0] for _ in range(4000)])
     cuts = np.array([-0.999, -0.5, -0.2, 0.0, 0.2, 0.5, 0.999])
@@ -141,16 +102,16 @@ def test_resized_rows_have_the_size_and_keep_real_rows(n, size):
 
 
 def test_the_result_names_the_asserted_condition():
-    got = Conditional(delta_w=0.01)(task(np.eye(9, 2), 3))
+    got = Conditional(delta_w=0.01)(make_task(np.eye(9, 2), 3))
     assert got.condition == "conditional: delta_w = 0.01 asserted, not checked"
     assert all("conditional" in charge.label for charge in got.charges)
-    assert Floored()(task(np.eye(9, 2), 3)).condition is None
+    assert Floored()(make_task(np.eye(9, 2), 3)).condition is None
 
 
 def test_bad_constants_raise():
     for delta_w in (None, 0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="delta_w must be a number > 0"):
-            Conditional(delta_w)(task(np.eye(9, 2), 3))
+            Conditional(delta_w)(make_task(np.eye(9, 2), 3))
     for alpha in (0.0, -1.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="alpha"):
             Floored(alpha)

@@ -5,25 +5,16 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
+from privacy.private_models import DELTAS, both_adjacencies, make_task
 
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.budget import Loss
 from kvariates.privacy.cost import Cost
-from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods import noisy_lloyd, public_start
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
-from kvariates.private_methods.task import Domain, PrivateTask
+from kvariates.private_methods.task import Domain
 
 FREE = StepCosts(Cost(epsilon=1e9), Cost(epsilon=1e9))
-both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
-
-
-def make_task(X, k, *, adjacency="add-remove", loss=(2e9, 0.0)):
-    d = X.shape[1]
-    domain = Domain.box(np.full(d, -1.0), np.full(d, 1.0))
-    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(*loss))
 
 
 def step(task, centers, radii, costs=FREE):
@@ -53,7 +44,7 @@ def rows():
 
 @both_adjacencies
 def test_without_noise_a_step_is_the_clipped_step(rows, adjacency):
-    task, centers = make_task(rows, 5, adjacency=adjacency), rows[:5]
+    task, centers = make_task(rows, 5, adjacency, epsilon=2e9), rows[:5]
     plain = exact_step(task.rows, centers)
     radii = np.array([0.1, 0.3, 0.5, 0.7, 0.2])
     clipped = exact_step(task.rows, centers, radii)
@@ -64,7 +55,7 @@ def test_without_noise_a_step_is_the_clipped_step(rows, adjacency):
 
 
 def test_without_noise_the_statistics_are_exact(rows):
-    task, centers = make_task(rows, 5), rows[:5]
+    task, centers = make_task(rows, 5, epsilon=2e9), rows[:5]
     found = NoisyAssigner(task, [FREE], Accountant()).assign(centers)
     labels = ((task.rows[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     assert np.array_equal(found.counts, np.bincount(labels, minlength=5))
@@ -77,7 +68,7 @@ def test_without_noise_the_statistics_are_exact(rows):
 def test_without_noise_the_method_is_lloyd(rows, monkeypatch):
     wanted = start = rows[:5].copy()
     monkeypatch.setattr(noisy_lloyd, "spread_out", lambda *_: start)
-    task = make_task(rows, 5, loss=(1e10, 0.0))
+    task = make_task(rows, 5, epsilon=1e10)
     for _ in range(3):
         wanted = exact_step(task.rows, wanted)
     np.testing.assert_allclose(noisy_lloyd.NoisyLloyd(steps=3)(task).centers, wanted, atol=5e-6)
@@ -88,7 +79,7 @@ def test_without_noise_the_method_is_lloyd(rows, monkeypatch):
 def test_one_row_moves_the_sums_of_residuals_by_one(rows, adjacency, kind):
     """In l2, and by sqrt(d) in l1; the noise is calibrated to this."""
     costs = StepCosts(Cost(**{kind: 0.3}), Cost(**{kind: 0.7}))
-    task = make_task(rows, 3, adjacency=adjacency)
+    task = make_task(rows, 3, adjacency)
     counted, summed = step(task, rows[:3], np.full(3, 0.1), costs)[0].accountant.charges
     far = (1.0 if kind == "rho" else np.sqrt(3)) * (1 if adjacency == "add-remove" else 2)
     assert summed.sensitivity == pytest.approx(far, rel=1e-5)
@@ -97,10 +88,10 @@ def test_one_row_moves_the_sums_of_residuals_by_one(rows, adjacency, kind):
     assert summed.cost <= 0.7
 
 
-@pytest.mark.parametrize("loss", [(1.0, 0.0), (1.0, 1e-6)])
-def test_centers_without_rows_stay(loss):
+@pytest.mark.parametrize("delta", DELTAS)
+def test_centers_without_rows_stay(delta):
     """A centre moves only if noise passes CLEAR scales: e^-4 / 2 for Laplace noise."""
-    task = make_task(np.empty((0, 2)), 3, loss=loss)
+    task = make_task(np.empty((0, 2)), 3, delta=delta)
     costs, radii = StepCosts(*task.costs([1, 1])), np.ones(3)
     start = np.array([[0.5, 0.5], [-0.5, 0.5], [0.0, 0.0]])
     ends = [step(task, start, radii, costs)[1] for _ in range(60)]
@@ -121,12 +112,3 @@ def test_the_start_is_inside_and_spread_out(ball):
 def test_vectors_shorter_than_their_noise_shrink_to_zero():
     found = shrink(np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([[1.0], [1.0]]))
     np.testing.assert_allclose(found, [[3 * 0.96, 4 * 0.96], [0, 0]])
-
-
-@both_adjacencies
-@pytest.mark.parametrize("loss", [(0.7, 0.0), (0.7, 1e-6)])
-def test_the_whole_budget_is_spent(rows, adjacency, loss):
-    task = make_task(rows, 4, adjacency=adjacency, loss=loss)
-    charges = noisy_lloyd.NoisyLloyd(steps=4)(task).charges
-    total = Ledger(adjacency, charges, Loss(*loss)).total()
-    assert total.epsilon == pytest.approx(loss[0], rel=1e-9)

@@ -1,9 +1,11 @@
 """The tree: each row is treated independently and exactly; with little noise the cost is low."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
+from privacy import private_models
 from privacy.exact_noise import ADJACENCIES
 
 from kvariates import KMeans
@@ -16,12 +18,9 @@ from kvariates.private_methods import principal_axes
 from kvariates.private_methods.auto_method import AutoMethod
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.principal_axes import Axes, RowsLocation, locate, worthwhile
-from kvariates.private_methods.task import Domain, PrivateTask
+from kvariates.private_methods.task import PrivateTask
 
-
-def make_task(X, k=4, epsilon=1.0, delta=1e-6, adjacency="add-remove"):
-    domain = Domain.around(np.zeros(X.shape[1]), 1.0)
-    return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
+make_task = partial(private_models.make_task, delta=1e-6, ball=True)
 
 
 def blobs(n, d, k, seed=0, sd=0.05):
@@ -98,7 +97,7 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
 def test_with_little_noise_the_cost_is_nearly_optimal(d, delta, adjacency):
     X = blobs(4000, d, 6, seed=d)
     best = KMeans(6, init="ls++", n_init=3, random_state=0).fit(X).inertia_
-    made = TreeMethod()(make_task(X, 6, 60.0, delta, adjacency))
+    made = TreeMethod()(make_task(X, 6, adjacency, 60.0, delta=delta))
     assert cost(X, made.centers) < 1.05 * best
 
 
@@ -142,7 +141,7 @@ def test_auto_chooses_the_method_of_its_table():
     words = {"tree": "tree", "cells": "grid", "step": "lloyd"}
 
     def taken(n, d, epsilon, delta):
-        made = AutoMethod()(make_task(blobs(n, d, 3), 3, epsilon, delta, "replace-one"))
+        made = AutoMethod()(make_task(blobs(n, d, 3), 3, "replace-one", epsilon, delta=delta))
         labels = " ".join(charge.label for charge in made.charges)
         return next(method for word, method in words.items() if word in labels)
 
@@ -155,5 +154,5 @@ def test_auto_chooses_the_method_of_its_table():
 
 
 def test_auto_charges_a_secret_number_of_rows():
-    first = AutoMethod()(make_task(blobs(300, 6, 3), 3, 1.0, 0.0)).charges[0]
+    first = AutoMethod()(make_task(blobs(300, 6, 3), delta=0.0)).charges[0]
     assert (first.label, first.epsilon) == ("number of rows", pytest.approx(0.01))

@@ -17,26 +17,20 @@ import numpy as np
 import pytest
 from privacy.exact_noise import ADJACENCIES
 from privacy.method_cases import watch_releases
+from privacy.private_models import make_task
 
 from kvariates.data.lattice_rows import Balls
 from kvariates.privacy.auditing import audit
-from kvariates.privacy.budget import Loss
 from kvariates.privacy.cost import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.neighbours import neighbours
 from kvariates.private_methods import principal_axes
 from kvariates.private_methods.noisy_moments import NoisyMoments
-from kvariates.private_methods.task import Domain, PrivateTask
 
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
 ROWS = 12
 LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row is outside
-
-
-def make_task(rows, adjacency):
-    domain = Domain.box(-np.ones(D), np.ones(D))
-    return PrivateTask(domain.rows(rows), domain, 2, adjacency, Loss(1.0, 0.01))
 
 
 def moments(task, accountant, level):
@@ -61,7 +55,7 @@ def attack(part, adjacency):
     def mechanism(rows):
         values = []
         with watch_releases(values):
-            PARTS[part](make_task(rows, adjacency), Accountant())
+            PARTS[part](make_task(rows, 2, adjacency, delta=0.01), Accountant())
         return values
 
     return audit(mechanism, neighbours("corner", ROWS, D, adjacency), rho=RHO, runs=RUNS)
