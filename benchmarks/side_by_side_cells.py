@@ -87,9 +87,8 @@ MORE: tuple[dict[str, Any], ...] = (
 
 
 def more(quick: bool = False) -> Iterator[Cell]:
-    for n, d, k in (
-        ((2_000, 16, 8),) if quick else ((20_000, 16, 64), (20_000, 64, 32), (500, 4, 8))
-    ):
+    shapes = ((1_000, 4, 8), (20_000, 16, 64), (20_000, 64, 32))
+    for n, d, k in shapes[: 1 if quick else None]:
         work = Workload("clustered", n, d, k, "float64", clustered)
         for options in MORE:
             title = " ".join(f"{key}={value}" for key, value in options.items())
