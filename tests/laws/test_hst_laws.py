@@ -15,7 +15,7 @@ from sampling.chi_square import ALPHA, follows
 from scipy import sparse
 
 from kvariates.data.graph import Graph
-from kvariates.data.hst_tree import grow, lengths
+from kvariates.data.hst_tree import grow
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 from kvariates.data.rows import Rows
 
@@ -28,7 +28,9 @@ def rng(seed):
 
 
 def true_lengths(space):
-    return lengths(space, space.distances(np.arange(space.n)).astype(np.float64))
+    """Distances, or chords for cosine distances."""
+    D = space.distances(np.arange(space.n)).astype(np.float64)
+    return np.sqrt(2 * D) if getattr(space, "metric", None) == "cosine" else D
 
 
 def same(a, b):

@@ -171,12 +171,14 @@ def test_components_are_served_first():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_seeds_of_every_space(kind):
+def test_seeds_of_every_space_come_from_its_tree(kind):
+    """Cosine distances are squares of the tree's distances."""
     space = make(kind, rng(1), 14)
+    tree, power = grow(space, rng(2)), 2 if kind == "cosine" else 1
     for k in (1, 5, 14):
-        first = hst_seed(space, k, None, 1, rng(2))
-        assert distinct(first, k)
-        assert (first == hst_seed(space, k, np.full(14, 3.0), 1, rng(2))).all()
+        chosen = hst_seed(space, k, np.full(14, 3.0), 1, rng(2))
+        assert distinct(chosen, k)
+        assert (chosen == seed_on_tree(tree, tree.counts(), k, power)).all()
 
 
 def test_seeds_find_planted_groups():

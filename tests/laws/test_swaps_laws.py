@@ -1,6 +1,7 @@
 """Local search over swaps: it ends in a local optimum, and native code makes the same swaps."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvariates.data.metric_spaces import Vectors
-from kvariates.refining import medoid_search
+from kvariates.data.rows import unit_rows
+from kvariates.refining import alternating, medoid_search
 from kvariates.refining.swaps import (
     BLOCK,
     AllCandidates,
@@ -139,6 +141,24 @@ def test_a_chooser_may_be_any_function():
     assert found.n_swaps > 0
     assert shapes[0] == (37, 3)
     assert best_swap(problem.space.D, found.medoids) >= found.cost * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("metric", alternating.MEDIANS)
+def test_moves_within_clusters_never_raise_the_cost(metric, monkeypatch):
+    """From optima of swaps too, with one point tried in each cluster: it is often worse."""
+    monkeypatch.setattr(alternating, "TRIED", 1)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, weight = np.abs(rng.normal(size=(60, 3))) + 0.1, rng.random(60)
+        space, every = Vectors(unit_rows(X) if metric == "cosine" else X, metric), np.arange(60)
+        problem = MedoidProblem(space.matrix(), weight, every)
+        start = search(problem, every[:5], eager(every), rng).medoids if seed % 2 else every[:5]
+        state = MedoidState.of(replace(problem, space=space), start)
+        before = state.cost
+        moves = alternating.alternate(state, space, 10**9, rng)
+        assert state.cost < before if moves else state.cost == before
+        assert len(np.unique(state.medoids)) == 5
+        np.testing.assert_array_equal(state.near.cost, space.two_nearest(state.medoids).cost)
 
 
 def test_no_swaps_are_made_beyond_max_swaps():

@@ -63,3 +63,15 @@ def test_draws_by_squared_distances_would_be_noticed():
     case = SMALL["weighted"]
     law = exact.sequence_law(exact.plain_step, case.X, case.k, case.weights)
     assert chi_square.follows(draws(case, "vectors"), law) < chi_square.ALPHA
+
+
+def test_greedy_draws_first_serve_the_heaviest_component():
+    """Among candidates in components without a centre, of sizes 2 and 7, the latter always wins."""
+    D = np.full((12, 12), np.inf)
+    for part in (slice(0, 3), slice(3, 5), slice(5, 12)):
+        D[part, part] = 1.0
+    np.fill_diagonal(D, 0.0)
+    rng = np.random.default_rng(0)
+    weight = np.r_[1e9, np.ones(11)]  # the first centre is point 0
+    for _ in range(20):
+        assert kmedian_plusplus(DistanceMatrix(D), 2, weight, 60, rng)[1] >= 5
