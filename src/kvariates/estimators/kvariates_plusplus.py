@@ -116,9 +116,7 @@ def kvariates_plusplus(
 
 def _pair(problem: SeedingProblem, probe: Probe, density: RowDensity) -> SeedingProblem:
     pointwise = all(getattr(part, "pointwise", False) for part in (probe, density))
-    return replace(
-        problem, make_potential=probe.potential, density=density, pointwise=pointwise
-    )  # fmt: skip
+    return replace(problem, make_potential=probe.potential, density=density, pointwise=pointwise)
 
 
 def _distorted(problem: SeedingProblem, distortion: Any) -> SeedingProblem:

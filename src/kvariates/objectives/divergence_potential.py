@@ -12,9 +12,10 @@ import numpy as np
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion
+from kvariates.seeding.sampler import AddedCenters
 
 
-class DivergencePotential:
+class DivergencePotential(AddedCenters):
     """Room for k centres. Each of them costs a pass: bounds of Euclidean distances do not hold.
 
     Centres are in the user's coordinates; divergences are measured on prepared rows.
@@ -22,21 +23,12 @@ class DivergencePotential:
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, distortion: Distortion) -> None:
+        super().__init__(k, rows.d)
         self.points, self.weight = rows, weight
-        self._centers = np.empty((k, rows.d))
-        self._known = self._flushed = 0
-        self._distortion = distortion
-        self._prepared = distortion.prepare(rows.X)
+        self._flushed = 0  # how many of the added centres the costs know
+        self._distortion, self._prepared = distortion, distortion.prepare(rows.X)
         self._cost = np.full(rows.n, np.inf)
         self._mass: CumulativeMass | None = None
-
-    @property
-    def centers(self) -> F64:
-        return self._centers[: self._known]
-
-    def add(self, centers: F64) -> None:
-        self._centers[self._known : self._known + len(centers)] = centers
-        self._known += len(centers)
 
     def draw(self, rng: np.random.Generator) -> int:
         self.flush()

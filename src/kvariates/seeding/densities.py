@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
@@ -36,9 +37,7 @@ class Dirac:
 
     pointwise: ClassVar[bool] = True
 
-    def sample(
-        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
+    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rows.take(picked)
 
     def mean(self, rows: Rows, weight: F64 | None) -> F64:
@@ -72,9 +71,7 @@ class Laplace(_Noise):
 
     unit_variance: ClassVar[float] = 2.0
 
-    def sample(
-        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
+    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rng.laplace(rows.take(picked), self.scale)
 
 
@@ -83,9 +80,7 @@ class Gaussian(_Noise):
 
     unit_variance: ClassVar[float] = 1.0
 
-    def sample(
-        self, rows: TakesRows, picked: I64, weight: F64 | None, rng: np.random.Generator
-    ) -> F64:
+    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rng.normal(rows.take(picked), self.scale)
 
 
@@ -99,7 +94,7 @@ class UniformOver:
     groups: Any  # one label for every row
     then: RowDensity = Dirac()
 
-    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: np.random.Generator) -> F64:
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         group = self._groups_of(rows)
         chosen = np.empty(len(picked), dtype=np.int64)
         for i, row in enumerate(picked):

@@ -14,30 +14,26 @@ import numpy as np
 from kvariates.data.row_costs import RowCosts, stay_limit
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.numerics.draws import I64, draw_proportional
+from kvariates.seeding.sampler import AddedCenters
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FLAT = 4  # features up to which measuring a row costs less than filtering it
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
-class EuclideanPotential:
+class EuclideanPotential(AddedCenters):
     """Room for k centres. With skip=False no row is left out by bounds: no draw changes.
 
     Pre: weight is None (all ones) or float64, non-negative, not all zero.
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, *, skip: bool = True) -> None:
+        super().__init__(k, rows.d)
         self.points, self.weight, self.skip = rows, weight, skip
-        self._centers = np.empty((k, rows.d))
-        self._known = 0  # centres added
-        self._flushed = 0  # of these, how many the costs know
+        self._flushed = 0  # how many of the added centres the costs know
         self._costs = RowCosts(rows, weight)
         self._rejected = 0
         self._filter_due = True
-
-    @property
-    def centers(self) -> F64:
-        return self._centers[: self._known]
 
     @property
     def costs(self) -> F64:
@@ -52,7 +48,6 @@ class EuclideanPotential:
         return self._costs.nearest
 
     def masses(self) -> F64:
-        """The weight of the rows nearest to each centre; zero for one that repeats another."""
         found = np.bincount(self.nearest, self.weight, minlength=self._known)
         return found.astype(np.float64, copy=False)
 
@@ -61,10 +56,6 @@ class EuclideanPotential:
             return float(self.points.n if self.weight is None else self.weight.sum())
         self.flush()
         return self._costs.total()
-
-    def add(self, centers: F64) -> None:
-        self._centers[self._known : self._known + len(centers)] = centers
-        self._known += len(centers)
 
     def draw(self, rng: np.random.Generator) -> int:
         if self._known == 0:
@@ -84,12 +75,10 @@ class EuclideanPotential:
             self.flush()
 
     def draw_many(self, size: int, rng: np.random.Generator) -> I64:
-        """Draw `size` rows with replacement by weight * cost. Pre: the total is positive."""
         costs = self.costs
         return draw_proportional(costs if self.weight is None else self.weight * costs, size, rng)
 
     def gains(self, candidates: F64) -> F64:
-        """How much each candidate would lower the total. Pre: a centre was added."""
         self.flush()
         return self._costs.gains(candidates, self._limit(candidates))
 

@@ -15,7 +15,7 @@ import numpy as np
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import Potential
+from kvariates.seeding.sampler import AddedCenters, Potential
 
 
 class Probe(Protocol):
@@ -108,25 +108,15 @@ class ProbedRows:
     probes: Rows
 
 
-class StepPotential:
+class StepPotential(AddedCenters):
     """A potential that every step measures anew, at probes of its own."""
 
     def __init__(
         self, rows: Rows, weight: F64 | None, k: int, probed: Callable[[int], ProbedRows]
     ) -> None:
-        self.points, self.weight = rows, weight
-        self._centers = np.empty((k, rows.d))
-        self._known = 0
-        self._probed = probed
+        super().__init__(k, rows.d)
+        self.points, self.weight, self._probed = rows, weight, probed
         self._measured = -1  # the number of centres that `_left` belongs to
-
-    @property
-    def centers(self) -> F64:
-        return self._centers[: self._known]
-
-    def add(self, centers: F64) -> None:
-        self._centers[self._known : self._known + len(centers)] = centers
-        self._known += len(centers)
 
     def add_best(self, candidates: F64) -> int:
         self.flush()

@@ -99,6 +99,21 @@ class Density(Protocol[Points_contra, Drawn_co]):
         """Draw one centre for each picked index."""
 
 
+class AddedCenters:
+    """The part of a potential that keeps its centres: room for k of d coordinates."""
+
+    def __init__(self, k: int, d: int) -> None:
+        self._centers, self._known = np.empty((k, d)), 0
+
+    @property
+    def centers(self) -> F64:
+        return self._centers[: self._known]
+
+    def add(self, centers: F64) -> None:
+        self._centers[self._known : self._known + len(centers)] = centers
+        self._known += len(centers)
+
+
 @dataclass(frozen=True)
 class Seeds(Generic[Centers]):
     """`indices`: the points the centres were picked by."""

@@ -15,38 +15,21 @@ from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
 from kvariates.tables import Entry, Table
 
-POTENTIAL = frozenset({"potential"})
-SQUARES = frozenset({"squared distances"})
-FREE = SQUARES | {"free centers"}
-
 
 def _greedy(p: SeedingProblem) -> F64:
     return kvariates(p, trials=greedy_trials(p.k)).centers
-
-
-def _plain(p: SeedingProblem) -> F64:
-    return kvariates(p).centers
 
 
 def _random(p: SeedingProblem) -> F64:
     return p.density.sample(p.rows, forgy(p.rows.n, p.k, p.weight, p.rng), p.weight, p.rng)
 
 
-def _parallel(p: SeedingProblem) -> F64:
-    return kmeans_parallel(p).centers
-
-
 def _local_search(p: SeedingProblem) -> F64:
     return local_search(p, _greedy(p), steps=search_steps(p.k)).centers
 
 
-def _global(p: SeedingProblem) -> F64:
-    return global_kmeans(p, candidates=default_candidates(p.rows))[-1].centers
-
-
-def _tree(p: SeedingProblem) -> F64:
-    return p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng))
-
+POTENTIAL = frozenset({"potential"})
+DISTANCES = POTENTIAL | {"squared distances"}
 
 SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
     "init",
@@ -62,15 +45,15 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "init='d2' is plain.",
         ),
         "d2": Entry(
-            _plain,
+            lambda p: kvariates(p).centers,
             "Plain k-means++: one draw for each centre. It carries a guarantee.",
             POTENTIAL,
             theorem="Theorem 2",
         ),
         "k-means||": Entry(
-            _parallel,
+            lambda p: kmeans_parallel(p).centers,
             "Draws many rows in few rounds, and then k of them; for many clusters.",
-            SQUARES,
+            DISTANCES,
             lost="k-means|| is within a constant of the seeding it reclusters with, in expectation "
             "(Bahmani et al. 2012), but the constant depends on the rounds and is not explicit. "
             "init='d2' has a bound in numbers.",
@@ -78,22 +61,22 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
         "ls++": Entry(
             _local_search,
             'Improves "k-means++" by swaps of a centre for a row; slower, with a lower cost.',
-            FREE,
+            DISTANCES | {"free centers"},
             lost="LS++ is within a constant of the optimum, in expectation, after 100000 k log log "
             "k steps from plain k-means++ (Lattanzi and Sohler 2019); here the steps are fewer and "
             "the start is greedy. init='d2' has a bound in numbers.",
         ),
         "global": Entry(
-            _global,
+            lambda p: global_kmeans(p, candidates=default_candidates(p.rows))[-1].centers,
             "Adds one centre at a time where it lowers the cost most; slower, with a lower cost.",
-            SQUARES,
+            DISTANCES,
             lost="global k-means is the best in practice, but no bound on it is known.",
         ),
         "hst": Entry(
-            _tree,
+            lambda p: p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng)),
             "Embeds the rows in a random tree and solves the problem there; its time hardly "
             "depends on n_clusters.",
-            SQUARES,
+            DISTANCES,
             lost="for k-median, seeds on a random tree are within O(log n) of the optimum in "
             "expectation (Fan et al. 2023); for k-means no such bound holds, since the expected "
             "squares of distances in the tree have none. init='d2' has a bound in numbers.",

@@ -44,7 +44,7 @@ class ShardedRows:
 
 
 class ShardedPotential:
-    """Pre: no shard has a centre yet, and together they have a positive weight."""
+    """Pre: no shard has a centre yet; all shards have weights or none has."""
 
     def __init__(self, shards: Sequence[RowPotential], ask_all: Map = map) -> None:
         self.points = ShardedRows([shard.points for shard in shards])
@@ -53,11 +53,8 @@ class ShardedPotential:
 
     @property
     def weight(self) -> F64 | None:
-        if all(shard.weight is None for shard in self._shards):
-            return None
-        ones = (np.ones(shard.points.n) for shard in self._shards)
-        weights = zip((shard.weight for shard in self._shards), ones, strict=True)
-        return np.concatenate([one if weight is None else weight for weight, one in weights])
+        weights = [shard.weight for shard in self._shards if shard.weight is not None]
+        return np.concatenate(weights) if weights else None
 
     @property
     def centers(self) -> F64:
