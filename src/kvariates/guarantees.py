@@ -1,4 +1,4 @@
-"""Promises as values: which theorem holds for a fit, its terms, and the bound in numbers.
+"""Guarantees as values: which theorem holds for a fit, its terms, and the bound in numbers.
 
     E[cost] <= (2 + ln k) * Phi,    Phi by theorem (Nock et al. 2016):
 
@@ -9,9 +9,9 @@
 | 5 | stream | (8 + 4 eta) opt + 2 spread |
 | 6 | on-line | (4 + 32 / varsigma^2) opt |
 
-The expectation is over the seeding's own draws, for the data as they are; refinements that never
-raise the cost keep it. `opt` is the cost of the best k centres there are, which nobody knows: where
-it is given as the cost of centres that were found it is an upper bound, and so is the result.
+The expectation is over the draws of the seeding, for fixed data; refinements that never raise the
+cost keep it. `opt` is the cost of the best k centres, which is not known. If the cost of found
+centres is given for it, which is at least `opt`, the bound holds too.
 
 The paper's (19) and (20) leave out the dimension; nothing here uses them.
 """
@@ -22,23 +22,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+Term = float | None  # None: not known
+Parts = dict[str, tuple[Term, Term]]  # coefficient and term, by name
+Notes = tuple[str, ...]
+
 PAPER = "Nock, Canyasse, Boreli, Nielsen: k-variates++, ICML 2016"
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A theorem that holds, with its terms; `bound` is None where a term is not known."""
+    """A theorem that holds, with its terms; `bound` is None if a term is not known."""
 
     theorem: str
     source: str
     promise: str  # one sentence, in plain words
-    factor: float | None  # of the optimum alone, where nothing else enters
+    factor: float | None  # bound / optimum, if the bound depends on nothing else
     bound: float | None
-    terms: Mapping[str, float | None] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    terms: Mapping[str, Term] = field(default_factory=dict)
+    notes: Notes = ()
 
     def explain(self) -> str:
-        """The promise in plain words, its terms, and what the numbers rest on."""
+        """The promise in plain words, its terms, and notes on the numbers."""
         lines = [f"{self.theorem} ({self.source})", self.promise]
         for name, value in self.terms.items():
             lines.append(f"  {name} = {'not known' if value is None else format(value, '.6g')}")
@@ -61,11 +65,10 @@ def log_factor(k: int) -> float:
     return 2 + math.log(k)
 
 
-def _assembled(
-    number: str, k: int, promise: str, parts: Mapping[str, tuple[float | None, float | None]],
-    notes: tuple[str, ...], **others: float | None,
-) -> Guarantee:  # fmt: skip
-    """(2 + ln k) times the sum of coefficient * term; None is what is not known."""
+def _theorem(
+    number: int, k: int, promise: str, parts: Parts, notes: Notes, **others: Term
+) -> Guarantee:
+    """A bound of (2 + ln k) times the sum of coefficient * term."""
     terms = {name: term for name, (_, term) in parts.items()}
     products = [None if c is None or t is None else c * t for c, t in parts.values()]
     bound = sum(p for p in products if p is not None) if None not in products else None
@@ -82,82 +85,54 @@ def _assembled(
     )
 
 
-def _stretched(base: float, eta: float | None) -> float | None:
+def _stretched(base: float, eta: Term) -> Term:
     return None if eta is None else base + 4 * eta
 
 
 def theorem_2(
-    k: int,
-    *,
-    opt: float | None,
-    var: float | None = 0.0,
-    eta: float | None = 0.0,
-    centred: bool = True,
-    bias: float | None = None,
-    notes: tuple[str, ...] = (),
-) -> Guarantee:
+    k: int, *, opt: Term, var: Term = 0.0, eta: Term = 0.0,
+    centred: bool = True, bias: Term = None, notes: Notes = (),
+) -> Guarantee:  # fmt: skip
     """Any density and probe. centred: every density's mean is its row, and bias is opt."""
-    parts: dict[str, tuple[float | None, float | None]] = {
-        "opt": (_stretched(8 if centred else 6, eta), opt),
-        "var": (2.0, var),
-    }
+    parts: Parts = {"opt": (_stretched(8 if centred else 6, eta), opt), "var": (2.0, var)}
     if not centred:
         parts["bias"] = (2.0, bias)
-    plain = centred and var == 0 and eta == 0
     promise = (
         f"The expected cost is at most 8 (2 + ln k) = {8 * log_factor(k):.4g} times that of the "
         "best k centres there are."
-        if plain
+        if centred and var == 0 and eta == 0
         else "The expected cost is at most (2 + ln k) ((6 + 4 eta) opt + 2 bias + 2 var)"
         + (", with bias = opt." if centred else ".")
     )
-    return _assembled("2", k, promise, parts, notes, eta=eta)
+    return _theorem(2, k, promise, parts, notes, eta=eta)
 
 
 def theorem_4(
-    k: int,
-    *,
-    opt: float | None,
-    spread: float | None,
-    var: float | None = 0.0,
-    noisy: bool = False,
-    notes: tuple[str, ...] = (),
+    k: int, *, opt: Term, spread: Term, var: Term = 0.0, noisy: bool = False, notes: Notes = ()
 ) -> Guarantee:
-    """Peers. spread: the rows' squared distances to their own peer's mean, summed."""
+    """Peers. spread: the sum of the rows' squared distances to the mean of their peer."""
     promise = (
         "The expected cost over all peers' rows is at most (2 + ln k) "
         + ("(10 opt + 4 spread + 2 var)." if noisy else "(10 opt + 6 spread).")
     )  # fmt: skip
-    parts: dict[str, tuple[float | None, float | None]] = {
-        "opt": (10.0, opt),
-        "spread": (4.0 if noisy else 6.0, spread),
-    }
+    parts: Parts = {"opt": (10.0, opt), "spread": (4.0 if noisy else 6.0, spread)}
     if noisy:
         parts["var"] = (2.0, var)
-    return _assembled("4", k, promise, parts, notes)
+    return _theorem(4, k, promise, parts, notes)
 
 
-def theorem_5(
-    k: int,
-    *,
-    opt: float | None,
-    spread: float | None,
-    eta: float | None,
-    notes: tuple[str, ...] = (),
-) -> Guarantee:
-    """Streams. spread: the rows' squared distances to their synopses, summed."""
+def theorem_5(k: int, *, opt: Term, spread: Term, eta: Term, notes: Notes = ()) -> Guarantee:
+    """Streams. spread: the sum of the rows' squared distances to their synopses."""
     promise = "The expected cost is at most (2 + ln k) ((8 + 4 eta) opt + 2 spread)."
-    parts = {"opt": (_stretched(8, eta), opt), "spread": (2.0, spread)}
-    return _assembled("5", k, promise, parts, notes, eta=eta)
+    parts: Parts = {"opt": (_stretched(8, eta), opt), "spread": (2.0, spread)}
+    return _theorem(5, k, promise, parts, notes, eta=eta)
 
 
-def theorem_6(
-    k: int, *, opt: float | None, varsigma: float | None, notes: tuple[str, ...] = ()
-) -> Guarantee:
+def theorem_6(k: int, *, opt: Term, varsigma: Term, notes: Notes = ()) -> Guarantee:
     """On-line. 0 < varsigma <= 1: the larger, the more alike batches and clusters are."""
     promise = "The expected cost is at most (2 + ln k) (4 + 32 / varsigma^2) opt."
     factor = None if varsigma is None else 4 + 32 / varsigma**2
-    return _assembled("6", k, promise, {"opt": (factor, opt)}, notes, varsigma=varsigma)
+    return _theorem(6, k, promise, {"opt": (factor, opt)}, notes, varsigma=varsigma)
 
 
 def local_optimum(cost: float) -> Guarantee:

@@ -78,8 +78,8 @@ def test_rows_are_drawn_by_weight_once_all_lie_on_centres():
     assert follows(later, dict(enumerate(weights / weights.sum()))) > ALPHA
 
 
-def reverse_map(ask, shards):
-    return reversed([ask(shard) for shard in reversed(list(shards))])
+def reverse_map(ask, *arguments):
+    return reversed([ask(*a) for a in reversed(list(zip(*arguments, strict=True)))])
 
 
 @pytest.mark.parametrize("trials", [1, 4], ids=["plain", "greedy"])
@@ -89,10 +89,10 @@ def test_it_does_not_matter_who_computes_a_shard(trials):
     with ThreadPoolExecutor(3) as pool:
         found = [
             sample(
-                sharded(X, weights, 30, (100, 900, 1300), ask_all=ask_all),
+                sharded(X, weights, 30, (100, 900, 1300), map=any_map),
                 Dirac(), 30, np.random.default_rng(2), trials=trials,
             )
-            for ask_all in (map, pool.map, reverse_map)
+            for any_map in (map, pool.map, reverse_map)
         ]  # fmt: skip
     assert len(set(found[0].indices.tolist())) == 30
     for other in found[1:]:

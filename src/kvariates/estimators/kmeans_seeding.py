@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +17,7 @@ from kvariates.refining.lloyd import StopRule
 from kvariates.seeding import global_kmeans as nested
 from kvariates.seeding import kmeans_parallel as parallel
 from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import kvariates
 
 
 @validate_params(
@@ -64,18 +64,17 @@ def kmeans_plusplus(
     indices : ndarray of shape (n_clusters,)
         ``X[indices]`` are the centres.
     """
-    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
+    problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     if x_squared_norms is not None:
-        norms = check_array(x_squared_norms, dtype=given.space.dtype, ensure_2d=False)
-        if norms.shape[0] != given.space.n:
+        norms = check_array(x_squared_norms, dtype=problem.rows.dtype, ensure_2d=False)
+        if norms.shape[0] != problem.rows.n:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should "
-                f"be equal to the length of n_samples {given.space.n}."
+                f"be equal to the length of n_samples {problem.rows.n}."
             )
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
-    problem = SeedingProblem(given.space, given.weight, n_clusters, rng=given.rng)
     seeds = kvariates(problem, trials=trials)
-    return seeds.centers.astype(given.space.dtype), seeds.indices
+    return seeds.centers.astype(problem.rows.dtype), seeds.indices
 
 
 @validate_params(
@@ -119,10 +118,9 @@ def kmeans_parallel(
     indices : ndarray of shape (n_clusters,)
         ``X[indices]`` are the centres.
     """
-    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
-    problem = SeedingProblem(given.space, given.weight, n_clusters, rng=given.rng)
+    problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     seeds = parallel.kmeans_parallel(problem, rounds=n_rounds, oversampling=oversampling)
-    return seeds.centers.astype(given.space.dtype), seeds.indices
+    return seeds.centers.astype(problem.rows.dtype), seeds.indices
 
 
 @dataclass(frozen=True)
@@ -183,13 +181,12 @@ def global_kmeans(
     solutions : list of Clustering
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
-    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
-    space, weight = given.space, given.weight
-    lloyd = nested.lloyd_on(space, weight, StopRule(max_iter, tol * space.spread()))
-    problem = SeedingProblem(space, weight, n_clusters, lloyd=lloyd, rng=given.rng)
+    problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
+    rows = problem.rows
+    lloyd = nested.lloyd_on(rows, problem.weight, StopRule(max_iter, tol * rows.spread()))
     if candidates == "auto":
-        candidates = nested.default_candidates(space)
-    found = nested.global_kmeans(problem, candidates=candidates, full=full)
+        candidates = nested.default_candidates(rows)
+    found = nested.global_kmeans(replace(problem, lloyd=lloyd), candidates=candidates, full=full)
     return [
-        Clustering(len(s.centers), s.centers.astype(space.dtype), s.labels, s.cost) for s in found
+        Clustering(len(s.centers), s.centers.astype(rows.dtype), s.labels, s.cost) for s in found
     ]

@@ -95,8 +95,7 @@ def kvariates_plusplus(
     seeds : KVariates
         With ``centers``, ``indices`` and ``guarantee``.
     """
-    given = validation.validated_rows(X, n_clusters, sample_weight, random_state)
-    problem = SeedingProblem(given.space, given.weight, n_clusters, rng=given.rng)
+    problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     if distortion is not None:
         if density is not None or probe is not None:
             raise ValueError(
@@ -111,7 +110,7 @@ def kvariates_plusplus(
             probe = CallableProbe(probe)
         seeds = kvariates(_pair(problem, probe, density))
         promise = _promise(problem, probe, density, seeds.centers)
-    return KVariates(seeds.centers.astype(given.space.dtype), seeds.indices, *promise)
+    return KVariates(seeds.centers.astype(problem.rows.dtype), seeds.indices, *promise)
 
 
 def _pair(problem: SeedingProblem, probe: Probe, density: RowDensity) -> SeedingProblem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +12,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import Rows
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 # Parameters that all functions of rows take, for `validate_params`.
 COMMON: dict[str, list[Any]] = {
@@ -30,19 +30,10 @@ CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-@dataclass(frozen=True)
-class ValidatedRows:
-    """The parameters of COMMON, checked and converted."""
-
-    space: Rows
-    weight: F64 | None
-    rng: np.random.Generator
-
-
-def validated_rows(X: Any, n_clusters: int, sample_weight: Any, random_state: Any) -> ValidatedRows:
-    """Rows (at least n_clusters), weights and randomness, checked."""
-    X = rows(X, n_clusters)
-    return ValidatedRows(Rows.of(X), weights(sample_weight, X), generator(random_state))
+def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:
+    """The parameters of COMMON, checked: at least k rows, their weights and randomness."""
+    X, rng = rows(X, k), generator(random_state)
+    return SeedingProblem(Rows.of(X), weights(sample_weight, X), k, rng=rng)
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -8,23 +8,14 @@ So it does not matter who computes an answer, or which answer comes first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from kvariates.numerics.draws import F64, I64, draw_proportional
 from kvariates.seeding.sampler import RowPotential, TakesRows
 
-Question = TypeVar("Question")
 Answer = TypeVar("Answer")
-
-
-class Map(Protocol):
-    """Like the built-in `map`; may compute in any order, or at once, but answers in order."""
-
-    def __call__(
-        self, ask: Callable[[Question], Answer], of: Iterable[Question], /
-    ) -> Iterable[Answer]: ...
 
 
 class ShardedRows:
@@ -44,11 +35,21 @@ class ShardedRows:
 
 
 class ShardedPotential:
-    """Pre: no shard has a centre yet; all shards have weights or none has."""
+    """Several potentials as one; each holds a part of the rows.
 
-    def __init__(self, shards: Sequence[RowPotential], ask_all: Map = map) -> None:
+    `map` applies a function to each shard and returns the answers in the order of the shards, as
+    the built-in does; the shards may compute at the same time and finish in any order.
+
+    Pre: no shard has a centre yet; all shards have weights or none has.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[RowPotential],
+        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
+    ) -> None:
         self.points = ShardedRows([shard.points for shard in shards])
-        self._shards, self._ask_all = shards, ask_all
+        self._shards, self._map = shards, map
         self._weights = self._totals()
 
     @property
@@ -90,14 +91,13 @@ class ShardedPotential:
         shards = draw_proportional(self._shares(), size, rng)
         sizes = np.bincount(shards, minlength=len(self._shards)).tolist()
         own = [_spawn(rng) for _ in self._shards]
-        drawn = self._ask_all(
-            lambda s: self.points.starts[s] + self._shards[s].draw_many(sizes[s], own[s]),
-            range(len(self._shards)),
+        parts = self._map(lambda s, *how: s.draw_many(*how), self._shards, sizes, own)
+        return np.concatenate(
+            [start + part for start, part in zip(self.points.starts, parts, strict=False)]
         )
-        return np.concatenate(list(drawn))
 
     def _answers(self, ask: Callable[[RowPotential], Answer]) -> list[Answer]:
-        return list(self._ask_all(ask, self._shards))
+        return list(self._map(ask, self._shards))
 
     def _totals(self) -> F64:
         return np.array(self._answers(lambda shard: shard.total()))
