@@ -6,22 +6,12 @@ rows, from which rows are drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kvariates import _native
 from kvariates.data.rows import F64, Labels, Rows
 
 WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it without lowering a cost
-
-
-@dataclass(frozen=True)
-class Draw:
-    """A drawn row, or -1 if all proposed rows were rejected; and how many were rejected."""
-
-    row: int
-    rejected: int
 
 
 class RowCosts:
@@ -36,6 +26,7 @@ class RowCosts:
         self.rows, self.weight = rows, weight
         self.cost = np.full(rows.n, np.inf) if cost is None else cost
         self.nearest = np.full(rows.n, -1, dtype=np.int32) if nearest is None else nearest
+        self.rejected = 0  # proposals of `draw` since the last `lower`
         self._sums = np.zeros(-(-rows.n // _native.DRAW_TILE))
         self._hits = _native.Hits()
         self._quantized: _native.QuantizedRows | None = None
@@ -56,6 +47,7 @@ class RowCosts:
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
         """Take in centres, named from `first` on. `limit`: see `stay_limit`."""
         _native.lower_costs(self.rows.view, centers, first, limit, *self._state())
+        self.rejected = 0
 
     def gains(self, candidates: F64, limit: F64 | None) -> F64:
         """How much each candidate would lower the total."""
@@ -76,14 +68,15 @@ class RowCosts:
             self._quantized = None
         return best
 
-    def draw(self, pending: F64, first: int, uniforms: F64) -> Draw:
-        """Propose rows by weight * cost until one is accepted, with two of `uniforms` each.
+    def draw(self, pending: F64, first: int, uniforms: F64) -> int:
+        """Propose rows by weight * cost, with two of `uniforms` each; -1 if all are rejected.
 
         `pending` are centres, named from `first` on, that were not taken in. A proposed row is
         measured to them and accepted with probability (true cost / kept cost).
         """
         row, used = _native.draw(self.rows.view, pending, first, *self._state(), uniforms)
-        return Draw(row, used // 2 - (row >= 0))
+        self.rejected += used // 2 - (row >= 0)
+        return row
 
     def _state(self) -> tuple[F64, Labels, F64 | None, F64]:
         return self.cost, self.nearest, self.weight, self._sums

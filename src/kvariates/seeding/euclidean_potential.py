@@ -32,7 +32,6 @@ class EuclideanPotential(AddedCenters):
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
         self._costs = RowCosts(rows, weight)
-        self._rejected = 0
         self._filter_due = True
 
     @property
@@ -61,14 +60,16 @@ class EuclideanPotential(AddedCenters):
         if self._known == 0:
             return self._draw_by_weight(rng)
         pending = self._known - self._flushed
-        if pending >= max(FEW, self._flushed) or self._rejected * pending > self.points.n // 8:
+        if (
+            pending >= max(FEW, self._flushed)
+            or self._costs.rejected * pending > self.points.n // 8
+        ):
             self.flush()
         while True:
             fresh = self._centers[self._flushed : self._known]
-            drawn = self._costs.draw(fresh, self._flushed, rng.random(2 * PROPOSALS))
-            self._rejected += drawn.rejected
-            if drawn.row >= 0:
-                return drawn.row
+            row = self._costs.draw(fresh, self._flushed, rng.random(2 * PROPOSALS))
+            if row >= 0:
+                return row
             if self._flushed == self._known and not self._costs.total():
                 self.points.spread()  # raises if squares merely vanished
                 return self._draw_by_weight(rng)
@@ -101,7 +102,6 @@ class EuclideanPotential(AddedCenters):
         fresh = self._centers[self._flushed : self._known]
         self._costs.lower(fresh, self._flushed, self._limit(fresh))
         self._flushed = self._known
-        self._rejected = 0
         if not np.isfinite(self._costs.total()):
             self.points.spread()  # raises: squares overflow
 

@@ -152,7 +152,7 @@ def sample_step(
     With trials > 1 (greedy seeding) every centre but the first is the best of so many draws. This
     has another law than Algorithm 0, and not its guarantee.
     """
-    size = trials if len(potential.centers) else 1
+    size = trials if trials > 1 and len(potential.centers) else 1
     if size > 1:
         potential.flush()
     picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
