@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit mutants docs lint format sanitize clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data"
 	@echo "make audit          attack all private methods with many runs (minutes)"
+	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
 	@echo "make build          only set up .venv and compile"
 	@echo "make clean          remove .venv and everything built"
 
@@ -62,6 +63,9 @@ quality: build
 
 audit: build
 	$(BIN)/python -m experiments.audit
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m experiments.mutants
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

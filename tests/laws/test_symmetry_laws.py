@@ -3,6 +3,7 @@
 All algorithms of "auto" give the same bits (test_assignment_laws), so each case takes one of them.
 """
 
+from functools import partial
 from itertools import cycle, product
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, fit, rows, start
 from scipy import sparse
 
-from kvariates import kmeans_plusplus
+from kvariates import kmeans_parallel, kmeans_plusplus
 
 CASES = [
     pytest.param(dtype, layout, {"metric": metric, "algorithm": algorithm, "tol": 0})
@@ -105,6 +106,17 @@ def test_powers_of_two_change_no_draw(layout, dtype, trials):
     for power in (-80, -5, 9, 80):
         assert drawn(dense * dtype(2.0**power), weights) == once, power
         assert drawn(dense, weights * 2.0**power) == once, power
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_order_of_few_rows_changes_no_draw(layout):
+    dense, wrap = make(np.float32, layout)
+    weights = np.random.default_rng(3).uniform(0.5, 2, size=len(dense))
+    order = np.random.default_rng(4).permutation(len(dense))
+    for draw in (partial(kmeans_plusplus, n_local_trials=1), kmeans_plusplus, kmeans_parallel):
+        once = draw(wrap(dense), 20, sample_weight=weights, random_state=3)[1]
+        moved = draw(wrap(dense[order]), 20, sample_weight=weights[order], random_state=3)[1]
+        assert np.array_equal(once, order[moved])
 
 
 @every_case

@@ -1,0 +1,273 @@
+"""Plants mistakes in the library, one at a time, and shows which test catches each.
+
+    python -m experiments.mutants             all of them (minutes)
+    python -m experiments.mutants LLOYD TIES  those with one of these words in their name
+
+A mutant is a piece of source that is replaced when its module is imported; no file is changed. It
+is caught if a test fails that passes without it. The exit code is 1 if one is not caught.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+CHOSEN = "KVARIATES_MUTANT"  # the environment variable that names the mutant to plant
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    module: str  # below kvariates
+    before: str  # occurs once in the module
+    after: str
+    tests: str  # below tests/, separated by spaces
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "src" / "kvariates" / (self.module.replace(".", "/") + ".py")
+
+    def plant(self, source: str) -> str:
+        if source.count(self.before) != 1:
+            raise ValueError(f"{self.name}: {self.before!r} is not in {self.path} once.")
+        return source.replace(self.before, self.after)
+
+
+MUTANTS = [
+    Mutant(
+        "draws are off by one", "numerics.draws",
+        "drawn: I64 = np.searchsorted(",
+        "drawn: I64 = -1 + np.searchsorted(",
+        "sampling/test_small_odds.py",
+    ),
+    Mutant(
+        "new centres do not lower the potential", "seeding.euclidean_potential",
+        "self._costs.lower(fresh, self._flushed,",
+        "self._costs.lower(fresh[:1], self._flushed,",
+        "sampling/test_small_odds.py laws/test_skipping_laws.py",
+    ),
+    Mutant(
+        "greedy seeding keeps the worst candidate", "data.row_costs",
+        "best = int(np.argmax(",
+        "best = int(np.argmin(",
+        "sampling/test_small_odds.py",
+    ),
+    Mutant(
+        "k-means|| reclusters without weights", "seeding.kmeans_parallel",
+        "problem.rows.subset(candidates), mass,",
+        "problem.rows.subset(candidates), None,",
+        "laws/test_parallel_laws.py sampling/test_parallel_odds.py",
+    ),
+    Mutant(
+        "LS++ makes swaps that do not help", "seeding.local_search",
+        "if swap.cost < state.total() * (1 - p.rows.n * EPS):",
+        "if swap.cost < state.total() * 1.5:",
+        "laws/test_local_search_laws.py",
+    ),
+    Mutant(
+        "canonical order is not applied", "seeding.seeding_problem",
+        "order = self.rows.canonical_order()",
+        "order = None",
+        "laws/test_symmetry_laws.py",
+    ),
+    Mutant(
+        "a shard is drawn uniformly", "seeding.sharded_potential",
+        "return totals if totals.any() else self._weights",
+        "return np.ones_like(totals)",
+        "sampling/test_sharded_odds.py",
+    ),
+    Mutant(
+        "greedy shards keep the worst candidate", "seeding.sharded_potential",
+        "best = int(np.argmax(",
+        "best = int(np.argmin(",
+        "sampling/test_sharded_odds.py",
+    ),
+    Mutant(
+        "a mean is divided by the count", "refining.lloyd",
+        "if self.unit else weights",
+        "if self.unit else statistics.counts",
+        "laws/test_lloyd_laws.py",
+    ),
+    Mutant(
+        "centres leave the unit sphere", "refining.lloyd",
+        "if self.unit else weights",
+        "if False else weights",
+        "laws/test_lloyd_laws.py",
+    ),
+    Mutant(
+        "empty clusters stay empty", "refining.lloyd",
+        "if not statistics.counts.all():",
+        "if False:",
+        "laws/test_empty_cluster_laws.py",
+    ),
+    Mutant(
+        "labels are not those of rounded centres", "refining.lloyd",
+        "if not end.converged or not np.array_equal(end.centers, final):",
+        "if not end.converged:",
+        "laws/test_assignment_laws.py laws/test_lloyd_laws.py",
+    ),
+    Mutant(
+        "ties go to the highest index", "data.rows",
+        "        _native.assign(self.view, centers, labels)\n        return labels",
+        "        _native.assign(self.view, np.ascontiguousarray(centers[::-1]), labels)\n"
+        "        return (len(centers) - 1 - labels).astype(np.int32)",
+        "laws/test_assignment_laws.py",
+    ),
+    Mutant(
+        "bounds move by half of the way", "refining.assigners",
+        "roots = np.sqrt(squares)",
+        "roots = 0.5 * np.sqrt(squares)",
+        "laws/test_lloyd_laws.py",
+    ),
+    Mutant(
+        "the last shard is dropped", "refining.assigners",
+        "self._map(lambda s: s.assign(centers), self._shards)",
+        "self._map(lambda s: s.assign(centers), self._shards[:-1])",
+        "laws/test_shard_laws.py",
+    ),
+    Mutant(
+        "the cost of an assignment ignores weights", "refining.assigners",
+        "return total_cost(self._costs(), self._weight)",
+        "return total_cost(self._costs(), None)",
+        "laws/test_shard_laws.py laws/test_lloyd_laws.py",
+    ),
+    Mutant(
+        "Hartigan moves rows to the nearest mean", "data.cluster_sums",
+        "        return _native.hartigan(",
+        "        old = labels.copy()\n"
+        "        labels[:] = self._rows.nearest(centers)\n"
+        "        return int(np.count_nonzero(labels != old))\n"
+        "        return _native.hartigan(",
+        "laws/test_hartigan_laws.py",
+    ),
+    Mutant(
+        "mini-batches forget the batches before", "refining.minibatch",
+        "self.counts += count",
+        "self.counts = count.copy()",
+        "laws/test_minibatch_laws.py",
+    ),
+    Mutant(
+        "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_assigner",
+        "sum_rows(self._X[own], None if self._weight is None else weight)",
+        "sum_rows(self._X[own], None) / max(len(own), 1) * weight.sum()",
+        "laws/test_distortion_fit_laws.py",
+    ),
+    Mutant(
+        "a certificate is not rounded down", "certificates.dual",
+        "offered - gained - 2.0 * error",
+        "offered - gained + 2.0 * error",
+        "laws/test_certificate_laws.py",
+    ),
+    Mutant(
+        "a certificate leaves out the best candidate", "certificates.dual",
+        "gained = math.fsum(gain[largest(gain, k)])",
+        "gained = math.fsum(gain[largest(gain, k - 1)])",
+        "laws/test_certificate_laws.py",
+    ),
+    Mutant(
+        "a guarantee is claimed for greedy seeding", "estimators.kmeans",
+        "return SEEDINGS[self.init].lost or objective.lost",
+        "return objective.lost",
+        "laws/test_guarantee_laws.py",
+    ),
+    Mutant(
+        "a sum has half of its sensitivity", "numerics.lattice",
+        'return most if adjacency == "add-remove" else 4 * most',
+        'return most // 4 if adjacency == "add-remove" else most',
+        "privacy/test_lattice.py privacy/test_ledger.py",
+    ),
+    Mutant(
+        "a replaced row moves one count only", "privacy.query",
+        'return 1 if adjacency == "add-remove" else self.replaced',
+        "return 1",
+        "privacy/test_mechanism_audits.py",
+    ),
+    Mutant(
+        "a charge is not recorded", "privacy.mechanisms",
+        "self.charges.append(made.charge)",
+        "pass",
+        "privacy/test_every_method.py",
+    ),
+    Mutant(
+        "noisy Lloyd makes one step that is not paid for", "private_methods.noisy_lloyd",
+        "return step.iteration + 1 == len(self.costs)",
+        "return step.iteration + 1 == len(self.costs) + 1",
+        "privacy/test_noisy_lloyd.py privacy/test_every_method.py",
+    ),
+]  # fmt: skip
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, mutant: Mutant, name: str) -> None:
+        super().__init__(name, str(mutant.path))
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self._mutant.path.read_text(encoding="utf-8")
+        return compile(self._mutant.plant(source), self.path, "exec")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the module of a mutant before anybody else does."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname != f"kvariates.{self._mutant.module}":
+            return None
+        loader = _Loader(self._mutant, fullname)
+        return importlib.machinery.ModuleSpec(fullname, loader, origin=str(self._mutant.path))
+
+
+def pytest_configure() -> None:
+    """Plant the chosen mutant: this module is also a plugin of pytest."""
+    if os.environ.get(CHOSEN):
+        sys.meta_path.insert(0, _Finder(BY_NAME[os.environ[CHOSEN]]))
+
+
+def failing_tests(tests: list[str], mutant: str = "") -> list[str]:
+    """The tests that fail, or the first one if there is a mutant."""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
+         "experiments.mutants", *(["-x"] if mutant else []), *(f"tests/{test}" for test in tests)],
+        cwd=ROOT, env={**os.environ, CHOSEN: mutant}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = re.findall(r"^(?:FAILED|ERROR) tests/(\S+::.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode and not found:
+        raise RuntimeError(done.stdout + done.stderr)
+    return found
+
+
+def main() -> int:
+    """Run all mutants whose name has one of the given words; return 1 if one is not caught."""
+    words = [word.lower() for word in sys.argv[1:]]
+    chosen = [m for m in MUTANTS if not words or any(word in m.name.lower() for word in words)]
+    caught: dict[str, str] = {}
+    for mutant in chosen:
+        begin = time.perf_counter()
+        for found in failing_tests(mutant.tests.split(), mutant.name):
+            caught[mutant.name] = found
+        seconds = time.perf_counter() - begin
+        print(
+            f"{mutant.name}: {caught.get(mutant.name, 'NOT CAUGHT')} ({seconds:.0f} s)", flush=True
+        )
+    wrong = failing_tests(sorted(set(caught.values()))) if caught else []
+    print(*(f"fails without a mutant too: {test}" for test in wrong), sep="\n")
+    print(f"{len(chosen)} mutants, {len(chosen) - len(caught)} not caught")
+    return int(len(caught) < len(chosen) or bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
