@@ -1,11 +1,11 @@
-"""What a seeding costs in time: k-means|| beside greedy k-means++, global k-means beside one fit.
+"""The time of seedings: k-means|| compared with k-means++, global k-means with one fit.
 
 `python -m experiments.seeding_speed` prints medians of three, on rows in groups and uniform ones:
 
 | table | what |
 |---|---|
-| seeding | seconds of greedy and of plain k-means++, of kmeans_parallel, and of it beside greedy |
-| global | all solutions up to K beside one fit of K clusters; exhaustive on the first 10,000 rows |
+| seeding | seconds of greedy and plain k-means++ and of k-means||, and its ratio to greedy |
+| global | all solutions up to K and one fit of K clusters; exhaustive on the first 10,000 rows |
 """
 
 from __future__ import annotations

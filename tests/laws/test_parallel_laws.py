@@ -10,7 +10,7 @@ from scipy import sparse
 from kvariates.data.rows import Rows
 from kvariates.seeding.kmeans_parallel import kmeans_parallel
 from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 
 def problem(X, k, weights=None, seed=0):
@@ -108,7 +108,7 @@ def test_quality_is_that_of_kmeans_plusplus(spread):
         found = (seed_with(problem(X, k, seed=seed)).centers for seed in range(12))
         return np.mean([squared_distances(X, centers).min(axis=1).sum() for centers in found])
 
-    parallel, plain = mean_cost(kmeans_parallel), mean_cost(kvariates)
-    greedy = mean_cost(lambda p: kvariates(p, trials=greedy_trials(k)))
+    parallel, plain = mean_cost(kmeans_parallel), mean_cost(sample_rows)
+    greedy = mean_cost(lambda p: sample_rows(p, trials=greedy_trials(k)))
     assert parallel < plain
     assert parallel < 1.1 * greedy

@@ -9,7 +9,7 @@ from laws.cases import DTYPES
 from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import Rows
 from kvariates.seeding.probes import EveryPoint
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 SETS = {
     "uniform": lambda rng, n, d: rng.random((n, d)),
@@ -26,7 +26,7 @@ SETS = {
 def drawn(X, weight, k, trials, skip, seed=3):
     potential, rng = EveryPoint(skip=skip).potential, np.random.default_rng(seed)
     problem = SeedingProblem(Rows.of(X), weight, k, potential, rng=rng)
-    return kvariates(problem, trials=trials).indices
+    return sample_rows(problem, trials=trials).indices
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -13,7 +13,7 @@ from kvariates.data.rows import Rows
 from kvariates.objectives.distortion import MIX
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import DivergenceObjective
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 POSITIVE = np.array([[0.5, 4], [1, 1], [3, 0.25], [6, 5], [0.5, 0.75], [2, 8]])
 ZEROS = np.array([[0.0, 4], [1, 1], [3, 0], [0, 0], [5, 0.5], [3, 0]])
@@ -52,7 +52,7 @@ def draws(name, X, k, weights, trials, runs=2500):
         Rows.of(X), weights, k, objective.potential, objective.density,
         rng=np.random.default_rng(11),
     )  # fmt: skip
-    found = [kvariates(problem, trials=trials) for _ in range(runs)]
+    found = [sample_rows(problem, trials=trials) for _ in range(runs)]
     seeds = objective.distortion.seed(X, found[-1].indices)
     assert np.array_equal(found[-1].centers, seeds)
     return [tuple(seeds.indices.tolist()) for seeds in found]

@@ -12,12 +12,12 @@ from sampling.sets import groups
 from scipy import sparse
 
 from kvariates.data.rows import Rows
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 
 def runs_of(X, k, weights=None, trials=1, runs=300):
     problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(1)).canonical()
-    return np.array([kvariates(problem, trials=trials).indices for _ in range(runs)])
+    return np.array([sample_rows(problem, trials=trials).indices for _ in range(runs)])
 
 
 def weighted_groups():

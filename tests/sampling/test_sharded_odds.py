@@ -1,4 +1,4 @@
-"""Draws by mass, and the potential of several shards: the exact laws, whoever computes a shard."""
+"""Draws by mass, and the potential of several shards: their exact laws."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kvariates import KMeans, kmeans_plusplus
 from kvariates.data.rows import Rows
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 RUNS = 2500
 TRIALS = {"plain": 1, "greedy": 3}
@@ -23,7 +23,7 @@ def step_of(trials):
 
 def draws(X, k, weights, trials, runs=RUNS):
     problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(3)).canonical()
-    return [tuple(kvariates(problem, trials=trials).indices.tolist()) for _ in range(runs)]
+    return [tuple(sample_rows(problem, trials=trials).indices.tolist()) for _ in range(runs)]
 
 
 @every_kind

@@ -17,7 +17,7 @@ from kvariates.refining.lloyd import StopRule
 from kvariates.seeding import global_kmeans as nested
 from kvariates.seeding import kmeans_parallel as parallel
 from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import kvariates
+from kvariates.seeding.seeding_problem import sample_rows
 
 
 @validate_params(
@@ -73,7 +73,7 @@ def kmeans_plusplus(
                 f"be equal to the length of n_samples {problem.rows.n}."
             )
     trials = greedy_trials(n_clusters) if n_local_trials is None else n_local_trials
-    seeds = kvariates(problem, trials=trials)
+    seeds = sample_rows(problem, trials=trials)
     return seeds.centers.astype(problem.rows.dtype), seeds.indices
 
 

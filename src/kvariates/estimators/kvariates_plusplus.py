@@ -1,4 +1,4 @@
-"""k-variates++ as a function: any density, any probe, and the promise that goes with them."""
+"""k-variates++ as a function: any density and probe, with the guarantee of the pair."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kvariates.objectives.distortions import LOST as DISTORTION_LOST
 from kvariates.objectives.objective import DivergenceObjective
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
 from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.tables import documented
 
 Promise = tuple[Guarantee | None, str | None]  # or why there is none
 CENTRED = (Dirac, Laplace, Gaussian)  # densities whose mean is known to be the row
@@ -44,6 +45,7 @@ class KVariates:
     guarantee_lost: str | None
 
 
+@documented(DISTORTIONS=DISTORTIONS)
 @validate_params(
     {
         **validation.COMMON,
@@ -84,7 +86,7 @@ def kvariates_plusplus(
         rows' probes, an array of X's shape. None: at every row, ``EveryPoint()``.
     sample_weight : array-like of shape (n_samples,), default=None
         A row of weight w counts as w rows.
-    distortion : {"kl", "itakura-saito", "mahalanobis", "total-jensen"} or None, default=None
+    distortion : {<names of DISTORTIONS>} or None, default=None
         What is measured instead of squared Euclidean distance; then the density and the probe are
         the default ones.
     random_state : int, RandomState, Generator or None, default=None
@@ -101,14 +103,14 @@ def kvariates_plusplus(
             raise ValueError(
                 "distortion goes with the default density and probe; leave them out, or it."
             )
-        seeds = kvariates(_distorted(problem, distortion))
+        seeds = sample_rows(_distorted(problem, distortion))
         promise: Promise = None, DISTORTION_LOST
     else:
         density = Dirac() if density is None else density
         probe = EveryPoint() if probe is None else probe
         if not hasattr(probe, "potential"):
             probe = CallableProbe(probe)
-        seeds = kvariates(_pair(problem, probe, density))
+        seeds = sample_rows(_pair(problem, probe, density))
         promise = _promise(problem, probe, density, seeds.centers)
     return KVariates(seeds.centers.astype(problem.rows.dtype), seeds.indices, *promise)
 
@@ -126,10 +128,7 @@ def _distorted(problem: SeedingProblem, distortion: Any) -> SeedingProblem:
 
 
 def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers: F64) -> Promise:
-    """The family's theorem for this pair, its terms measured; or None and why there is none.
-
-    `opt` is the cost of `centers`.
-    """
+    """The theorem of this pair with its terms, `opt` being the cost of `centers`; or why none."""
     space, weight = problem.rows, problem.weight
     k, notes = len(centers), (guarantees.OPT_IS_FOUND,)
     opt = total_cost(space.costs(centers, space.nearest(centers)), weight)
@@ -152,11 +151,11 @@ def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers
 
 
 def _spread(space: Rows, weight: F64 | None, probe: Synopses) -> float | None:
-    """The rows' squared distances to their synopses, summed; None if another one is nearer."""
+    """The sum of the rows' squared distances to their synopses; None if another one is nearer."""
     points = np.ascontiguousarray(probe.points, dtype=np.float64)
     own = space.costs(points, np.asarray(probe.of).astype(np.int32))
     least = space.costs(points, space.nearest(points))
-    farther = own > least * (1 + 1e-12)  # whoever assigned the rows may have rounded a tie
+    farther = own > least * (1 + 1e-12)  # the caller may have rounded a tie
     if (farther if weight is None else farther & (weight > 0)).any():
         return None
     return total_cost(own, weight)

@@ -10,7 +10,7 @@ from kvariates.private_methods.task import F64, Domain
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 RUNS = 5
 MAX_ITER = 300
@@ -34,6 +34,6 @@ def run(
 ) -> LloydResult:
     """One run of k-means++, LS++ and Lloyd. Pre: at least k rows."""
     problem = SeedingProblem(rows, weight, k, rng=rng)
-    seeds = kvariates(problem, trials=greedy_trials(k)).centers
+    seeds = sample_rows(problem, trials=greedy_trials(k)).centers
     start = local_search(problem, seeds, steps=search_steps(k)).centers
     return refine(rows, start, weight, StopRule(max_iter, 0.0))

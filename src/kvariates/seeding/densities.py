@@ -66,7 +66,7 @@ class _Noise:
 class Laplace(_Noise):
     """Laplace noise of the given scale on every coordinate; its variance is 2 scale^2.
 
-    This noise comes from `rng` and protects nobody: private fits take theirs from `privacy`.
+    This noise comes from `rng` and gives no privacy: private fits take theirs from `privacy`.
     """
 
     unit_variance: ClassVar[float] = 2.0

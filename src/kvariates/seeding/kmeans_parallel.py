@@ -19,7 +19,7 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import RowPotential, Seeds, greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 ROUNDS = 5
 OVERSAMPLING = 1.0
@@ -66,4 +66,4 @@ def recluster(problem: SeedingProblem, candidates: I64, mass: F64) -> I64:
     """Which k candidates to keep, by greedy k-means++ over them, each with its mass."""
     candidates, mass = candidates[mass > 0], mass[mass > 0]
     few = SeedingProblem(problem.rows.subset(candidates), mass, problem.k, rng=problem.rng)
-    return candidates[kvariates(few, trials=greedy_trials(problem.k)).indices]
+    return candidates[sample_rows(few, trials=greedy_trials(problem.k)).indices]

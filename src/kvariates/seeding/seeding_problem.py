@@ -67,7 +67,7 @@ class SeedingProblem:
         return indices if self.order is None else self.order[indices]
 
 
-def kvariates(problem: SeedingProblem, *, trials: int = 1) -> Seeds[F64]:
+def sample_rows(problem: SeedingProblem, *, trials: int = 1) -> Seeds[F64]:
     """Run the sampler on rows in canonical order. trials > 1: greedy seeding."""
     p = problem.canonical()
     potential = p.make_potential(p.rows, p.weight, p.k)

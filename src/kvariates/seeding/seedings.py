@@ -12,12 +12,12 @@ from kvariates.seeding.hst import hst_seed
 from kvariates.seeding.kmeans_parallel import kmeans_parallel
 from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, kvariates
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 from kvariates.tables import Entry, Table
 
 
 def _greedy(p: SeedingProblem) -> F64:
-    return kvariates(p, trials=greedy_trials(p.k)).centers
+    return sample_rows(p, trials=greedy_trials(p.k)).centers
 
 
 def _random(p: SeedingProblem) -> F64:
@@ -45,7 +45,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "init='d2' is plain.",
         ),
         "d2": Entry(
-            lambda p: kvariates(p).centers,
+            lambda p: sample_rows(p).centers,
             "Plain k-means++: one draw for each centre. It carries a guarantee.",
             POTENTIAL,
             theorem="Theorem 2",
