@@ -8,12 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from laws.cases import ALGORITHMS, rows, same_bits
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.cluster import KMeans as Peer
 from sklearn.cluster import kmeans_plusplus as peer_seeding
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -73,12 +71,6 @@ def test_given_centers_are_not_changed():
     assert not np.shares_memory(model.cluster_centers_, init)
 
 
-def test_an_estimator_that_is_not_fitted_says_so():
-    for method in ("predict", "transform", "score"):
-        with pytest.raises(NotFittedError):
-            getattr(KMeans(), method)(X)
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_data_frames_in_and_out(frame):
     names = ["a", "b", "c", "d"]
@@ -105,14 +97,6 @@ def test_weights_of_any_kind():
         assert same_bits(KMeans(4, random_state=0).fit(X, sample_weight=kind(given)), expected)
 
 
-def test_lists_and_integers_become_float64():
-    data = [[0, 0], [1, 0], [9, 9], [9, 8]]
-    model = KMeans(2, random_state=0).fit(data)
-    assert model.cluster_centers_.dtype == np.float64
-    assert sorted(map(tuple, model.cluster_centers_)) == [(0.5, 0.0), (9.0, 8.5)]
-    assert np.array_equal(model.predict(np.array(data, dtype=np.int8)), model.labels_)
-
-
 def some_rows(X, n_clusters, random_state):
     return X[random_state.permutation(len(X))[:n_clusters]]
 
@@ -136,12 +120,6 @@ def test_a_callable_gets_the_rows_and_a_random_state(state):
     KMeans(3, init=pick, n_init=4, random_state=state).fit(X)
     assert [(shape, k) for shape, k, _ in seen] == [((300, 4), 3)] * 4
     assert len({tuple(order) for *_, order in seen}) > 1
-
-
-def test_a_callable_gets_sparse_rows():
-    csr = sparse.csr_array(X)
-    model = KMeans(3, init=lambda data, k, random_state: data[:k].toarray(), n_init=1).fit(csr)
-    assert same_bits(model, KMeans(3, init=X[:3], n_init=1).fit(csr))
 
 
 def test_verbose_prints_every_iteration(capsys):
