@@ -187,7 +187,7 @@ class TestStandardize:
         np.testing.assert_allclose(X.std(axis=0), 1)
         np.testing.assert_allclose(scale.undo(X), raw)
 
-    def test_weights_are_repeats(self):
+    def test_a_weight_equals_repeated_rows(self):
         rng = np.random.default_rng(1)
         raw, weights = rng.normal(size=(20, 2)), rng.integers(0, 4, 20)
         _, weighted = standardize(raw, weights.astype(float))

@@ -56,7 +56,7 @@ class Guarantee:
 
 OPT_IS_FOUND = (
     "opt is the cost of the centres that were found: the true optimum is at most that, "
-    "so the bound holds a fortiori."
+    "so the bound holds, too."
 )
 
 

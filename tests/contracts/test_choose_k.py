@@ -219,7 +219,7 @@ def test_layouts_do_not_matter(layout):
     np.testing.assert_allclose(a.silhouette, b.silhouette, rtol=1e-9)
 
 
-def test_weights_are_repeats():
+def test_a_weight_equals_repeated_rows():
     """Costs are equal; silhouette and gap differ, as a row is not a neighbour of its own copies."""
     X = blobs(3, 9, n=240)
     weight = np.random.default_rng(0).integers(0, 4, size=240)

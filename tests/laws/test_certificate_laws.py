@@ -118,7 +118,7 @@ def test_a_poor_solution_has_a_large_gap():
     assert bad.lower_bound > 0.9 * good.lower_bound  # the bound depends little on the solution
 
 
-def test_weights_are_repeats():
+def test_a_weight_equals_repeated_rows():
     X, _ = blobs(60, 3)
     times = np.random.default_rng(0).integers(0, 4, 60)
     space = Vectors(X, "euclidean")

@@ -76,7 +76,7 @@ def test_a_fit_stops_as_it_is_told(name):
 
 
 @every
-def test_weights_equal_repeats(name):
+def test_a_weight_equals_repeated_rows(name):
     X = rows(name, 80, 3, seed=7)
     counts = np.random.default_rng(8).integers(0, 4, size=80)
     w, repeated = counts.astype(np.float64), np.repeat(X, counts, axis=0)

@@ -117,7 +117,7 @@ def test_near_ties_are_decided_by_the_divergence(name, gap):
     assert np.array_equal(DISTORTIONS[name].run.nearest(X, C)[0], D.argmin(axis=1))
 
 
-def test_the_product_alone_would_not_do():
+def test_the_matrix_product_alone_gives_wrong_labels():
     """The test above can fail: on its data the plain argmin of the scores is often wrong."""
     kl, rng = DISTORTIONS["kl"].run, np.random.default_rng(3)
     X = rng.gamma(2.0, size=(2000, 5)) * 10.0 ** rng.integers(-3, 4, size=5)

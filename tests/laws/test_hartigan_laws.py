@@ -86,7 +86,7 @@ def test_ends_where_no_single_move_helps(dtype, layout, weighted):
 
 
 @pytest.mark.parametrize(("dtype", "layout", "weighted"), GRID)
-def test_bounds_hide_no_move(dtype, layout, weighted):
+def test_bounds_skip_no_useful_move(dtype, layout, weighted):
     """Many passes, in which most rows are passed over."""
     X = rows(4000, 4, dtype, seed=8, sparsity=0.2)
     weight = weights_for(4000) if weighted else None

@@ -195,7 +195,7 @@ def test_seeds_find_planted_groups():
         assert set(group[chosen]) == {0, 1, 2}
 
 
-def test_repeats_are_weights():
+def test_a_weight_equals_repeated_rows():
     """A point of weight 3 counts as much as three equal points."""
     X = rng(3).normal(size=(20, 2))
     weight = rng(4).integers(1, 4, 20).astype(float)

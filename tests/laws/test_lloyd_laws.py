@@ -42,7 +42,7 @@ def check_against_brute(X, init, metric="euclidean", weights=None, **options):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
-def test_algorithms_are_brute_force(dtype, layout, metric, weighted):
+def test_algorithms_agree_with_brute_force(dtype, layout, metric, weighted):
     X = LAYOUTS[layout](rows(900, 7, dtype, sparsity=0.4))
     weights = np.random.default_rng(2).exponential(size=900) if weighted else None
     model = check_against_brute(X, start(X, 11), metric, weights, tol=0)
@@ -71,7 +71,7 @@ TILES = [1023, 1025, 4095, 4096, 4097, 8193, 16385]
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_width(layout, dtype):
+def test_any_number_of_features(layout, dtype):
     for d in WIDTHS:
         X = LAYOUTS[layout](rows(150 + d % 7, d, dtype, seed=d, sparsity=0.2))
         check_against_brute(X, start(X, 9), tol=0, max_iter=6)

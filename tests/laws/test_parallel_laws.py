@@ -1,4 +1,4 @@
-"""k-means||: what holds for any data. Its sampling law is in sampling/test_parallel_odds.py."""
+"""k-means||: what holds for any data. Its distribution: sampling/test_parallel_distribution.py."""
 
 import numpy as np
 import pytest

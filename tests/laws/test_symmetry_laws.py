@@ -29,7 +29,7 @@ def make(dtype, layout, n=400):
 
 
 @every_case
-def test_weights_are_repeats(dtype, layout, options):
+def test_a_weight_equals_repeated_rows(dtype, layout, options):
     dense, wrap = make(dtype, layout)
     weights = np.random.default_rng(0).integers(0, 5, size=len(dense))
     init = start(dense[weights > 0], 9)
@@ -168,7 +168,7 @@ def test_features_may_change_places_and_zeros_may_be_added(dtype, layout, option
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS)
-def test_sparse_is_dense(dtype, metric):
+def test_sparse_and_dense_give_the_same_result(dtype, metric):
     # A direction at right angles to several centres is tied between them: few zeros for cosine.
     sparsity = 0.8 if metric == "euclidean" else 0.3
     dense = rows(600, 30, dtype, seed=22, sparsity=sparsity)

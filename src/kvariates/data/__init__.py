@@ -1,1 +1,1 @@
-"""What distance means."""
+"""Rows in memory, metric spaces, and all calls of the native code."""

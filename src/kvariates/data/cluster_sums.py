@@ -12,8 +12,8 @@ from kvariates.data.rows import F64, Labels, Rows
 class ClusterSums:
     """Sums, weights and counts, kept up to date by moving the rows whose labels changed.
 
-    Sums are compensated: the value is ``sums[0] + sums[1]``, the second being what rounding took
-    from the first. They are computed again from all rows before more than n moves have added up.
+    Sums are compensated: the value is ``sums[0] + sums[1]``, the second holding the rounding error
+    of the first. All rows are added up again before more than n moves have been made.
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int) -> None:

@@ -15,7 +15,7 @@ WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it witho
 
 
 class RowCosts:
-    """Costs and nearest centres of all rows. A centre is named by its number in order of arrival.
+    """Costs and nearest centres of all rows. A centre is known by its index.
 
     Pre: weight is None (all ones) or float64; `cost` and `nearest` belong together.
     """
@@ -83,7 +83,7 @@ class RowCosts:
 
 
 def stay_limit(centers: F64, fresh: F64) -> F64:
-    """Per centre, the cost up to which none of the fresh ones is nearer to a row of it.
+    """For each centre: if a row's cost is at most this limit, no fresh centre is nearer to it.
 
     If ||c - c(x)|| >= 2 ||x - c(x)|| then x stays with c(x). Rounded down, to be safe.
     """

@@ -4,7 +4,7 @@
 |---------|------------------------|------------------------------------------------|
 | lloyd   | nothing                | in a single step, or where bounds do not hold  |
 | hamerly | one lower bound        | almost always                                  |
-| elkan   | a bound for a centre   | where distances are expensive and n*k is small |
+| elkan   | one bound per centre   | where distances are expensive and n*k is small |
 | yinyang | sixteen bounds         | with many centres and features; dense rows     |
 | auto    | what pays off just now | always                                         |
 """
@@ -61,7 +61,7 @@ class HamerlyScan:
         changed, scanned = _native.assign_hamerly(
             self._view, centers, moved, labels, self._upper, self._lower, self._tighten, changes
         )
-        # Tightening a bound costs one distance a row: worth it only while it saves rows.
+        # Tightening a bound costs one distance per row: worth it only while it saves rows.
         self._tighten = moved is None or scanned < 0.7 * len(labels)
         return changed
 

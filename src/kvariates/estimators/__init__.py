@@ -1,1 +1,1 @@
-"""scikit-learn's API: validate, wire, keep. Nothing is computed here."""
+"""scikit-learn's interface: check the input, call the algorithm, store the result."""

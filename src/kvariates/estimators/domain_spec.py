@@ -1,4 +1,4 @@
-"""Checks where rows may be: a box by its bounds, or a ball by its radius. Public."""
+"""Checks the domain of the rows: a box by its bounds, or a ball by its radius. Public."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ default="k-means++"
         A run stops when the centres' squared shift is at most `tol` times the mean variance of
         the features.
     verbose : int, default=0
-        Print one line an iteration.
+        Print one line per iteration.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
     copy_x : bool, default=True
@@ -81,7 +81,7 @@ default="k-means++"
 
         <list of REFINEMENTS>
     metric : {<names of OBJECTIVES>}, default="euclidean"
-        What is summed over the rows.
+        The distance between a row and a centre.
 
         <list of OBJECTIVES>
     distortion : {<names of DISTORTIONS>} or None, default=None

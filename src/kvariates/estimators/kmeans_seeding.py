@@ -38,7 +38,7 @@ def kmeans_plusplus(
     random_state: Any = None,
     n_local_trials: int | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Pick n_clusters rows of X as centres, each in proportion to its squared distance to the rest.
+    """Pick n_clusters rows of X, each by its squared distance to those picked before.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from kvariates.data.scans import LabelChanges
 class Statistics:
     """What one assignment tells about each cluster. Valid until the next assignment.
 
-    The value of a sum is ``sums + sums_rest``: the rest is what rounding took from it. `counts`
+    The value of a sum is ``sums + sums_rest``: the rest is its rounding error. `counts`
     are rows of positive weight; `changed` is the number of labels that changed, -1 if unknown.
     """
 
@@ -154,7 +154,7 @@ def _added(a: Statistics, b: Statistics) -> Statistics:
 
 
 def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
-    """A + b in floats, and what rounding took from it, exactly (Knuth)."""
+    """The float sum of a and b, and its rounding error (Knuth)."""
     total = a + b
     rest = total - a
     return total, (a - (total - rest)) + (b - rest)

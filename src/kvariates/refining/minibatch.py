@@ -25,7 +25,7 @@ from kvariates.refining.lloyd import LloydResult, evaluated
 BATCH_SIZE = 1024
 PATIENCE = 10  # batches without a new lowest cost
 FEW_ROWS = 0.01  # of the mean number of rows of a centre
-REASSIGN_EVERY = 100  # rows a centre; more often, chance alone would leave some centres with few
+REASSIGN_EVERY = 100  # rows per centre; more often, chance alone would leave some centres with few
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ REFINEMENTS: Table[Refinement] = Table(
         "elkan": Entry(
             lloyd_with("elkan"), f"n_samples * n_clusters float32 bounds. {SAME}", DISTANCES
         ),
-        "hamerly": Entry(lloyd_with("hamerly"), f"One bound a row. {SAME}", DISTANCES),
-        "yinyang": Entry(lloyd_with("yinyang"), f"Sixteen bounds a row. {SAME}", DISTANCES),
+        "hamerly": Entry(lloyd_with("hamerly"), f"One bound per row. {SAME}", DISTANCES),
+        "yinyang": Entry(lloyd_with("yinyang"), f"Sixteen bounds per row. {SAME}", DISTANCES),
         "hartigan": Entry(
             _hartigan, "Lloyd, then moves of single rows that lower the cost.", FREE_CENTERS
         ),

@@ -1,4 +1,4 @@
-"""k-means|| (Bahmani et al. 2012): many candidates a round, few rounds, then k of them.
+"""k-means|| (Bahmani et al. 2012): many candidates per round, few rounds, then k of them.
 
     candidates = one row, drawn by weight
     in each of a few rounds:  phi = potential of the candidates
@@ -6,9 +6,9 @@
     weigh every candidate by the rows nearest to it; choose k of them by greedy k-means++
 
 with l = oversampling * k. The paper takes x with probability min(1, l w(x) D^2(x) / phi). The two
-differ only for rows that hold a share of 1/l of the potential, and only this one makes a row of
-weight w what w equal rows are, at any scale of the weights. Poisson(l) draws by weight * D^2, with
-replacement, take exactly these rows: that is how a round is drawn.
+differ only for rows with a large share of the potential; with this one, a row of weight w has the
+same chance as w equal rows. A round draws Poisson(l) rows by weight * D^2 with replacement, which
+gives exactly these probabilities.
 """
 
 from __future__ import annotations

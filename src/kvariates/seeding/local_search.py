@@ -5,7 +5,7 @@
 
 With d1 <= d2 a row's squared distances to its two nearest centres and dp to p, a swap of centre j
 for p leaves the row min(dp, d2) if j is its nearest centre and min(dp, d1) if not. So all k swaps
-are weighed in one pass over three numbers a row, and only d1, d2 and whose they are need be kept.
+are weighed in one pass over three numbers per row, and only d1, d2 and whose they are need be kept.
 """
 
 from __future__ import annotations

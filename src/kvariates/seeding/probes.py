@@ -1,4 +1,4 @@
-"""Probes: where the cost is measured that rows are drawn by.
+"""Probes: the points at which a row's cost is measured before drawing.
 
 A probe makes the potential of given rows. `pointwise` says that only a row's values matter, not its
 position.

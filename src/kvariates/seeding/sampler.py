@@ -37,7 +37,7 @@ Points_contra = TypeVar("Points_contra", contravariant=True)
 
 
 class Potential(Protocol[Points_co, Centers]):
-    """What the centres so far leave of the cost, for every row; and draws in proportion to it."""
+    """The cost of every row with the centres added so far; draws rows by weight * cost."""
 
     @property
     def points(self) -> Points_co:
@@ -123,7 +123,7 @@ class Seeds(Generic[Centers]):
 
 
 def greedy_trials(k: int) -> int:
-    """scikit-learn's number of candidates a step."""
+    """scikit-learn's number of candidates per step."""
     return 2 + int(math.log(k))
 
 
@@ -149,8 +149,8 @@ def sample_step(
 ) -> int:
     """Draw one more centre, add it to the potential and return the index it was picked by.
 
-    With trials > 1 (greedy seeding) every centre but the first is the best of so many draws. This
-    has another law than Algorithm 0, and not its guarantee.
+    With trials > 1 (greedy seeding) every centre but the first is the best of so many draws. The
+    distribution then differs from that of Algorithm 0, so its guarantee does not hold.
     """
     size = trials if trials > 1 and len(potential.centers) else 1
     if size > 1:
