@@ -7,7 +7,7 @@ from scipy.special import kl_div, xlogy
 from kvariates.data.rows import Rows
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import DivergenceObjective
-from kvariates.refining.refinements import RefineProblem
+from kvariates.refining.lloyd import StopRule
 
 NAMES = list(DISTORTIONS)
 every = pytest.mark.parametrize("name", NAMES)
@@ -72,10 +72,7 @@ def weights_of(n, seed=5):
 def lloyd_under(distortion, X, start, weights=None, *, max_iter=99, tol=0, callback=None):
     """Lloyd under a fitted distortion, from centres in the user's coordinates."""
     objective = DivergenceObjective(distortion)
-    problem = RefineProblem(
-        Rows.of(X), weights, start, max_iter, tol, callback, objective.lloyd, None
-    )
-    return objective.lloyd(problem, "lloyd")
+    return objective.lloyd(Rows.of(X), start, weights, StopRule(max_iter, tol, callback))
 
 
 def fitted(name, X, weights=None):

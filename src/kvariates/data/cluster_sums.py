@@ -21,6 +21,7 @@ class ClusterSums:
         self.sums = np.zeros((2, k, rows.d))
         self.weights = np.zeros((2, k))
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
+        self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._moves = rows.n
 
     @classmethod
@@ -29,13 +30,13 @@ class ClusterSums:
         sums.recompute(labels)
         return sums
 
-    def update(self, labels: Labels, changed: int, changes: _native.Changes) -> None:
+    def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again."""
         self._moves += 2 * changed
-        if changes.overflowed or self._moves > self._rows.n:
+        if self.changes.overflowed or self._moves > self._rows.n:
             self.recompute(labels)
         else:
-            self._apply(labels, changes)
+            self._apply(labels, self.changes)
 
     def recompute(self, labels: Labels) -> None:
         """Add up all rows."""

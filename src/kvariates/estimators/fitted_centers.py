@@ -34,10 +34,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self._objective.nearest(self._fitted_rows(X), self._float64_centers)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to all centres: ndarray of shape (n_samples, n_clusters).
-
-        They are 1 - cos for metric="cosine", and divergences for a distortion.
-        """
+        """Distances of every row to all centres: ndarray of shape (n_samples, n_clusters)."""
         return self._objective.distances(self._fitted_rows(X), self._float64_centers)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

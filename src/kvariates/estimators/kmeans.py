@@ -255,17 +255,8 @@ default="k-means++"
         centers = self._seed(fit, rng)
         if self.verbose:
             print("Initialization complete")
-        callback = iteration_callback(self, task, fit.objective)
-        problem = RefineProblem(
-            fit.rows,
-            fit.weight,
-            centers,
-            self.max_iter,
-            self._tol,
-            callback,
-            fit.objective.lloyd,
-            rng,
-        )
+        stop = StopRule(self.max_iter, self._tol, iteration_callback(self, task, fit.objective))
+        problem = RefineProblem(fit.rows, fit.weight, centers, stop, fit.objective.lloyd, rng)
         result = REFINEMENTS[algorithm].run(problem)
         task.call_on_fit_task_end(estimator=self, X=fit.X)
         return result
@@ -274,7 +265,7 @@ default="k-means++"
         objective, rows = fit.objective, fit.rows
         if isinstance(self.init, str):
             stop = StopRule(self.max_iter, LOOSER * self._tol)
-            lloyd = lloyd_on(rows, fit.weight, stop, unit=self.metric == "cosine")
+            lloyd = lloyd_on(rows, fit.weight, stop, objective.lloyd)
             problem = SeedingProblem(
                 rows, fit.weight, self.n_clusters, objective.potential, objective.density, lloyd,
                 rng=rng,

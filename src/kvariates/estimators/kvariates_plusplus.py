@@ -104,7 +104,8 @@ def kvariates_plusplus(
                 "distortion goes with the default density and probe; leave them out, or it."
             )
         seeds = sample_rows(_distorted(problem, distortion))
-        promise: Promise = None, DISTORTION_LOST
+        named = isinstance(distortion, str) and DISTORTIONS[distortion].lost
+        promise: Promise = None, named or DISTORTION_LOST
     else:
         density = Dirac() if density is None else density
         probe = EveryPoint() if probe is None else probe

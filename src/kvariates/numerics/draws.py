@@ -25,6 +25,8 @@ class CumulativeMass:
 
     def draw(self, size: int, rng: np.random.Generator) -> I64:
         """Draw `size` indices with replacement."""
+        if size == 0:  # the only draw from no masses
+            return np.empty(0, dtype=np.int64)
         sums = self._sums
         drawn: I64 = np.searchsorted(sums, rng.random(size) * sums[-1], side="right")
         drawn[drawn == len(sums)] = np.searchsorted(sums, sums[-1])

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from kvariates.objectives.divergence_assigner import (
     in_dtype,
 )
 from kvariates.objectives.divergence_potential import DivergenceDirac, DivergencePotential
-from kvariates.refining.lloyd import LloydResult, StopRule, lloyd, refine
-from kvariates.refining.refinements import RefineProblem
+from kvariates.refining.lloyd import LloydResult, Stop, lloyd, refine
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.tables import Entry, Table
@@ -76,11 +75,10 @@ class SquaredEuclidean:
     def density(self) -> Dirac:
         return Dirac()
 
-    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
-        stop = StopRule(problem.max_iter, problem.tol, problem.callback)
-        return refine(
-            problem.rows, problem.centers, problem.weight, stop, algorithm=scan, unit=self.unit
-        )
+    def lloyd(
+        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
+    ) -> LloydResult:
+        return refine(rows, centers, weight, stop, algorithm=scan, unit=self.unit)
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         if self.whitened is None:
@@ -118,6 +116,7 @@ class DivergenceObjective:
 
     distortion: Distortion
     lost: str | None = LOST
+    unit: ClassVar[bool] = False
     name: str = "a distortion"
 
     @property
@@ -138,15 +137,15 @@ class DivergenceObjective:
     def density(self) -> DivergenceDirac:
         return DivergenceDirac(self.distortion)
 
-    def lloyd(self, problem: RefineProblem, scan: str) -> LloydResult:
-        distortion, weight = self.distortion, problem.weight
-        X, start = distortion.prepare(problem.rows.X), distortion.prepare(problem.centers)
+    def lloyd(
+        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
+    ) -> LloydResult:
+        distortion = self.distortion
+        X, start = distortion.prepare(rows.X), distortion.prepare(centers)
         assigner = DivergenceAssigner(X, weight, len(start), distortion)
         update = DivergenceUpdate(assigner, getattr(distortion, "mean_is_best", False))
-        end = lloyd(
-            assigner, start, update, StopRule(problem.max_iter, problem.tol, problem.callback)
-        )
-        rounded = in_dtype(distortion.restore(end.centers), problem.rows.dtype)
+        end = lloyd(assigner, start, update, stop)
+        rounded = in_dtype(distortion.restore(end.centers), rows.dtype)
         labels, cost = distortion.nearest(X, distortion.prepare(rounded.astype(np.float64)))
         inertia = total_cost(counted_cost(cost, weight), weight)
         return LloydResult(rounded, labels, inertia, end.n_iter, end.converged)

@@ -85,7 +85,7 @@ class NoisyAssigner:
         sums = self.accountant.release(totals, cost.sums)
         self._counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
-        return Statistics(sums.value, self._counts, counts.value, changed=-1)
+        return Statistics(sums.value, self._counts, counts.value, changed=None)
 
     def refine(self, centers: F64, update: Update) -> F64:
         """The centres after all steps."""

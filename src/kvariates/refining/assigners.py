@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Labels, Rows, total_cost
-from kvariates.data.scans import LabelChanges
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +22,13 @@ class Statistics:
     """What one assignment tells about each cluster. Valid until the next assignment.
 
     The value of a sum is ``sums + sums_rest``: the rest is its rounding error. `counts`
-    are rows of positive weight; `changed` is the number of labels that changed, -1 if unknown.
+    are rows of positive weight; `changed` is the number of labels that changed, None if unknown.
     """
 
     sums: F64  # (k, d), weighted
     weights: F64  # (k,)
     counts: NDArray[np.int64]  # (k,)
-    changed: int
+    changed: int | None
     cost_of: Callable[[], float] = lambda: np.nan
     sums_rest: F64 | float = 0.0
     weights_rest: F64 | float = 0.0
@@ -38,6 +37,10 @@ class Statistics:
     def cost(self) -> float:
         """Weighted cost of all rows at the centres they were assigned to. Computed when read."""
         return self.cost_of()
+
+    def __getstate__(self) -> dict[str, object]:
+        """For another process: the cost as a number."""
+        return {**self.__dict__, "cost": self.cost, "cost_of": None}
 
     @property
     def total_sums(self) -> F64:
@@ -78,14 +81,13 @@ class InMemoryAssigner:
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = rows.scan(algorithm, k)
         self._sums = rows.cluster_sums(weight, k)
-        self._changes = LabelChanges()
         self._centers: F64 | None = None  # of the last assignment
 
     def assign(self, centers: F64) -> Statistics:
         changed = self.relabel(centers)
         sums = self._sums
         if changed:
-            sums.update(self.labels, changed, self._changes)
+            sums.update(self.labels, changed)
         return Statistics(
             sums.sums[0], sums.weights[0], sums.counts, changed, self.cost,
             sums.sums[1], sums.weights[1],
@@ -95,7 +97,7 @@ class InMemoryAssigner:
         """Only bring the labels up to date; return how many changed."""
         before, self._centers = self._centers, centers
         moved = None if before is None else upper_bounds(squared_moves(before, centers))
-        return self._scan.assign(centers, moved, self.labels, self._changes)
+        return self._scan.assign(centers, moved, self.labels, self._sums.changes)
 
     def cost(self) -> float:
         return total_cost(self._costs(), self._weight)
@@ -146,8 +148,9 @@ def _added(a: Statistics, b: Statistics) -> Statistics:
     """The statistics of the rows of both."""
     sums, sums_error = _two_sum(a.sums, b.sums)
     weights, weights_error = _two_sum(a.weights, b.weights)
+    changed = None if a.changed is None or b.changed is None else a.changed + b.changed
     return Statistics(
-        sums, weights, a.counts + b.counts, a.changed + b.changed,
+        sums, weights, a.counts + b.counts, changed,
         lambda: a.cost + b.cost,
         a.sums_rest + b.sums_rest + sums_error, a.weights_rest + b.weights_rest + weights_error,
     )  # fmt: skip

@@ -40,7 +40,7 @@ class Step:
     shift: float  # sum of the squared movements of the centres
 
     @property
-    def changed(self) -> int:
+    def changed(self) -> int | None:
         return self.statistics.changed
 
 

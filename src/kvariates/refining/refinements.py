@@ -9,22 +9,20 @@ import numpy as np
 
 from kvariates.data.rows import F64, Rows
 from kvariates.refining.hartigan import hartigan
-from kvariates.refining.lloyd import LloydResult, Step
+from kvariates.refining.lloyd import LloydResult, Stop, StopRule
 from kvariates.refining.minibatch import minibatch
 from kvariates.tables import Entry, Table
 
 
 @dataclass(frozen=True, eq=False)
 class RefineProblem:
-    """Centres to improve. `lloyd` runs Lloyd for the objective, with a scan given by name."""
+    """Centres to improve. `lloyd` is the objective's, with a scan given by name."""
 
     rows: Rows
     weight: F64 | None
     centers: F64
-    max_iter: int
-    tol: float
-    callback: Callable[[Step], bool] | None
-    lloyd: Callable[[RefineProblem, str], LloydResult]
+    stop: StopRule
+    lloyd: Callable[[Rows, F64, F64 | None, Stop, str], LloydResult]
     rng: np.random.Generator
 
 
@@ -33,18 +31,19 @@ Refinement = Callable[[RefineProblem], LloydResult]
 
 def lloyd_with(scan: str) -> Refinement:
     """Lloyd with this scan of `data.scans`."""
-    return lambda problem: problem.lloyd(problem, scan)
+    return lambda p: p.lloyd(p.rows, p.centers, p.weight, p.stop, scan)
 
 
 def _hartigan(p: RefineProblem) -> LloydResult:
-    first = p.lloyd(p, "auto")
-    then = hartigan(p.rows, first, p.weight, max_iter=p.max_iter, callback=p.callback)
+    first = lloyd_with("auto")(p)
+    stop = p.stop
+    then = hartigan(p.rows, first, p.weight, max_iter=stop.max_iter, callback=stop.callback)
     return replace(then, n_iter=first.n_iter + then.n_iter)
 
 
 def _minibatch(p: RefineProblem) -> LloydResult:
     # Its steps shrink by themselves, so the cost says when to stop, not the shift.
-    return minibatch(p.rows, p.centers, p.weight, max_iter=p.max_iter, rng=p.rng)
+    return minibatch(p.rows, p.centers, p.weight, max_iter=p.stop.max_iter, rng=p.rng)
 
 
 DISTANCES, FREE_CENTERS = frozenset({"squared distances"}), frozenset({"free centers"})

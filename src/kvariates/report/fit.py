@@ -110,7 +110,7 @@ def _draw(run: FitRun, path: Path) -> None:
     """Draw up to two features in the units of the table, anything else as it was clustered."""
     metric = run.parameters["metric"]
     X, centers = run.X, run.model.cluster_centers_
-    if metric == "cosine":
+    if run.model._objective.unit:
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
     elif X.shape[1] <= 2:
         X, centers = run.table.X, run.table_centers

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from kvariates.data.row_costs import RowCosts, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.refining.lloyd import StopRule, refine
+from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem, Solution
 
 CHUNK = 256  # candidates measured in one pass; fewer for few rows, to use less memory than X
@@ -45,11 +46,13 @@ def default_candidates(rows: Rows) -> Candidates:
     return "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
 
 
-def lloyd_on(rows: Rows, weight: F64 | None, stop: StopRule, *, unit: bool = False) -> Lloyd:
-    """Lloyd on these rows, as a function of the centres to start from."""
+def lloyd_on(
+    rows: Rows, weight: F64 | None, stop: StopRule, lloyd: Callable[..., LloydResult] = refine
+) -> Lloyd:
+    """Lloyd (of an objective) on these rows, as a function of the centres to start from."""
 
     def run(centers: F64) -> Solution:
-        end = refine(rows, centers, weight, stop, unit=unit)
+        end = lloyd(rows, centers, weight, stop)
         return Solution(end.centers.astype(np.float64), end.labels, end.inertia)
 
     return run
