@@ -18,7 +18,7 @@ from kvariates.seeding.sharded_potential import ShardedPotential
 MASS = np.array([0, 3, 1, 0, 0, 2, 10, 0.5, 0])
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7, 3.5]])
 WEIGHTS = np.array([1.0, 4, 0, 2, 0.5, 3])
-CUTS = {"three shards": (1, 4), "one row a shard": (1, 2, 3, 4, 5), "one shard": ()}
+CUTS = {"three shards": (1, 4), "one row a shard": (1, 2, 3, 4, 5), "an empty shard": (2, 2)}
 
 
 def test_draws_are_in_proportion_to_the_masses():
