@@ -1,75 +1,74 @@
-// Nearest centres: exhaustively (Lloyd, here), with one lower bound a row (hamerly.hpp), a group of centres
-// (yinyang.hpp) or a centre (elkan.hpp). All of them give the labels
+// Assignment of rows to their nearest centres without bounds (Lloyd), and what the assignments with bounds share.
+// Those keep a lower bound per row (hamerly.hpp), per row and group of centres (yinyang.hpp), or per row and centre
+// (elkan.hpp). All return the labels
 //     argmin_j dist2(x, c_j) in exact arithmetic, ties to the lowest j,
-// because a bound is always rounded outwards and a doubt is always settled exactly.
+// because bounds are rounded outwards and exact arithmetic decides where the filter cannot.
 #pragma once
 
 #include <algorithm>
 
-#include "pack.hpp"
+#include "packed_centers.hpp"
 
 namespace kv::KV_ISA {
-
-// ---- settling a doubt ----------------------------------------------------------------------------
 
 struct Nearest {
     label_t arg = -1;
     double cost = std::numeric_limits<double>::infinity();
-    void meet(label_t j, double c) {
+    void offer(label_t j, double c) {
         if (c < cost || (c == cost && j < arg) || arg < 0) arg = j, cost = c;
     }
 };
 
 struct Scratch {
-    Tile tile, alone;  // many rows, or one
+    Tile tile, single;  // for many rows, and for one
     std::vector<index_t> id, sorted;
     std::vector<label_t> list;
     std::vector<char> mark;
     std::vector<index_t> bucket;
     std::vector<std::int8_t> maybe;
     float limit[TILE] = {};
-    Assigned total;
+    AssignResult total;
     Changes* changes = nullptr;
 
-    void begin(Changes* c, index_t b) {
+    void start_block(Changes* c, index_t b) {
         changes = c;
         if (!c) return;
         c->block[b].clear();
-        c->many[b] = 0;
+        c->overflow[b] = 0;
     }
 };
 
-// The nearest of `among` for row r of the tile just scanned, exactly. Values were kept, or a second
-// look at this row alone gives them: they leave few centres to measure.
+// Returns the nearest of `among` for row r of the filtered tile by exact arithmetic. The filter's values leave few
+// centres to compute; if they were not kept, the row is filtered again by itself.
 template <class Rows>
-label_t settle(const Rows& rows, index_t i, int r, const Pack& pack, const Centres& centres,
-               const Candidates& among, Scratch& s) {
+label_t break_tie(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
+                  const Candidates& among, Scratch& s) {
     const bool kept = s.tile.has_values;
-    if (!kept) scan_row(rows, i, pack, among, s.alone);
-    const Tile& tile = kept ? s.tile : s.alone;
+    if (!kept) filter_row(rows, i, packed, among, s.single);
+    const Tile& tile = kept ? s.tile : s.single;
     const int at = kept ? r : 0, stride = kept ? TILE : 1;
     float least = std::numeric_limits<float>::infinity();
     for (index_t p = 0; p < among.count; ++p) least = std::min(least, tile.values[p * stride + at]);
-    const float reach = least + 2 * tile.slack[at];
-    const bool trusted = tile.finite(at);
+    const float limit = least + 2 * tile.slack[at];
+    const bool finite = tile.finite(at);
     Nearest best;
     for (index_t p = 0; p < among.count; ++p)
-        if (!trusted || !(tile.values[p * stride + at] > reach))
-            best.meet(among.at(p), dist2(rows, i, centres, among.at(p)));
+        if (!finite || !(tile.values[p * stride + at] > limit))
+            best.offer(among.at(p), dist2(rows, i, centers, among.at(p)));
     return best.arg;
 }
 
 template <class Rows>
-label_t decide(const Rows& rows, index_t i, int r, const Pack& pack, const Centres& centres,
-               const Candidates& among, Scratch& s) {
-    return s.tile.doubt[r] ? settle(rows, i, r, pack, centres, among, s) : s.tile.arg[r];
+label_t nearest_label(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
+                      const Candidates& among, Scratch& s) {
+    return s.tile.uncertain[r] ? break_tie(rows, i, r, packed, centers, among, s) : s.tile.arg[r];
 }
 
-// Which rows of a tile have a value within their reach: how many, and their places. Flags first, in
-// vectors; then only the set ones are visited.
-inline int within(const float* values, const float* reach, int count, int* list) {
+// Lists the rows of a tile whose value is within its limit, and returns how many. Flags are computed in vectors first,
+// so that only the rows that are set are visited.
+inline int rows_within(const float* values, const float* limit, int count, int* list) {
     std::uint8_t flag[TILE];
-    for (int r = 0; r < TILE; ++r) flag[r] = !(values[r] > reach[r]);
+    for (int r = 0; r < TILE; ++r) flag[r] = !(values[r] > limit[r]);
     int m = 0;
     for (int r = 0; r < count; r += 8) {
         std::uint64_t bytes;
@@ -82,33 +81,48 @@ inline int within(const float* values, const float* reach, int count, int* list)
     return m;
 }
 
-// ---- Lloyd ------------------------------------------------------------------------------------------
+// Calls visit(id, count) for the tiles of rows [from, stop).
+template <class Visit>
+inline void for_tiles(index_t from, index_t stop, Visit&& visit) {
+    for (index_t at = from; at < stop; at += TILE) {
+        index_t id[TILE];
+        const int count = static_cast<int>(std::min<index_t>(TILE, stop - at));
+        for (int r = 0; r < count; ++r) id[r] = at + r;
+        visit(id, count);
+    }
+}
+// Likewise for listed rows.
+template <class Visit>
+inline void for_tiles(const std::vector<index_t>& id, Visit&& visit) {
+    for (std::size_t at = 0; at < id.size(); at += TILE)
+        visit(id.data() + at, static_cast<int>(std::min<std::size_t>(TILE, id.size() - at)));
+}
 
-// One for each thread that n rows against k centres are worth.
+// Scratch for as many threads as n rows against k centres are worth.
 template <class Rows>
-std::vector<Scratch> scratches(const Rows& rows, index_t k) {
+std::vector<Scratch> make_scratch(const Rows& rows, index_t k) {
     return std::vector<Scratch>(threads_for(static_cast<double>(rows.n) * rows.d * k));
 }
 
 template <class S>
-Assigned total(const std::vector<S>& all) {
-    Assigned sum;
+AssignResult total(const std::vector<S>& all) {
+    AssignResult sum;
     for (const S& s : all) {
         sum.changed += s.total.changed, sum.scanned += s.total.scanned;
-        sum.asked += s.total.asked, sum.sure += s.total.sure;
+        sum.probed += s.total.probed, sum.stable += s.total.stable;
     }
     return sum;
 }
 
-constexpr std::size_t KEPT_CHANGES = BLOCK / 4;
+constexpr std::size_t MAX_CHANGES = BLOCK / 4;
 
-inline void expect(Changes* changes, index_t n) {
-    if (changes) changes->block.resize(blocks_of(n)), changes->many.resize(blocks_of(n));
+inline void start_changes(Changes* changes, index_t n) {
+    if (changes) changes->block.resize(blocks_of(n)), changes->overflow.resize(blocks_of(n));
 }
-// Lists go by row, whatever the order an algorithm took its rows in.
-inline void conclude(Changes* changes) {
+// Sorts the changes by row, since an algorithm may visit rows in another order.
+inline void finish_changes(Changes* changes) {
     if (!changes) return;
-    changes->lost = std::find(changes->many.begin(), changes->many.end(), 1) != changes->many.end();
+    changes->overflowed = std::find(changes->overflow.begin(), changes->overflow.end(), 1) != changes->overflow.end();
     for (auto& block : changes->block)
         std::sort(block.begin(), block.end(), [](const Change& a, const Change& b) { return a.row < b.row; });
 }
@@ -118,133 +132,126 @@ inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
     ++s.total.changed;
     if (s.changes) {
         auto& list = s.changes->block[i / BLOCK];
-        if (list.size() < KEPT_CHANGES)
+        if (list.size() < MAX_CHANGES)
             list.push_back({static_cast<std::int32_t>(i % BLOCK), labels[i]});
         else
-            s.changes->many[i / BLOCK] = 1;
+            s.changes->overflow[i / BLOCK] = 1;
     }
     labels[i] = j;
 }
 
-// Undoing the scale in float32; zero where that would leave its range, and bounds are worth nothing.
-inline float unscale(const Pack& pack) {
-    return pack.scale > 1e-30 && pack.scale < 1e30 ? static_cast<float>(1 / pack.scale) : 0.0f;
+// Returns 1 / scale in float32, or zero if that is out of its range: then bounds are of no use.
+inline float unscale(const PackedCenters& packed) {
+    return packed.scale > 1e-30 && packed.scale < 1e30 ? static_cast<float>(1 / packed.scale) : 0.0f;
 }
 
-// Tile::upper of the nearest and Tile::lower of the next, for a whole tile, in float32; 1e-6 covers
-// the extra roundings.
-inline void tile_bounds(const Tile& tile, const Pack& pack, float* upper, float* lower) {
+// Computes Tile::upper of the nearest centre and Tile::lower of the next for a whole tile, in float32; 1e-6 covers the
+// additional roundings.
+inline void tile_bounds(const Tile& tile, const PackedCenters& packed, float* upper, float* lower) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    const float size = unscale(pack), wide = static_cast<float>(1 + tile.norm_error + 1e-6),
-                narrow = static_cast<float>(1 - tile.norm_error - 1e-6);
+    const float size = unscale(packed), wider = static_cast<float>(1 + tile.norm_error + 1e-6),
+                narrower = static_cast<float>(1 - tile.norm_error - 1e-6);
     for (int r = 0; r < TILE; ++r) {
         const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
-        const float next = tile.doubt[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
-        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wide;
-        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrow;
-        const bool sound = size > 0 && n2 < 1e30f;
-        upper[r] = sound ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
-        lower[r] = sound ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
+        const float next = tile.uncertain[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
+        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wider;
+        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrower;
+        const bool valid = size > 0 && n2 < 1e30f;
+        upper[r] = valid ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
+        lower[r] = valid ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
     }
 }
 
-// Adds to the total how many of a tile's rows would keep their label if every centre moved by `step`.
-inline void ask(int count, float step, const Pack& pack, Scratch& s) {
+// Counts the rows of a tile that keep their label if every centre moves by `step`.
+inline void count_stable(int count, float step, const PackedCenters& packed, Scratch& s) {
     float most[TILE], least[TILE];
-    tile_bounds(s.tile, pack, most, least);
-    for (int r = 0; r < count; ++r) s.total.sure += least[r] - most[r] > 2 * step;
-    s.total.asked += count;
+    tile_bounds(s.tile, packed, most, least);
+    for (int r = 0; r < count; ++r) s.total.stable += least[r] - most[r] > 2 * step;
+    s.total.probed += count;
 }
 
-constexpr index_t EVERY = 16;  // tiles of which one is asked
+constexpr index_t PROBE_EVERY = 16;  // one of so many tiles is probed
 
 template <class Rows>
-Assigned assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes,
-                float step) {
-    expect(changes, rows.n);
-    const auto centres = exact_centres(rows, c, k);
-    const Pack pack = make_pack(rows, c, k);
+AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes, float step) {
+    start_changes(changes, rows.n);
+    const auto centers = exact_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, c, k);
     const Candidates all{nullptr, k};
-    auto scratch = scratches(rows, k);
-    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
-        s.begin(changes, block);
-        const index_t stop = std::min(rows.n, (block + 1) * BLOCK);
-        for (index_t at = block * BLOCK; at < stop; at += TILE) {
-            index_t id[TILE];
-            const int count = static_cast<int>(std::min<index_t>(TILE, stop - at));
-            for (int r = 0; r < count; ++r) id[r] = at + r;
-            scan(rows, id, count, pack, all, false, s.tile);
-            if (step > 0 && at / TILE % EVERY == 0) ask(count, step, pack, s);
-            if (s.tile.doubts)
-                for (int r = 0; r < count; ++r)
-                    s.tile.arg[r] = decide(rows, id[r], r, pack, centres, all, s);
+    auto scratch = make_scratch(rows, k);
+    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        s.start_block(changes, from / BLOCK);
+        for_tiles(from, stop, [&](const index_t* id, int count) {
+            const index_t at = id[0];
+            filter_tile(rows, id, count, packed, all, false, s.tile);
+            if (step > 0 && at / TILE % PROBE_EVERY == 0) count_stable(count, step, packed, s);
+            if (s.tile.any_uncertain)
+                for (int r = 0; r < count; ++r) s.tile.arg[r] = nearest_label(rows, id[r], r, packed, centers, all, s);
             label_t changed = 0;
             for (int r = 0; r < count; ++r) changed |= labels[at + r] ^ s.tile.arg[r];
             if (changed)
                 for (int r = 0; r < count; ++r) relabel(labels, at + r, s.tile.arg[r], s);
             s.total.scanned += count;
-        }
+        });
     });
-    conclude(changes);
+    finish_changes(changes);
     return total(scratch);
 }
 
-// ---- how far the centres are from one another, and how far they moved -----------------------------
-
-// Lower bounds on the distances between centres; half[a] is half the distance to the nearest other.
-struct Between {
-    std::vector<float> distance;  // k x k, empty when k is too large to be worth it
+// Lower bounds on the distances between centres. half[a] is half the distance from centre a to the nearest other.
+struct CenterDistances {
+    std::vector<float> distance;  // k x k; empty if k is too large to be worth it
     std::vector<float> half;
     explicit operator bool() const { return !distance.empty(); }
 };
 
-inline Between between(const double* c, index_t k, index_t d, index_t n) {
-    Between out;
+inline CenterDistances center_distances(const double* c, index_t k, index_t d, index_t n) {
+    CenterDistances out;
     out.half.assign(k, 0);
     if (k < 2 || k * k > 4 * n) return out;
     const Dense<double> rows{c, k, d};
-    const Pack pack = make_pack(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, c, k);
     out.distance.assign(k * k, 0);
-    auto scratch = scratches(rows, k);
-    parallel((k + TILE - 1) / TILE, scratch, [&](index_t block, Scratch& s) {
-        index_t id[TILE] = {};
-        const int count = static_cast<int>(std::min<index_t>(TILE, k - block * TILE));
-        for (int r = 0; r < count; ++r) id[r] = block * TILE + r;
-        scan(rows, id, count, pack, Candidates{nullptr, k}, true, s.tile);
-        for (int r = 0; r < count; ++r) {
-            float nearest = std::numeric_limits<float>::infinity();
-            for (index_t j = 0; j < k; ++j) {
-                if (j == id[r]) continue;
-                const float v = s.tile.finite(r) ? round_down(s.tile.lower(r, s.tile.values[j * TILE + r], pack)) : 0;
-                out.distance[id[r] * k + j] = v;
-                nearest = std::min(nearest, v);
+    auto scratch = make_scratch(rows, k);
+    parallel((k + TILE - 1) / TILE, scratch, [&](index_t tile, Scratch& s) {
+        for_tiles(tile * TILE, std::min(k, (tile + 1) * TILE), [&](const index_t* id, int count) {
+            filter_tile(rows, id, count, packed, Candidates{nullptr, k}, true, s.tile);
+            for (int r = 0; r < count; ++r) {
+                float nearest = std::numeric_limits<float>::infinity();
+                for (index_t j = 0; j < k; ++j) {
+                    if (j == id[r]) continue;
+                    const float v =
+                        s.tile.finite(r) ? round_down(s.tile.lower(r, s.tile.values[j * TILE + r], packed)) : 0;
+                    out.distance[id[r] * k + j] = v;
+                    nearest = std::min(nearest, v);
+                }
+                out.half[id[r]] = nearest / 2;
             }
-            out.half[id[r]] = nearest / 2;
-        }
+        });
     });
     return out;
 }
 
-// The largest movement among the centres other than a row's own.
-struct Movement {
+// The largest distance that any centre moved, with or without a row's own centre.
+struct LargestMoves {
     const float* moved;
-    label_t who = 0;
+    label_t largest_index = 0;
     float largest = 0, next = 0;
-    Movement(const float* m, index_t k) : moved(m) {
+    LargestMoves(const float* m, index_t k) : moved(m) {
         for (index_t j = 0; j < k; ++j)
             if (m[j] > largest)
-                next = largest, largest = m[j], who = static_cast<label_t>(j);
+                next = largest, largest = m[j], largest_index = static_cast<label_t>(j);
             else
                 next = std::max(next, m[j]);
     }
-    float others(label_t a) const { return a == who ? next : largest; }
 };
 
-inline float widened(float upper, float by) {
+// Bounds after the centres moved, rounded outwards.
+inline float increased(float upper, float by) {
     const float v = upper + by;
     return v + v * 2.4e-7f + std::numeric_limits<float>::min();
 }
-inline float narrowed(float lower, float by) {
+inline float decreased(float lower, float by) {
     const float v = lower - by, w = v - std::fabs(v) * 2.4e-7f;
     return w > 0 ? w : 0;
 }

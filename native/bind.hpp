@@ -1,4 +1,4 @@
-// What the binding files share: array types, checks of what would crash, and the door to the kernels.
+// Shared by the binding files: array types, checks of what would otherwise crash, and access to the kernels.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,20 +15,23 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using kv::index_t;
-using kv::label_t;
 
-namespace kv::bound {
+namespace kv::binding {
 
+template <int DIMENSIONS, class... T>
+using Array = nb::ndarray<T..., nb::ndim<DIMENSIONS>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Out = Array<1, T>;
 template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using In = Array<1, const T>;
 template <class T>
-using Maybe = std::optional<In<T>>;
-using Matrix = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using OutMatrix = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OptionalIn = std::optional<In<T>>;
+using Values = Array<1, nb::ro>;  // of either float type, like all that follow
+using OutValues = Array<1>;
+using Matrix = Array<2, nb::ro>;
+using OutMatrix = Array<2>;
+using Table = Array<2, const double>;
+using OutTable = Array<2, double>;
 
 extern const Kernels* active;
 
@@ -42,42 +45,66 @@ auto run(F&& f) {
     }
 }
 
-inline void need(bool ok, const char* what) {
-    if (!ok) throw std::invalid_argument(what);
-}
-
-template <class T>
-bool is(const nb::dlpack::dtype& t) {
-    return t == nb::dtype<T>();
+inline void require(bool ok, const char* message) {
+    if (!ok) throw std::invalid_argument(message);
 }
 
 template <class A>
-auto sized(const A& a, index_t n) {
-    need(static_cast<index_t>(a.size()) == n, "an array of the wrong length");
+index_t length(const A& a) {
+    return static_cast<index_t>(a.size());
+}
+template <class A>
+index_t extent(const A& a, int axis) {
+    return static_cast<index_t>(a.shape(axis));
+}
+
+// Returns the data of an array after checking its length.
+template <class A>
+auto data_of(const A& a, index_t n) {
+    require(length(a) == n, "an array has the wrong length");
     return a.data();
 }
-template <class T>
-const T* sized(const Maybe<T>& a, index_t n) {
-    return a ? sized(*a, n) : nullptr;
+template <class A>
+auto data_of(const std::optional<A>& a, index_t n) {
+    return a ? data_of(*a, n) : nullptr;
 }
 
-inline bool wide(const nb::dlpack::dtype& t) {
-    need(is<float>(t) || is<double>(t), "values must be float32 or float64");
-    return is<double>(t);
+// Returns the data of an array of integers after checking that they are in [0, bound).
+template <class A>
+auto indices_of(const A& a, index_t bound, const char* message) {
+    for (index_t i = 0; i < length(a); ++i) require(a.data()[i] >= 0 && a.data()[i] < bound, message);
+    return a.data();
 }
 
-// A vector becomes NumPy's, without a copy.
+template <class A>
+bool is_double(const A& a) {
+    require(a.dtype() == nb::dtype<float>() || a.dtype() == nb::dtype<double>(), "values must be float32 or float64");
+    return a.dtype() == nb::dtype<double>();
+}
+
+inline RowsView dense_view(const Matrix& x) {
+    return {false, is_double(x), x.data(), nullptr, nullptr, extent(x, 0), extent(x, 1)};
+}
+
+inline RowsView csr_view(const Values& data, const In<std::int32_t>& indices, const In<index_t>& indptr, index_t d) {
+    require(length(data) == length(indices) && length(indptr) > 0, "the parts of a CSR matrix do not fit");
+    const index_t n = length(indptr) - 1;
+    require(indptr.data()[n] <= length(data), "indptr points past the data");
+    return {true, is_double(data), data.data(), indices.data(), indptr.data(), n, d};
+}
+
+// Makes a NumPy array of a vector, without a copy.
 template <class T>
-nb::object handed(std::vector<T>&& values) {
+nb::object to_numpy(std::vector<T>&& values) {
     auto* kept = new std::vector<T>(std::move(values));
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-void metric(nb::module_& m);  // bind_metric.cpp: distances and swaps in any metric
-void dual(nb::module_& m);    // bind_dual.cpp: what candidates would earn at given prices
-void graph(nb::module_& m);   // bind_graph.cpp: shortest paths
-void tree(nb::module_& m);    // bind_tree.cpp: the 2-HST
-void fixed_point(nb::module_& m);  // bind_fixed.cpp: rows in a ball on a grid
+void bind_metric(nb::module_& m);
+void bind_dual(nb::module_& m);
+void bind_graph(nb::module_& m);
+void bind_tree(nb::module_& m);
+void bind_lattice(nb::module_& m);
 
-}  // namespace kv::bound
+}  // namespace kv::binding

@@ -1,115 +1,110 @@
 // Bindings: distances under L1, L2 and cosine, and swaps of medoids.
 #include "bind.hpp"
 
-namespace kv::bound {
+namespace kv::binding {
 namespace {
 
-using Floats = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-PointsView view(const Matrix& x, const std::optional<Matrix>& turned) {
-    const index_t n = static_cast<index_t>(x.shape(0)), d = static_cast<index_t>(x.shape(1));
-    need(!turned || (turned->dtype() == x.dtype() && static_cast<index_t>(turned->shape(0)) == d &&
-                     static_cast<index_t>(turned->shape(1)) == n),
-         "turned rows of another shape");
-    return {wide(x.dtype()), x.data(), turned ? turned->data() : nullptr, n, d};
+PointsView points_view(const Matrix& x, const std::optional<Matrix>& turned) {
+    const index_t n = extent(x, 0), d = extent(x, 1);
+    require(!turned || (turned->dtype() == x.dtype() && extent(*turned, 0) == d && extent(*turned, 1) == n),
+            "the transposed rows do not fit the rows");
+    return {is_double(x), x.data(), turned ? turned->data() : nullptr, n, d};
 }
 
-NearView near_view(index_t n, const Out<label_t>& slot, const Out<label_t>& second, const Floats& cost,
-                   const Floats& second_cost) {
-    need(cost.dtype() == second_cost.dtype(), "costs of two types");
-    return {wide(cost.dtype()), sized(slot, n), sized(second, n), sized(cost, n), sized(second_cost, n)};
+// Checks that all arrays of distances have one type, that of `distances`.
+template <class A>
+MedoidsView medoids_view(const A& distances, index_t n, const Out<label_t>& slot, const Out<label_t>& second,
+                         const OutValues& cost, const OutValues& second_cost) {
+    require(cost.dtype() == second_cost.dtype() && cost.dtype() == distances.dtype(), "distances have two types");
+    return {is_double(cost), {data_of(slot, n), data_of(second, n), data_of(cost, n), data_of(second_cost, n)}};
 }
 
 void metric_rows(Matrix x, std::optional<Matrix> turned, Matrix points, int kind, OutMatrix out) {
-    const PointsView v = view(x, turned);
-    const index_t m = static_cast<index_t>(points.shape(0));
-    need(points.dtype() == x.dtype() && out.dtype() == x.dtype(), "points of another type");
-    need(static_cast<index_t>(points.shape(1)) == v.d, "points with other features");
-    void* to = sized(out, m * v.n);
+    const PointsView v = points_view(x, turned);
+    const index_t m = extent(points, 0);
+    require(points.dtype() == x.dtype() && out.dtype() == x.dtype(), "points and rows have two types");
+    require(extent(points, 1) == v.d, "points must have as many features as the rows");
+    void* to = data_of(out, m * v.n);
     run([&] { active->metric->rows(v, points.data(), m, kind, to); });
 }
 
 void metric_square(Matrix x, std::optional<Matrix> turned, int kind, OutMatrix out) {
-    const PointsView v = view(x, turned);
-    need(out.dtype() == x.dtype(), "distances of another type");
-    void* to = sized(out, v.n * v.n);
+    const PointsView v = points_view(x, turned);
+    require(out.dtype() == x.dtype(), "distances must have the type of the rows");
+    void* to = data_of(out, v.n * v.n);
     run([&] { active->metric->square(v, kind, to); });
 }
 
-void near_rows(Matrix rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost) {
-    const index_t k = static_cast<index_t>(rows.shape(0)), n = static_cast<index_t>(rows.shape(1));
-    const NearView near = near_view(n, slot, second, cost, second_cost);
-    need(rows.dtype() == cost.dtype() && k > 0, "rows of another type, or none");
+void two_nearest_rows(Matrix rows, Out<label_t> slot, Out<label_t> second, OutValues cost, OutValues second_cost) {
+    const index_t k = extent(rows, 0), n = extent(rows, 1);
+    const MedoidsView near = medoids_view(rows, n, slot, second, cost, second_cost);
+    require(k > 0, "there are no medoids");
     run([&] { active->metric->two_nearest(rows.data(), k, n, near); });
 }
 
-void swap_changes(Matrix rows, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
-                  Maybe<double> weight, OutTable out) {
-    const index_t count = static_cast<index_t>(rows.shape(0)), n = static_cast<index_t>(rows.shape(1));
-    const index_t k = static_cast<index_t>(out.shape(1));
-    const NearView near = near_view(n, slot, second, cost, second_cost);
-    need(rows.dtype() == cost.dtype(), "rows of another type");
-    for (index_t i = 0; i < n; ++i) need(near.slot[i] >= 0 && near.slot[i] < k, "a slot out of range");
-    const double* w = sized(weight, n);
-    double* to = sized(out, count * k);
+void swap_changes(Matrix rows, Out<label_t> slot, Out<label_t> second, OutValues cost, OutValues second_cost,
+                  OptionalIn<double> weight, OutTable out) {
+    const index_t count = extent(rows, 0), n = extent(rows, 1), k = extent(out, 1);
+    const MedoidsView near = medoids_view(rows, n, slot, second, cost, second_cost);
+    indices_of(slot, k, "a slot is out of range");
+    const double* w = data_of(weight, n);
+    double* to = data_of(out, count * k);
     run([&] { active->metric->swap_changes(rows.data(), count, n, k, near, w, to); });
 }
 
-index_t swap_patch(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> row, label_t slot_of, Out<label_t> slot,
-                   Out<label_t> second, Floats cost, Floats second_cost, Out<index_t> unknown) {
-    const index_t n = static_cast<index_t>(row.shape(0));
-    const NearView near = near_view(n, slot, second, cost, second_cost);
-    need(row.dtype() == cost.dtype(), "a row of another type");
-    index_t* to = sized(unknown, n);
-    return run([&] { return active->metric->swap_patch(row.data(), n, slot_of, near, to); });
+index_t swap_patch(Values row, label_t swapped, Out<label_t> slot, Out<label_t> second, OutValues cost,
+                   OutValues second_cost, Out<index_t> unknown) {
+    const index_t n = length(row);
+    const MedoidsView near = medoids_view(row, n, slot, second, cost, second_cost);
+    index_t* to = data_of(unknown, n);
+    return run([&] { return active->metric->swap_patch(row.data(), n, swapped, near, to); });
 }
 
-nb::tuple sweep(Matrix D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> second, Floats cost, Floats second_cost,
-                Maybe<double> weight, In<index_t> order, index_t block, double tol, index_t most,
-                index_t restarts, index_t strength, std::uint64_t seed, Maybe<index_t> point) {
-    const index_t all = static_cast<index_t>(D.shape(0)), n = static_cast<index_t>(D.shape(1));
-    const index_t k = static_cast<index_t>(chosen.size()), count = static_cast<index_t>(order.size());
-    const NearView near = near_view(n, slot, second, cost, second_cost);
-    need(D.dtype() == cost.dtype() && k > 0 && block > 0, "a matrix of another type, no medoids or no block");
-    for (index_t i = 0; i < k; ++i) need(chosen.data()[i] >= 0 && chosen.data()[i] < all, "a medoid out of range");
-    for (index_t i = 0; i < count; ++i) need(order.data()[i] >= 0 && order.data()[i] < all, "a candidate out of range");
-    const double* w = sized(weight, n);
-    const Round round{order.data(), count, block, tol, most};
-    const Restarts again{restarts, strength, seed, sized(point, n)};
-    for (index_t i = 0; again.point && i < n; ++i) need(again.point[i] >= 0 && again.point[i] < all, "a point out of range");
-    need(again.point || restarts == 0 || all == n, "restarts need to know which candidates the columns are");
-    const Swept out =
-        run([&] { return active->metric->sweep(D.data(), all, n, k, chosen.data(), near, w, round, again); });
-    return nb::make_tuple(out.swaps, out.cost, out.settled);
+nb::tuple eager_swaps(Matrix D, Out<index_t> chosen, Out<label_t> slot, Out<label_t> second, OutValues cost,
+                      OutValues second_cost, OptionalIn<double> weight, In<index_t> order, index_t block, double tol,
+                      index_t most, index_t restarts, index_t strength, std::uint64_t seed, OptionalIn<index_t> point) {
+    const index_t all = extent(D, 0), n = extent(D, 1), k = length(chosen);
+    const MedoidsView near = medoids_view(D, n, slot, second, cost, second_cost);
+    require(k > 0 && block > 0, "there must be medoids and a block size");
+    index_t* medoids = indices_of(chosen, all, "a medoid is out of range");
+    const double* w = data_of(weight, n);
+    const SwapOptions options{indices_of(order, all, "a candidate is out of range"), length(order), block, tol, most};
+    if (point) indices_of(*point, all, "a point is out of range");
+    const Restarts again{restarts, strength, seed, data_of(point, n)};
+    require(point || restarts == 0 || all == n, "restarts need to know which candidates the columns are");
+    const SwapResult out =
+        run([&] { return active->metric->eager_swaps(D.data(), all, n, k, medoids, near, w, options, again); });
+    return nb::make_tuple(out.swaps, out.cost, out.converged);
 }
 
-nb::tuple inspect(Matrix D, double close, double triangles) {
-    const index_t n = static_cast<index_t>(D.shape(0));
-    need(static_cast<index_t>(D.shape(1)) == n, "a matrix that is not square");
-    const bool w = wide(D.dtype());
-    const Found found = run([&] { return active->metric->inspect(w, D.data(), n, close, triangles); });
-    return nb::make_tuple(static_cast<int>(found.flaw), found.i, found.j, found.by);
+nb::tuple check_distances(Matrix D, double close, double triangles) {
+    const index_t n = extent(D, 0);
+    require(extent(D, 1) == n, "the matrix is not square");
+    const bool is64 = is_double(D);
+    const DistanceFlaw found =
+        run([&] { return active->metric->check_distances(is64, D.data(), n, close, triangles); });
+    return nb::make_tuple(static_cast<int>(found.flaw), found.i, found.j, found.via);
 }
 
-bool narrow(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> D,
-            nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
-    float* to = sized(out, static_cast<index_t>(D.size()));
-    return run([&] { return active->metric->narrow(D.data(), static_cast<index_t>(D.size()), to); });
+bool to_float32(Table D, Array<2, float> out) {
+    float* to = data_of(out, length(D));
+    return run([&] { return active->metric->to_float32(D.data(), length(D), to); });
 }
 
 }  // namespace
 
-void metric(nb::module_& m) {
-    m.def("to_float32", narrow, "D"_a, "out"_a);
-    m.def("check_distances", inspect, "D"_a, "close"_a, "triangles"_a);
+void bind_metric(nb::module_& m) {
+    m.def("to_float32", to_float32, "D"_a, "out"_a);
+    m.def("check_distances", check_distances, "D"_a, "close"_a, "triangles"_a);
     m.def("metric_rows", metric_rows, "x"_a, "turned"_a.none(), "points"_a, "kind"_a, "out"_a);
     m.def("metric_square", metric_square, "x"_a, "turned"_a.none(), "kind"_a, "out"_a);
-    m.def("two_nearest_rows", near_rows, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
+    m.def("two_nearest_rows", two_nearest_rows, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a);
     m.def("swap_changes", swap_changes, "rows"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
           "out"_a);
     m.def("swap_patch", swap_patch, "row"_a, "swapped"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "unknown"_a);
-    m.def("eager_swaps", sweep, "D"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a, "weight"_a.none(),
-          "order"_a, "block"_a, "tol"_a, "most"_a, "restarts"_a = 0, "strength"_a = 2, "seed"_a = 0, "point"_a.none() = nb::none());
+    m.def("eager_swaps", eager_swaps, "D"_a, "chosen"_a, "slot"_a, "second"_a, "cost"_a, "second_cost"_a,
+          "weight"_a.none(), "order"_a, "block"_a, "tol"_a, "most"_a, "restarts"_a = 0, "strength"_a = 2, "seed"_a = 0,
+          "point"_a.none() = nb::none());
 }
 
-}  // namespace kv::bound
+}  // namespace kv::binding

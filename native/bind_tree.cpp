@@ -1,61 +1,54 @@
-// Bindings: the 2-HST.
+// Bindings: the 2-HST and queries of it.
 #include "bind.hpp"
-
 #include "tree_lists.hpp"
-#include "tree_seed.hpp"
+#include "tree_queries.hpp"
 
-namespace kv::bound {
+namespace kv::binding {
 namespace {
 
-nb::tuple parts(Grown&& tree) {
-    return nb::make_tuple(handed(std::move(tree.parent)), handed(std::move(tree.height)),
-                          handed(std::move(tree.centre)), handed(std::move(tree.leaf)), tree.unit);
+nb::tuple parts(Tree&& tree) {
+    return nb::make_tuple(to_numpy(std::move(tree.parent)), to_numpy(std::move(tree.height)),
+                          to_numpy(std::move(tree.center)), to_numpy(std::move(tree.leaf)), tree.unit);
 }
 
-index_t points(std::size_t n) {
-    need(n > 0 && n < static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()), "no points, or too many");
-    return static_cast<index_t>(n);
+index_t count_points(index_t n) {
+    require(n > 0 && n < std::numeric_limits<std::int32_t>::max(), "there are no points, or too many");
+    return n;
 }
 
-nb::tuple over_rows(Matrix x, bool manhattan, std::uint64_t seed) {
-    const View v{false, wide(x.dtype()), x.data(), nullptr, nullptr, points(x.shape(0)), static_cast<index_t>(x.shape(1))};
-    Grown tree;
+nb::tuple over_view(const RowsView& v, bool manhattan, std::uint64_t seed) {
+    count_points(v.n);
+    Tree tree;
     run([&] { active->tree->over_rows(v, manhattan, seed, tree); });
     return parts(std::move(tree));
 }
 
-nb::tuple over_csr(nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, In<std::int32_t> indices,
-                   In<index_t> indptr, index_t features, bool manhattan, std::uint64_t seed) {
-    need(data.shape(0) == indices.shape(0) && indptr.shape(0) > 0, "a CSR matrix of unequal parts");
-    const index_t n = points(indptr.shape(0) - 1);
-    need(indptr.data()[n] <= static_cast<index_t>(data.shape(0)), "indptr past the data");
-    for (std::size_t a = 0; a < indices.size(); ++a)
-        need(indices.data()[a] >= 0 && indices.data()[a] < features, "a column that is not there");
-    const View v{true, wide(data.dtype()), data.data(), indices.data(), indptr.data(), n, features};
-    Grown tree;
-    run([&] { active->tree->over_rows(v, manhattan, seed, tree); });
-    return parts(std::move(tree));
+nb::tuple over_rows(Matrix x, bool manhattan, std::uint64_t seed) { return over_view(dense_view(x), manhattan, seed); }
+
+nb::tuple over_csr(Values data, In<std::int32_t> indices, In<index_t> indptr, index_t features, bool manhattan,
+                   std::uint64_t seed) {
+    indices_of(indices, features, "a column is out of range");
+    return over_view(csr_view(data, indices, indptr, features), manhattan, seed);
 }
 
 nb::tuple over_matrix(Matrix D, std::uint64_t seed) {
-    need(D.shape(0) == D.shape(1), "a matrix of distances is square");
-    const index_t n = points(D.shape(0));
-    Grown tree;
-    run([&] { active->tree->over_matrix(D.data(), wide(D.dtype()), n, seed, tree); });
+    require(extent(D, 0) == extent(D, 1), "the matrix is not square");
+    const index_t n = count_points(extent(D, 0));
+    const bool is64 = is_double(D);
+    Tree tree;
+    run([&] { active->tree->over_matrix(D.data(), is64, n, seed, tree); });
     return parts(std::move(tree));
 }
 
-// among(point, others): distances as an array of float64. Python's lock is kept.
-nb::tuple over_called(nb::callable among, std::size_t n, std::uint64_t seed) {
-    const Among measure = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
-        std::vector<index_t> who(others, others + count);
-        const nb::object row = among(from, handed(std::move(who)));
-        const In<double> values = nb::cast<In<double>>(row);
-        std::copy_n(sized(values, count), count, out);
+// among(point, others) returns distances as an array of float64. The interpreter's lock stays held.
+nb::tuple over_callable(nb::callable among, index_t n, std::uint64_t seed) {
+    const DistancesFrom distances_from = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
+        const nb::object row = among(from, to_numpy(std::vector<index_t>(others, others + count)));
+        std::copy_n(data_of(nb::cast<In<double>>(row), count), count, out);
     };
-    Grown tree;
+    Tree tree;
     try {
-        active->tree->over_called(measure, points(n), seed, tree);
+        active->tree->over_callable(distances_from, count_points(n), seed, tree);
     } catch (const Interrupted&) {
         throw nb::python_error();
     }
@@ -63,60 +56,57 @@ nb::tuple over_called(nb::callable among, std::size_t n, std::uint64_t seed) {
 }
 
 nb::tuple over_lists(In<index_t> start, In<std::int32_t> node, In<double> distance, std::uint64_t seed) {
-    const index_t n = points(start.size() - 1), entries = static_cast<index_t>(node.size());
-    const double* d = sized(distance, entries);
-    need(start.data()[0] == 0 && start.data()[n] == entries, "lists past their entries");
+    const index_t n = count_points(length(start) - 1), entries = length(node), *s = start.data();
+    const double* d = data_of(distance, entries);
+    require(s[0] == 0 && s[n] == entries, "the parts of the lists do not fit");
     for (index_t i = 0; i < n; ++i)
-        need(start.data()[i] < start.data()[i + 1] && d[start.data()[i + 1] - 1] == 0, "a list must end at distance 0");
-    for (index_t i = 0; i < entries; ++i) need(node.data()[i] >= 0 && node.data()[i] < n, "a point out of range");
-    const ListsView lists{start.data(), node.data(), d, n};
-    return parts(run([&] { return TreeOfLists(lists, seed).grow(); }));
+        require(s[i] < s[i + 1] && d[s[i + 1] - 1] == 0, "a list must end with a distance of 0");
+    const LeastElements lists{s, indices_of(node, n, "a point is out of range"), d, n};
+    return parts(run([&] { return ListTreeBuilder(lists, seed).build(); }));
 }
 
-TreeView view(const In<index_t>& parent, const In<index_t>& height, index_t low) {
-    const index_t nodes = points(parent.size());
-    const TreeView t{parent.data(), sized(height, nodes), nodes, low};
-    need(t.parent[0] == -1, "the root comes first");
-    for (index_t v = 1; v < nodes; ++v) need(t.parent[v] >= 0 && t.parent[v] < v, "parents come before children");
+TreeView tree_view(const In<index_t>& parent, const In<index_t>& height, index_t low) {
+    const index_t nodes = count_points(length(parent));
+    const TreeView t{parent.data(), data_of(height, nodes), nodes, low};
+    require(t.parent[0] == -1, "the root must come first");
+    for (index_t v = 1; v < nodes; ++v)
+        require(t.parent[v] >= 0 && t.parent[v] < v, "parents must come before children");
     return t;
 }
 
-void lowest_common(In<index_t> parent, In<index_t> height, In<index_t> a, In<index_t> b, Out<index_t> out) {
-    const TreeView t = view(parent, height, 0);
-    const auto pairs = static_cast<index_t>(a.size());
-    const index_t* other = sized(b, pairs);
-    index_t* to = sized(out, pairs);
-    for (index_t i = 0; i < pairs; ++i) {
-        const index_t u = a.data()[i], v = other[i];
-        need(u >= 0 && v >= 0 && u < t.nodes && v < t.nodes, "a node that is not there");
-        to[i] = common(t, u, v);
-    }
+void common(In<index_t> parent, In<index_t> height, In<index_t> a, In<index_t> b, Out<index_t> out) {
+    const TreeView t = tree_view(parent, height, 0);
+    const index_t pairs = length(a), *u = indices_of(a, t.nodes, "a node is out of range");
+    require(length(b) == pairs, "an array has the wrong length");
+    const index_t* v = indices_of(b, t.nodes, "a node is out of range");
+    index_t* to = data_of(out, pairs);
+    for (index_t i = 0; i < pairs; ++i) to[i] = common_ancestor(t, u[i], v[i]);
 }
 
-void tree_counts(In<index_t> parent, In<index_t> leaf, Maybe<double> weight, Out<double> out) {
-    const TreeView t = view(parent, parent, 0);
-    const auto n = static_cast<index_t>(leaf.size());
-    for (index_t i = 0; i < n; ++i) need(leaf.data()[i] >= 0 && leaf.data()[i] < t.nodes, "a leaf that is not there");
-    counts(t, leaf.data(), n, sized(weight, n), sized(out, t.nodes));
+void tree_counts(In<index_t> parent, In<index_t> leaf, OptionalIn<double> weight, Out<double> out) {
+    const TreeView t = tree_view(parent, parent, 0);
+    const index_t n = length(leaf), *leaves = indices_of(leaf, t.nodes, "a leaf is out of range");
+    counts(t, leaves, n, data_of(weight, n), data_of(out, t.nodes));
 }
 
-nb::object leaves(In<index_t> parent, In<index_t> height, index_t low, In<double> count, index_t k, int power, bool exact) {
-    const TreeView t = view(parent, height, low);
-    const double* c = sized(count, t.nodes);
-    return handed(exact ? leaves_exactly(t, c, k, power) : leaves_by_score(t, c, k, power));
+nb::object leaves(In<index_t> parent, In<index_t> height, index_t low, In<double> counts, index_t k, int power,
+                  bool exact) {
+    const TreeView t = tree_view(parent, height, low);
+    const double* c = data_of(counts, t.nodes);
+    return to_numpy(exact ? leaves_exactly(t, c, k, power) : leaves_by_score(t, c, k, power));
 }
 
 }  // namespace
 
-void tree(nb::module_& m) {
+void bind_tree(nb::module_& m) {
     m.def("tree_over_rows", over_rows, "x"_a, "manhattan"_a, "seed"_a);
     m.def("tree_over_csr", over_csr, "data"_a, "indices"_a, "indptr"_a, "n_features"_a, "manhattan"_a, "seed"_a);
     m.def("tree_over_matrix", over_matrix, "D"_a, "seed"_a);
-    m.def("tree_over_callable", over_called, "among"_a, "n"_a, "seed"_a);
+    m.def("tree_over_callable", over_callable, "among"_a, "n"_a, "seed"_a);
     m.def("tree_over_lists", over_lists, "start"_a, "node"_a, "distance"_a, "seed"_a);
-    m.def("tree_common", lowest_common, "parent"_a, "height"_a, "a"_a, "b"_a, "out"_a);
+    m.def("tree_common", common, "parent"_a, "height"_a, "a"_a, "b"_a, "out"_a);
     m.def("tree_counts", tree_counts, "parent"_a, "leaf"_a, "weight"_a.none(), "out"_a);
     m.def("tree_leaves", leaves, "parent"_a, "height"_a, "low"_a, "counts"_a, "k"_a, "power"_a, "exact"_a);
 }
 
-}  // namespace kv::bound
+}  // namespace kv::binding

@@ -1,19 +1,19 @@
-// Elkan: a lower bound for every row and centre. Pays where distances are dear (large d) and the
-// n x k bounds are small beside the data.
+// Elkan's assignment: a lower bound for every pair of row and centre. It is the best choice if distances are expensive
+// (large d) and the n x k bounds take little memory beside the data.
 //
-// lower[i, j] is kept as (bound + drift[j]), where drift[j] is the path centre j has travelled in
-// all: a bound that is not touched needs no writing, its decay is the growth of drift.
+// lower[i, j] stores (bound + drift[j]), where drift[j] is the total distance that centre j has moved. A bound that
+// only decreases because its centre moved needs no write.
 #pragma once
 
 #include "assign.hpp"
 
 namespace kv::KV_ISA {
 
-inline void remember(float& slot, double bound, float drift) { slot = round_down(bound + drift); }
+inline void store_bound(float& slot, double bound, float drift) { slot = round_down(bound + drift); }
 
-// Tile::lower for a whole tile, in float32 and in place; 1e-6 covers the extra roundings.
-inline void values_to_bounds(index_t k, const Pack& pack, const float* drift, Tile& tile) {
-    const float size = unscale(pack) * (1 - 1e-6f);
+// Computes Tile::lower for a whole tile in place, in float32; 1e-6 covers the additional roundings.
+inline void values_to_bounds(index_t k, const PackedCenters& packed, const float* drift, Tile& tile) {
+    const float size = unscale(packed) * (1 - 1e-6f);
     float base[TILE];
     for (int r = 0; r < TILE; ++r) {
         const float n2 = tile.norm2[r];
@@ -31,31 +31,30 @@ inline void values_to_bounds(index_t k, const Pack& pack, const float* drift, Ti
     }
 }
 
-// All k distances of up to TILE rows at once, and their bounds.
+// Compares up to TILE rows with all centres and renews their bounds.
 template <class Rows>
-void elkan_full(const Rows& rows, const index_t* id, int count, const Centres& centres,
-                const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
-                Scratch& s) {
-    const Candidates all{nullptr, centres.k};
-    scan(rows, id, count, pack, all, true, s.tile);
+void elkan_full(const Rows& rows, const index_t* id, int count, const Centers& centers, const PackedCenters& packed,
+                const float* drift, label_t* labels, float* upper, float* lower, Scratch& s) {
+    const Candidates all{nullptr, centers.k};
+    filter_tile(rows, id, count, packed, all, true, s.tile);
     for (int r = 0; r < count; ++r) {
         const index_t i = id[r];
-        const bool sound = s.tile.finite(r);
-        relabel(labels, i, decide(rows, i, r, pack, centres, all, s), s);
-        upper[i] = sound ? round_up(s.tile.upper(r, s.tile.best[r], pack)) : std::numeric_limits<float>::infinity();
+        const bool valid = s.tile.finite(r);
+        relabel(labels, i, nearest_label(rows, i, r, packed, centers, all, s), s);
+        upper[i] = valid ? round_up(s.tile.upper(r, s.tile.best[r], packed)) : std::numeric_limits<float>::infinity();
     }
-    values_to_bounds(centres.k, pack, drift, s.tile);
+    values_to_bounds(centers.k, packed, drift, s.tile);
     for (int r = 0; r < count; ++r) {
-        float* bound = lower + id[r] * centres.k;
-        for (index_t j = 0; j < centres.k; ++j) bound[j] = s.tile.values[j * TILE + r];
+        float* bound = lower + id[r] * centers.k;
+        for (index_t j = 0; j < centers.k; ++j) bound[j] = s.tile.values[j * TILE + r];
     }
-    s.total.scanned += count * centres.k;
+    s.total.scanned += count * centers.k;
 }
 
-// Centres other than its own that could be as near to a row as u.
+// Counts, or lists, the centres other than its own that may be as near to a row as u.
 inline index_t count_open(const float* bound, const float* drift, float u, label_t own, index_t k) {
     label_t open = 0;
-    for (index_t j = 0; j < k; ++j) open += !(bound[j] - drift[j] > u);  // infinite less infinite: open
+    for (index_t j = 0; j < k; ++j) open += !(bound[j] - drift[j] > u);  // inf - inf counts as open
     return open - !(bound[own] - drift[own] > u);
 }
 inline void list_open(const float* bound, const float* drift, float u, label_t own, index_t k, label_t* list) {
@@ -66,27 +65,27 @@ inline void list_open(const float* bound, const float* drift, float u, label_t o
     }
 }
 
-// One row against the few centres its bounds leave open.
+// Compares one row with the few centres that its bounds leave open.
 template <class Rows>
-void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, const Centres& centres,
-               const Pack& pack, const float* drift, label_t* labels, float* upper, float* lower,
+void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, const Centers& centers,
+               const PackedCenters& packed, const float* drift, label_t* labels, float* upper, float* lower,
                Scratch& s) {
     const Candidates few{s.list.data(), count};
-    scan_row(rows, i, pack, few, s.tile);
+    filter_row(rows, i, packed, few, s.tile);
     Nearest best;
-    best.meet(labels[i], own_cost);
-    float* bound = lower + i * centres.k;
-    remember(bound[labels[i]], std::sqrt(own_cost), drift[labels[i]]);
-    const bool sound = s.tile.finite(0);
+    best.offer(labels[i], own_cost);
+    float* bound = lower + i * centers.k;
+    store_bound(bound[labels[i]], std::sqrt(own_cost), drift[labels[i]]);
+    const bool valid = s.tile.finite(0);
     for (index_t p = 0; p < count; ++p) {
         const label_t j = few.at(p);
-        double least = sound ? s.tile.lower(0, s.tile.values[p], pack) : 0;
+        double least = valid ? s.tile.lower(0, s.tile.values[p], packed) : 0;
         if (round_down(least) <= round_up(std::sqrt(best.cost))) {
-            const double cost = dist2(rows, i, centres, j);
+            const double cost = dist2(rows, i, centers, j);
             least = std::sqrt(cost);
-            best.meet(j, cost);
+            best.offer(j, cost);
         }
-        remember(bound[j], least, drift[j]);
+        store_bound(bound[j], least, drift[j]);
     }
     upper[i] = round_up(std::sqrt(best.cost));
     relabel(labels, i, best.arg, s);
@@ -94,41 +93,40 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
 }
 
 template <class Rows>
-Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
-                      const float* moved, float* drift, label_t* labels, float* upper, float* lower,
-                      Changes* changes) {
-    expect(changes, rows.n);
-    const auto centres = exact_centres(rows, c, k);
-    const Pack pack = make_pack(rows, c, k);
-    const Between apart = between(c, k, rows.d, rows.n);
+AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const float* moved, float* drift,
+                          label_t* labels, float* upper, float* lower, Changes* changes) {
+    start_changes(changes, rows.n);
+    const auto centers = exact_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, c, k);
+    const CenterDistances between = center_distances(c, k, rows.d, rows.n);
     if (moved)
-        for (index_t j = 0; j < k; ++j) drift[j] = widened(drift[j], moved[j]);
-    auto scratch = scratches(rows, k);
-    parallel(blocks_of(rows.n), scratch, [&](index_t block, Scratch& s) {
-        s.begin(changes, block);
-        const index_t from = block * BLOCK, stop = std::min(rows.n, from + BLOCK);
+        for (index_t j = 0; j < k; ++j) drift[j] = increased(drift[j], moved[j]);
+    auto scratch = make_scratch(rows, k);
+    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        s.start_block(changes, from / BLOCK);
         s.id.clear();
         s.list.resize(k + 1);
         const auto flush = [&] {
             if (!s.id.empty())
-                elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centres, pack, drift, labels, upper, lower, s);
+                elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centers, packed, drift, labels, upper,
+                           lower, s);
             s.id.clear();
         };
         for (index_t i = from; i < stop; ++i) {
             if (moved) {
                 const label_t a = labels[i];
                 const float* bound = lower + i * k;
-                upper[i] = widened(upper[i], moved[a]);
-                if (upper[i] < apart.half[a]) continue;
+                upper[i] = increased(upper[i], moved[a]);
+                if (upper[i] < between.half[a]) continue;
                 if (!count_open(bound, drift, upper[i], a, k)) continue;
-                const double own = dist2(rows, i, centres, a);
+                const double own = dist2(rows, i, centers, a);
                 upper[i] = round_up(std::sqrt(own));
-                if (upper[i] < apart.half[a]) continue;
+                if (upper[i] < between.half[a]) continue;
                 const index_t open = count_open(bound, drift, upper[i], a, k);
                 if (open == 0) continue;
                 if (open <= k / 3) {
                     list_open(bound, drift, upper[i], a, k, s.list.data());
-                    elkan_few(rows, i, own, open, centres, pack, drift, labels, upper, lower, s);
+                    elkan_few(rows, i, own, open, centers, packed, drift, labels, upper, lower, s);
                     continue;
                 }
             }
@@ -137,7 +135,7 @@ Assigned assign_elkan(const Rows& rows, const double* c, index_t k,
         }
         flush();
     });
-    conclude(changes);
+    finish_changes(changes);
     return total(scratch);
 }
 

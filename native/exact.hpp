@@ -1,5 +1,5 @@
-// Exact means: float64, one fixed order of operations, no fused multiply-add (the file that
-// includes this is compiled with contraction off), so that every machine gets the same bits.
+// Exact arithmetic: float64 in one fixed order of operations, so that every machine gets the same bits. Files that
+// include this are compiled without fused multiply-add.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 
 namespace kv::KV_ISA {
 
-typedef double lanes __attribute__((vector_size(32)));
+typedef double double4 __attribute__((vector_size(32)));
 
 template <class T>
-inline lanes load_lanes(const T* p) {
-    return lanes{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
+inline double4 load_double4(const T* p) {
+    return double4{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
 
-// The sum of a term of every difference: no cancellation, whatever the offset.
+// ClusterSums a term of every difference. Differences do not cancel digits, however far the rows are from the origin.
 template <class T, class Term>
-inline double over_differences(const T* x, const double* c, index_t d, Term&& term) {
+inline double sum_over_differences(const T* x, const double* c, index_t d, Term&& term) {
     double sum = 0;
     index_t i = 0;
     if (d >= 16) {
-        lanes part[4] = {};
+        double4 part[4] = {};
         for (; i + 16 <= d; i += 16)
-            for (int p = 0; p < 4; ++p) part[p] += term(load_lanes(x + i + 4 * p) - load_lanes(c + i + 4 * p));
-        const lanes all = (part[0] + part[1]) + (part[2] + part[3]);
+            for (int p = 0; p < 4; ++p) part[p] += term(load_double4(x + i + 4 * p) - load_double4(c + i + 4 * p));
+        const double4 all = (part[0] + part[1]) + (part[2] + part[3]);
         sum = (all[0] + all[1]) + (all[2] + all[3]);
     }
     for (; i < d; ++i) sum += term(static_cast<double>(x[i]) - c[i]);
@@ -35,17 +35,17 @@ inline double over_differences(const T* x, const double* c, index_t d, Term&& te
 
 template <class T>
 inline double dist2(const T* x, const double* c, index_t d) {
-    return over_differences(x, c, d, [](auto a) { return a * a; });
+    return sum_over_differences(x, c, d, [](auto a) { return a * a; });
 }
 
 template <class T>
 inline double dist1(const T* x, const double* c, index_t d) {
-    return over_differences(x, c, d, [](auto a) { return a < 0 ? -a : a; });
+    return sum_over_differences(x, c, d, [](auto a) { return a < 0 ? -a : a; });
 }
 
-// Centres are float64, whatever the rows are. `norm2` is filled for sparse rows only, whose
-// distances are ||c||^2 + sum over the stored entries of x(x - 2c).
-struct Centres {
+// Centres are float64, even if the rows are not. Only sparse rows need `norm2`: their squared distance is
+// ||c||^2 + sum over the stored entries of x(x - 2c).
+struct Centers {
     const double* c;
     index_t k, d;
     std::vector<double> norm2;
@@ -53,76 +53,76 @@ struct Centres {
 };
 
 template <class T>
-Centres exact_centres(const Dense<T>& rows, const double* c, index_t k) {
+Centers exact_centers(const Dense<T>& rows, const double* c, index_t k) {
     return {c, k, rows.d, {}};
 }
 
 template <class T>
-Centres exact_centres(const Csr<T>& rows, const double* c, index_t k) {
-    Centres out{c, k, rows.d, std::vector<double>(k, 0)};
+Centers exact_centers(const Csr<T>& rows, const double* c, index_t k) {
+    Centers out{c, k, rows.d, std::vector<double>(k, 0)};
     for (index_t j = 0; j < k; ++j)
         for (index_t i = 0; i < rows.d; ++i) out.norm2[j] += out.row(j)[i] * out.row(j)[i];
     return out;
 }
 
 template <class T>
-inline double dist2(const Dense<T>& rows, index_t i, const Centres& centres, index_t j) {
-    return dist2(rows.row(i), centres.row(j), rows.d);
+inline double dist2(const Dense<T>& rows, index_t i, const Centers& centers, index_t j) {
+    return dist2(rows.row(i), centers.row(j), rows.d);
 }
 
 template <class T>
-inline double dist2(const Csr<T>& rows, index_t i, const Centres& centres, index_t j) {
-    const double* c = centres.row(j);
+inline double dist2(const Csr<T>& rows, index_t i, const Centers& centers, index_t j) {
+    const double* c = centers.row(j);
     double sum = 0;
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
         const double x = static_cast<double>(rows.x[p]);
         sum += x * (x - 2.0 * c[rows.column[p]]);
     }
-    const double out = centres.norm2[j] + sum;
+    const double out = centers.norm2[j] + sum;
     return out > 0 ? out : 0;
 }
 
-// Eight doubles side by side: what they hold does not depend on how a machine splits them.
-typedef double eight __attribute__((vector_size(64)));
+typedef double double8 __attribute__((vector_size(64)));
 
 template <class T>
-inline eight load_eight(const T* p) {
+inline double8 load_double8(const T* p) {
     typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
     narrow v;
     std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, eight);
+    return __builtin_convertvector(v, double8);
 }
 
-// A sum and what rounding has taken from it so far (Knuth's two-sum): moving a row out again
-// leaves nothing of it behind, however large it was. For doubles, or eight of them.
+// Adds a term to a sum, and what rounding lost to the remainder (Knuth's two-sum). Subtracting a row again removes it
+// completely, however large it was. V is a double, or eight of them.
 template <class V>
-inline void add(V& sum, V& rest, V term) {
+inline void add(V& sum, V& remainder, V term) {
     const V total = sum + term, part = total - sum;
-    rest += (sum - (total - part)) + (term - part);
+    remainder += (sum - (total - part)) + (term - part);
     sum = total;
 }
 
-// sum += w * row, coordinates [from, to)
+// Adds w * row to the sum, for the features [from, to).
 template <class T>
-inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, double* rest, index_t from, index_t to) {
+inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, double* remainder, index_t from,
+                    index_t to) {
     const T* x = rows.row(i);
     index_t j = from;
     for (; j + 8 <= to; j += 8) {
-        eight s = load_eight(sum + j), r = load_eight(rest + j);
-        add(s, r, w * load_eight(x + j));
+        double8 s = load_double8(sum + j), r = load_double8(remainder + j);
+        add(s, r, w * load_double8(x + j));
         std::memcpy(sum + j, &s, sizeof s);
-        std::memcpy(rest + j, &r, sizeof r);
+        std::memcpy(remainder + j, &r, sizeof r);
     }
-    for (; j < to; ++j) add(sum[j], rest[j], w * static_cast<double>(x[j]));
+    for (; j < to; ++j) add(sum[j], remainder[j], w * static_cast<double>(x[j]));
 }
 
 template <class T>
-inline void add_row(const Csr<T>& rows, index_t i, double w, double* sum, double* rest, index_t, index_t) {
+inline void add_row(const Csr<T>& rows, index_t i, double w, double* sum, double* remainder, index_t, index_t) {
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
-        add(sum[rows.column[p]], rest[rows.column[p]], w * static_cast<double>(rows.x[p]));
+        add(sum[rows.column[p]], remainder[rows.column[p]], w * static_cast<double>(rows.x[p]));
 }
 
-// Rounding a bound outwards when it is kept as float32.
+// A bound that is stored as float32 is rounded outwards.
 inline float round_up(double v) {
     const float f = static_cast<float>(v);
     return f + f * 2.4e-7f + std::numeric_limits<float>::min();

@@ -1,34 +1,26 @@
-// The table of contents of the native core: every operation, once per instruction set.
+// All operations of native/, as a table of functions: there is one such table per instruction set.
 #pragma once
 
 #include "common.hpp"
 #include "dual.hpp"
-#include "fixed.hpp"
+#include "filter.hpp"
+#include "lattice.hpp"
 #include "metric_kernels.hpp"
-#include "scan.hpp"
-#include "shadow.hpp"
+#include "quantized_rows.hpp"
 #include "tree_kernels.hpp"
 
 namespace kv {
 
-// Rows as the binding hands them over.
-struct View {
-    bool sparse = false, wide = false;  // wide: float64
-    const void* x = nullptr;
-    const std::int32_t* column = nullptr;
-    const index_t* start = nullptr;
-    index_t n = 0, d = 0;
-};
-
-// Everything a D^2 sampler keeps per row. weight may be null: all ones.
+// What a D^2 sampler keeps per row. `weight` may be null: all weights are one.
 struct Potential {
-    double* cost;         // squared distance to the nearest centre so far, an upper bound if lazy
-    label_t* nearest;     // which centre that is
+    double* cost;      // squared distance to the nearest centre; an upper bound if centres are pending
+    label_t* nearest;  // that centre
     const double* weight;
-    double* sums;         // sum of weight * cost over DRAW rows each
+    double* sums;  // sums of weight * cost over DRAW rows each
 };
 
-// What a greedy step learnt about its candidates, so that taking one in needs no second pass.
+// Pairs of row and candidate that would lower the row's cost, from a greedy step. They spare a second pass over the
+// rows when one of the candidates becomes a centre.
 struct Hit {
     index_t row;
     label_t candidate;
@@ -36,119 +28,118 @@ struct Hit {
 };
 struct Hits {
     std::vector<std::vector<Hit>> block;
-    std::vector<char> lost;  // blocks with too many hits to keep: they are measured again
-    index_t vain = 0;        // pairs the shadow let through that were no hits
+    std::vector<char> overflowed;  // nonzero for blocks that had too many hits to keep
+    index_t wasted = 0;            // pairs that passed the prefilter but were no hits
 };
 
-struct Assigned {
-    index_t changed = 0;  // rows with a new label
-    index_t scanned = 0;  // rows (Elkan, Yinyang: pairs) for which distances were computed
-    index_t asked = 0, sure = 0;  // rows asked whether they would stay if centres moved `step`; who would
+struct AssignResult {
+    index_t changed = 0;             // rows with a new label
+    index_t scanned = 0;             // rows (Elkan, Yinyang: pairs) whose distances were computed
+    index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 
-// Which rows got a new label in the last assignment, block by block, and the one they had.
+// The rows that got a new label in the last assignment, by block, with the label they had before.
 struct Change {
     std::int32_t row;  // within its block
     label_t before;
 };
 struct Changes {
     std::vector<std::vector<Change>> block;
-    std::vector<char> many;  // blocks with too many changes to keep
-    bool lost = true;        // there is such a block
+    std::vector<char> overflow;  // nonzero for blocks that had too many changes to keep
+    bool overflowed = true;      // there is such a block
 };
 
-// The value of a sum is sum + rest.
-struct Sums {
-    double *sum, *rest;  // k x d
-    double *weight, *weight_rest;  // k
-    index_t* count;  // k: rows of positive weight
+// Weighted sums of each cluster's rows. The value of a sum is sum + remainder.
+struct ClusterSums {
+    double *sum, *remainder;            // k x d
+    double *weight, *weight_remainder;  // k
+    index_t* count;                     // k: rows of positive weight
 };
 
-struct TwoNearest {
-    label_t *labels, *second;
-    double *cost, *second_cost;  // squared distances
-};
-
-// What single moves change. The centres are the means of the sums.
+// A clustering that moves of single rows change. The centres are the means of the sums.
 struct Partition {
-    double* centres;  // k x d
+    double* centers;  // k x d
     label_t* labels;
     float *upper, *lower;  // n: bounds, see hartigan.hpp
-    Sums sums;
+    ClusterSums sums;
 };
 
-// What happened to the clusters since bounds were made.
-struct Drifts {
-    const float* moved;  // k
-    float most;          // the largest of them
-    float shrink;        // at most the root of (weight now / weight then), of any cluster
+// How clusters changed since the bounds were computed.
+struct ClusterDrift {
+    const float* moved;  // k: how far the centres moved
+    float largest;       // of these
+    float shrink;        // at most the root of (weight now / weight then) of every cluster
 };
 
-struct Drawn {
-    index_t row = -1;  // -1: the uniforms ran out, or nothing is left to draw
+struct DrawResult {
+    index_t row = -1;  // -1: the uniforms ran out, or all weighted costs are zero
     index_t used = 0;  // uniforms consumed
 };
 
 struct Kernels {
     const char* name;
-    Assigned (*assign)(const View&, const double* centres, index_t k, label_t* labels, Changes*, float step);
-    Assigned (*assign_hamerly)(const View&, const double* centres, index_t k, const float* moved,
-                               label_t* labels, float* upper, float* lower, bool tighten, Changes*);
-    Assigned (*assign_elkan)(const View&, const double* centres, index_t k, const float* moved,
-                             float* drift, label_t* labels, float* upper, float* lower, Changes*);
-    void (*two_nearest)(const View&, const double* centres, index_t k, const TwoNearest&);
-    index_t (*hartigan)(const View&, const double* weight, index_t k, const Drifts&, const Partition&);  // rows moved
-    Assigned (*assign_yinyang)(const View&, const double* centres, index_t k, const std::int32_t* group,
-                               const float* moved, label_t* labels, float* upper, float* lower, Changes*);
-    void (*update)(const View&, const double* weight, const label_t* labels, const Changes* changes,
-                   index_t k, const Sums&);  // no changes: afresh
-    void (*own_cost)(const View&, const double* centres, index_t k, const label_t* labels, double* cost);
-    void (*distances)(const View&, const double* centres, index_t k, bool squared, void* out);
-    double (*spread)(const View&);
-    void (*absorb)(const View&, const double* fresh, index_t m, label_t first, const double* limit,
-                   const Potential&);
-    bool (*cast)(const View&, const double* cost, Shadow&);  // false: these rows cast none
-    void (*gains)(const View&, const Shadow*, const double* candidates, index_t m, const double* limit,
+    AssignResult (*assign)(const RowsView&, const double* centers, index_t k, label_t* labels, Changes*, float step);
+    AssignResult (*assign_hamerly)(const RowsView&, const double* centers, index_t k, const float* moved,
+                                   label_t* labels, float* upper, float* lower, bool tighten, Changes*);
+    AssignResult (*assign_elkan)(const RowsView&, const double* centers, index_t k, const float* moved, float* drift,
+                                 label_t* labels, float* upper, float* lower, Changes*);
+    AssignResult (*assign_yinyang)(const RowsView&, const double* centers, index_t k, const std::int32_t* group,
+                                   const float* moved, label_t* labels, float* upper, float* lower, Changes*);
+    void (*two_nearest)(const RowsView&, const double* centers, index_t k, const TwoNearest<double>&);
+    // Returns how many rows moved.
+    index_t (*hartigan)(const RowsView&, const double* weight, index_t k, const ClusterDrift&, const Partition&);
+    // Without changes the sums are computed anew.
+    void (*update)(const RowsView&, const double* weight, const label_t* labels, const Changes*, index_t k,
+                   const ClusterSums&);
+    void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
+    void (*distances)(const RowsView&, const double* centers, index_t k, bool squared, void* out);
+    double (*mean_variance)(const RowsView&);
+    void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
+                        const Potential&);
+    // Returns false if the rows cannot be quantized.
+    bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
+    void (*gains)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
                   const Potential&, double* gain, Hits&);
-    void (*adopt)(const View&, Shadow*, const double* fresh, label_t candidate, label_t name,
-                  const double* limit, const Potential&, const Hits&);
-    Drawn (*draw)(const View&, const double* pending, index_t m, label_t first, const Potential&,
-                  const double* uniforms, index_t count);
+    void (*lower_costs_by_hits)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
+                                const double* limit, const Potential&, const Hits&);
+    DrawResult (*draw)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
+                       const double* uniforms, index_t count);
     const MetricKernels* metric;
     const DualKernels* dual;
     const TreeKernels* tree;
-    const FixedKernels* fixed;
+    const LatticeKernels* lattice;
 };
 
-// The best set this machine can run, or the one asked for by name; null if it can't run here.
-const Kernels* choose(const char* name);
-std::vector<const Kernels*> available();
+// Returns the kernels for the named instruction set, or for the best one of this machine if no name is given; null if
+// this machine cannot run them.
+const Kernels* choose_kernels(const char* name);
+std::vector<const Kernels*> available_kernels();
 
 #ifdef KV_ISA
 namespace KV_ISA {
 template <class T>
-void scan(const Dense<T>& rows, const index_t* id, int count, const Pack& pack,
-          const Candidates& among, bool keep, Tile& tile);
+void filter_tile(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed,
+                 const Candidates& among, bool keep, Tile& tile);
 template <class T>
-void scan(const Csr<T>& rows, const index_t* id, int count, const Pack& pack,
-          const Candidates& among, bool keep, Tile& tile);
+void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedCenters& packed, const Candidates& among,
+                 bool keep, Tile& tile);
 template <class T>
-void scan_row(const Dense<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile);
+void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, const Candidates& among, Tile& tile);
 template <class T>
-void scan_row(const Csr<T>& rows, index_t i, const Pack& pack, const Candidates& among, Tile& tile);
+void filter_row(const Csr<T>& rows, index_t i, const PackedCenters& packed, const Candidates& among, Tile& tile);
 index_t vector_width();
 template <class T>
-bool cast(const Dense<T>& rows, const double* cost, Shadow& shadow);
+bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);
 template <class T>
-bool cast(const Csr<T>&, const double*, Shadow&) {
+bool quantize(const Csr<T>&, const double*, QuantizedRows&) {
     return false;
 }
-bool aim(const Shadow& shadow, const double* candidates, index_t m, Beams& beams);
-void meet(const Shadow& shadow, index_t tile, const Beams& beams, std::int8_t* maybe);
+bool prepare(const QuantizedRows& quantized, const double* candidates, index_t m, Queries& queries);
+void prefilter(const QuantizedRows& quantized, index_t tile, const Queries& queries, std::int8_t* maybe);
 extern const MetricKernels metric_kernels;
 extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;
-extern const FixedKernels fixed_kernels;
+extern const LatticeKernels lattice_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

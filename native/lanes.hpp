@@ -1,5 +1,5 @@
-// Sixteen float32 (eight float64) side by side, on any machine: what they hold and the order in which they are
-// summed do not depend on how wide its registers are.
+// Vectors of sixteen float32 or eight float64 values on any machine. Their values, and the order in which they are
+// summed, do not depend on how wide its registers are.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,15 @@ constexpr int NATIVE = 32;
 constexpr int NATIVE = 16;
 #endif
 
-// A vector of `BYTES` as halves down to what the machine has. Arrays would be left in memory.
+// A vector of `BYTES` bytes, cut into halves down to the machine's registers. Compilers would keep an array in memory.
 template <class T, int BYTES>
 struct Wide {
     using Half = Wide<T, BYTES / 2>;
     Half low{}, high{};
 
-    [[gnu::always_inline]] static Wide read(const T* p) { return {Half::read(p), Half::read(p + BYTES / 2 / sizeof(T))}; }
+    [[gnu::always_inline]] static Wide read(const T* p) {
+        return {Half::read(p), Half::read(p + BYTES / 2 / sizeof(T))};
+    }
     [[gnu::always_inline]] void write(T* p) const { low.write(p), high.write(p + BYTES / 2 / sizeof(T)); }
     [[gnu::always_inline]] Wide operator+(Wide o) const { return {low + o.low, high + o.high}; }
     [[gnu::always_inline]] Wide operator-(Wide o) const { return {low - o.low, high - o.high}; }
@@ -58,7 +60,8 @@ struct Wide<T, NATIVE> {
     [[gnu::always_inline]] Wide squared() const { return {v * v}; }
     [[gnu::always_inline]] Wide absolute() const { return {(V)((B)v & std::numeric_limits<Bits>::max())}; }
 
-    // The sums of four vectors at once: halves onto halves, then quarters, each shuffle serving two or four.
+    // ClusterSums four vectors at once. Halves are added to halves, then quarters, so that a shuffle serves two or four
+    // sums.
     [[gnu::always_inline]] static void fold(Wide a, Wide b, Wide c, Wide d, T* out) {
         constexpr auto all = std::make_index_sequence<N>{};
         const V ab = halves(a.v, b.v, all), cd = halves(c.v, d.v, all);
@@ -74,20 +77,21 @@ private:
     template <std::size_t... I>
     [[gnu::always_inline]] static V halves(V a, V b, std::index_sequence<I...>) {
         constexpr int H = N / 2;
-        return __builtin_shufflevector(a, b, (I / H * N + I % H)...) + __builtin_shufflevector(a, b, (I / H * N + H + I % H)...);
+        return __builtin_shufflevector(a, b, (I / H * N + I % H)...) +
+               __builtin_shufflevector(a, b, (I / H * N + H + I % H)...);
     }
-    // ab: half a vector for a, then for b; cd likewise.
+    // ab holds half a vector for a, then for b; cd likewise.
     template <std::size_t... I>
     [[gnu::always_inline]] static V quarters(V ab, V cd, std::index_sequence<I...> all) {
         constexpr int Q = N / 4;
         V sum = __builtin_shufflevector(ab, cd, (I / Q * 2 * Q + I % Q)...) +
                 __builtin_shufflevector(ab, cd, (I / Q * 2 * Q + Q + I % Q)...);
-        if constexpr (Q >= 4) sum += turned<2>(sum, all);
-        if constexpr (Q >= 2) sum += turned<1>(sum, all);
+        if constexpr (Q >= 4) sum += permuted<2>(sum, all);
+        if constexpr (Q >= 2) sum += permuted<1>(sum, all);
         return sum;
     }
     template <int BY, std::size_t... I>
-    [[gnu::always_inline]] static V turned(V a, std::index_sequence<I...>) {
+    [[gnu::always_inline]] static V permuted(V a, std::index_sequence<I...>) {
         return __builtin_shufflevector(a, a, (I ^ BY)...);
     }
 };

@@ -1,35 +1,37 @@
-// Swaps of medoids over rows of distances.
+// How a swap of a medoid changes the cost, from rows of distances.
 //
-// If the medoid in slot m makes way for c, row i costs min(d, second) where slot m was its nearest and
-// min(d, cost) elsewhere. So with what losing m would cost, L(m) = sum over its rows of (second - cost),
+// If candidate c replaces the medoid in slot m, point i costs min(d, second) if slot m was its nearest, and min(d,
+// cost) otherwise, where d is its distance to c. Removing m alone costs L(m) = sum over its points of (second - cost).
+// So
 //
 //     change(c, m) = L(m) + sum_i min(d - cost, 0)
-//                         + sum_{i in m} [(min(d, second) - min(d, cost)) - (second - cost)]
+//                         + sum_{i in m} [(min(d, second) - min(d, cost)) - (second - cost)],
 //
-// and only rows with d < second enter: one pass over a candidate's row gives its k changes.
+// and only points with d < second contribute: one pass over a candidate's distances gives its k changes.
 #pragma once
 
-#include "flags.hpp"
 #include "kernels.hpp"
+#include "masks.hpp"
 
 namespace kv::KV_ISA {
 
 template <class T>
-std::vector<double> losses(const Near<T>& near, const double* weight, index_t n, index_t k) {
-    std::vector<double> out(static_cast<std::size_t>(k), 0.0);
+std::vector<double> losses(const TwoNearest<T>& near, const double* weight, index_t n, index_t k) {
+    std::vector<double> out(k, 0.0);
     for (index_t i = 0; i < n; ++i)
-        out[near.slot[i]] += (weight ? weight[i] : 1.0) * (double(near.second_cost[i]) - double(near.cost[i]));
+        out[near.labels[i]] += (weight ? weight[i] : 1.0) * (double(near.second_cost[i]) - double(near.cost[i]));
     return out;
 }
 
-// Adds to table[m] what change(c, m) has beyond L(m) and the gain; returns the gain. touch(m): m is met.
+// Adds the last sum of change(c, m) to table[m] and returns the middle one. Calls touch(m) for every m that is changed.
 template <class T, class Touch>
-inline double weigh(const T* d, const Near<T>& near, const double* weight, index_t n, double* table, Touch&& touch) {
+inline double add_changes(const T* d, const TwoNearest<T>& near, const double* weight, index_t n, double* table,
+                          Touch&& touch) {
     double gain = 0;
     for_below(d, near.second_cost, n, [&](index_t i) {
         const double w = weight ? weight[i] : 1.0, own = near.cost[i], next = near.second_cost[i], now = d[i];
         const double closer = std::min(now - own, 0.0);
-        const label_t m = near.slot[i];
+        const label_t m = near.labels[i];
         gain += w * closer;
         touch(m);
         table[m] += w * ((now - next) - closer);
@@ -37,108 +39,108 @@ inline double weigh(const T* d, const Near<T>& near, const double* weight, index
     return gain;
 }
 
-// With one medoid there is no second: everybody moves to the candidate.
+// With a single medoid there is no second: all points move to the candidate.
 template <class T>
-inline double moved(const T* d, const Near<T>& near, const double* weight, index_t n) {
+inline double single_medoid_change(const T* d, const TwoNearest<T>& near, const double* weight, index_t n) {
     double sum = 0;
     for (index_t i = 0; i < n; ++i) sum += (weight ? weight[i] : 1.0) * (double(d[i]) - double(near.cost[i]));
     return sum;
 }
 
-// table[m] = change(c, m) for a candidate whose distances are d.
+// Sets table[m] = change(c, m) for a candidate with distances d.
 template <class T>
-void changes(const T* d, const Near<T>& near, const double* weight, index_t n, const std::vector<double>& loss,
+void changes(const T* d, const TwoNearest<T>& near, const double* weight, index_t n, const std::vector<double>& loss,
              double* table) {
     if (loss.size() == 1) {
-        table[0] = moved(d, near, weight, n);
+        table[0] = single_medoid_change(d, near, weight, n);
         return;
     }
     std::copy(loss.begin(), loss.end(), table);
-    const double gain = weigh(d, near, weight, n, table, [](label_t) {});
+    const double gain = add_changes(d, near, weight, n, table, [](label_t) {});
     for (std::size_t m = 0; m < loss.size(); ++m) table[m] += gain;
 }
 
 template <class T>
-void swap_changes(const T* rows, index_t count, index_t n, index_t k, const Near<T>& near, const double* weight,
+void swap_changes(const T* rows, index_t count, index_t n, index_t k, const TwoNearest<T>& near, const double* weight,
                   double* out) {
     const auto loss = losses(near, weight, n, k);
     parallel(count, threads_for(2.0 * static_cast<double>(count) * n),
              [&](index_t c) { changes(rows + c * n, near, weight, n, loss, out + c * k); });
 }
 
-// Two nearest of k, for rows of k distances side by side. Ties go to the lowest slot.
+// Sets the two nearest medoids of point i from its k distances. Ties go to the lowest slot.
 template <class T>
-inline void two_of(const T* d, index_t k, index_t i, const Near<T>& near) {
+inline void two_smallest(const T* d, index_t k, index_t i, const TwoNearest<T>& near) {
     T best = std::numeric_limits<T>::infinity(), next = best;
-    label_t who = -1, then = -1;
+    label_t first = -1, second = -1;
     for (index_t m = 0; m < k; ++m)
-        if (who < 0 || d[m] < best)
-            next = best, then = who, best = d[m], who = static_cast<label_t>(m);
-        else if (then < 0 || d[m] < next)
-            next = d[m], then = static_cast<label_t>(m);
-    near.slot[i] = who, near.cost[i] = best;
-    near.second[i] = then < 0 ? who : then, near.second_cost[i] = next;
+        if (first < 0 || d[m] < best)
+            next = best, second = first, best = d[m], first = static_cast<label_t>(m);
+        else if (second < 0 || d[m] < next)
+            next = d[m], second = static_cast<label_t>(m);
+    near.labels[i] = first, near.cost[i] = best;
+    near.second[i] = second < 0 ? first : second, near.second_cost[i] = next;
 }
 
-// The k x n distances of the medoids. A block of columns meets one medoid after the other.
+// Sets the two nearest medoids of all points from the k x n distances of the medoids.
 template <class T>
-void two_nearest_of(const T* rows, index_t k, index_t n, const Near<T>& near) {
+void two_nearest_rows(const T* rows, index_t k, index_t n, const TwoNearest<T>& near) {
     constexpr T INF = std::numeric_limits<T>::infinity();
     parallel(blocks_of(n), threads_for(2.0 * static_cast<double>(n) * k), [&](index_t block) {
         const index_t from = block * BLOCK, size = std::min(n - from, BLOCK);
-        label_t *who = near.slot + from, *then = near.second + from;
+        label_t *first = near.labels + from, *second = near.second + from;
         T *best = near.cost + from, *next = near.second_cost + from;
-        std::fill_n(who, size, 0), std::fill_n(then, size, k > 1 ? 1 : 0);
+        std::fill_n(first, size, 0), std::fill_n(second, size, k > 1 ? 1 : 0);
         std::fill_n(best, size, INF), std::fill_n(next, size, INF);
         for (index_t m = 0; m < k; ++m) {
             const T* d = rows + m * n + from;
-            const label_t me = static_cast<label_t>(m);
+            const label_t slot = static_cast<label_t>(m);
             for (index_t i = 0; i < size; ++i) {
-                const bool first = d[i] < best[i], second = d[i] < next[i];
-                then[i] = first ? who[i] : second ? me : then[i];
-                next[i] = first ? best[i] : second ? d[i] : next[i];
-                who[i] = first ? me : who[i];
-                best[i] = first ? d[i] : best[i];
+                const bool is_first = d[i] < best[i], is_second = d[i] < next[i];
+                second[i] = is_first ? first[i] : is_second ? slot : second[i];
+                next[i] = is_first ? best[i] : is_second ? d[i] : next[i];
+                first[i] = is_first ? slot : first[i];
+                best[i] = is_first ? d[i] : best[i];
             }
         }
-        // The first medoid may have come second before the second came.
+        // Slot 0 may still stand as the second of itself.
         for (index_t i = 0; i < size; ++i)
-            if (k > 1 && then[i] == who[i]) then[i] = who[i] == 0 ? 1 : 0;
+            if (k > 1 && second[i] == first[i]) second[i] = first[i] == 0 ? 1 : 0;
     });
 }
 
-// Slot m has a new medoid, at distances d. False: two medoids are not enough to know the new second.
+// Updates point i after slot m got a medoid at distance d. Returns false if the new second nearest is not known.
 template <class T>
-inline bool patched(T d, label_t m, index_t i, const Near<T>& near) {
+inline bool patch(T d, label_t m, index_t i, const TwoNearest<T>& near) {
     const auto before = [&](T a, label_t s, T b, label_t t) { return a < b || (a == b && s < t); };
-    const label_t first = near.slot[i], then = near.second[i];
-    if (first != m && then != m) {
+    const label_t first = near.labels[i], second = near.second[i];
+    if (first != m && second != m) {
         if (before(d, m, near.cost[i], first))
-            near.second[i] = first, near.second_cost[i] = near.cost[i], near.slot[i] = m, near.cost[i] = d;
-        else if (before(d, m, near.second_cost[i], then))
+            near.second[i] = first, near.second_cost[i] = near.cost[i], near.labels[i] = m, near.cost[i] = d;
+        else if (before(d, m, near.second_cost[i], second))
             near.second[i] = m, near.second_cost[i] = d;
         return true;
     }
-    const label_t other = first == m ? then : first;
-    const T its = first == m ? near.second_cost[i] : near.cost[i];
-    const T bar = near.second_cost[i];  // every third medoid is at least this far
-    if (other == m) {                   // the only medoid
+    const label_t other = first == m ? second : first;
+    const T other_cost = first == m ? near.second_cost[i] : near.cost[i];
+    const T third = near.second_cost[i];  // all other medoids are at least this far
+    if (other == m) {                     // the only medoid
         near.cost[i] = d;
         return true;
     }
-    // A third one at exactly `bar` may have a lower slot: only a strictly closer m is sure.
-    if (!(d < bar)) return false;
-    const bool leads = before(d, m, its, other);
-    near.slot[i] = leads ? m : other, near.cost[i] = leads ? d : its;
-    near.second[i] = leads ? other : m, near.second_cost[i] = leads ? its : d;
+    // Another medoid at exactly this distance may have a lower slot: m must be strictly closer.
+    if (!(d < third)) return false;
+    const bool closer = before(d, m, other_cost, other);
+    near.labels[i] = closer ? m : other, near.cost[i] = closer ? d : other_cost;
+    near.second[i] = closer ? other : m, near.second_cost[i] = closer ? other_cost : d;
     return true;
 }
 
 template <class T>
-index_t swap_patch(const T* d, index_t n, label_t m, const Near<T>& near, index_t* unknown) {
+index_t swap_patch(const T* d, index_t n, label_t m, const TwoNearest<T>& near, index_t* unknown) {
     index_t count = 0;
     for (index_t i = 0; i < n; ++i)
-        if (!patched(d[i], m, i, near)) unknown[count++] = i;
+        if (!patch(d[i], m, i, near)) unknown[count++] = i;
     return count;
 }
 

@@ -1,4 +1,4 @@
-// What tree.cpp offers, once per instruction set.
+// The table of tree.cpp: building a 2-HST (see tree.hpp) over rows, a matrix or a callable.
 #pragma once
 
 #include <functional>
@@ -7,22 +7,20 @@
 
 namespace kv {
 
-struct View;
-
-// A 2-HST. Nodes in preorder: the root first, parents before children; heights in powers of two of the unit.
-struct Grown {
-    std::vector<index_t> parent, height, centre;
+// Nodes are in preorder: parents come before children. A height h stands for a distance of 2^h units.
+struct Tree {
+    std::vector<index_t> parent, height, center;
     std::vector<index_t> leaf;  // of every point
     double unit = 1;
 };
 
-// Distances that somebody else measures: from one point to some others.
-using Among = std::function<void(index_t from, const std::int32_t* others, index_t count, double* out)>;
+// Computes the distances from one point to some others.
+using DistancesFrom = std::function<void(index_t from, const std::int32_t* others, index_t count, double* out)>;
 
 struct TreeKernels {
-    void (*over_rows)(const View&, bool manhattan, std::uint64_t seed, Grown&);  // else Euclidean
-    void (*over_matrix)(const void* D, bool wide, index_t n, std::uint64_t seed, Grown&);
-    void (*over_called)(const Among&, index_t n, std::uint64_t seed, Grown&);
+    void (*over_rows)(const RowsView&, bool manhattan, std::uint64_t seed, Tree&);  // or Euclidean
+    void (*over_matrix)(const void* D, bool is_double, index_t n, std::uint64_t seed, Tree&);
+    void (*over_callable)(const DistancesFrom&, index_t n, std::uint64_t seed, Tree&);
 };
 
 }  // namespace kv

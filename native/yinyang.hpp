@@ -1,9 +1,8 @@
-// Yinyang (Ding et al. 2015): a lower bound a row for each of SIXTEEN groups of centres, so that a
-// centre that moves far costs its own group's bound only. Rows that keep a group open are gathered
-// and meet that group's centres in the same filter as everywhere else; what the filter cannot tell
-// is measured exactly, so labels are those of every other algorithm.
+// Yinyang assignment (Ding et al. 2015): a lower bound per row for each of 16 groups of centres, so that a centre that
+// moves far spoils only the bound of its own group. Rows whose bound leaves a group open are collected and compared
+// with the centres of that group.
 //
-// lower[i][g] bounds the distance from row i to every centre of group g other than its own.
+// lower[i][g] is a lower bound on the distance from row i to every centre of group g other than its own.
 #pragma once
 
 #include <utility>
@@ -12,58 +11,59 @@
 
 namespace kv::KV_ISA {
 
-constexpr int SIXTEEN = 16;
-constexpr index_t SPAN = 2;  // blocks gathered together, so that tiles are full
+constexpr int GROUPS = 16;
+constexpr index_t BLOCKS_PER_TASK = 2;  // so that the tiles of a group are full
 
-using Members = std::vector<std::vector<label_t>>;  // of each group, ascending
+using Members = std::vector<std::vector<label_t>>;  // centres of each group, ascending
 
 inline Members members(const std::int32_t* group, index_t k) {
-    Members out(SIXTEEN);
+    Members out(GROUPS);
     for (index_t j = 0; j < k; ++j) out[group[j]].push_back(static_cast<label_t>(j));
     return out;
 }
 
-// A row on its way to its nearest centre: exact so far.
-struct Climb {
+// A row whose nearest centre is not known yet, with the nearest so far and its exact cost.
+struct OpenRow {
     index_t row;
     Nearest best;
     float upper;  // sqrt(best.cost), rounded up
 };
 
-struct Climbers : Scratch {
-    std::vector<Climb> climb;
-    std::vector<std::int32_t> open[SIXTEEN];  // which climbers keep a group open, the first count[g]
-    index_t count[SIXTEEN];
-    std::vector<label_t> grouped;             // all centres, group by group
+struct YinyangScratch : Scratch {
+    std::vector<OpenRow> rows;
+    std::vector<std::int32_t> open[GROUPS];  // for each group, the first count[g] are places in `rows`
+    index_t count[GROUPS];
+    std::vector<label_t> grouped;  // all centres, group by group
 };
 
-// The least distance a value can stand for; 1e-6 covers the roundings of this.
-inline void lower_bounds(const Tile& tile, const Pack& pack, const float* values, float* out) {
-    const float size = unscale(pack), narrow = static_cast<float>(1 - tile.norm_error - 1e-6);
+// Computes Tile::lower for a whole tile, in float32; 1e-6 covers the additional roundings.
+inline void lower_bounds(const Tile& tile, const PackedCenters& packed, const float* values, float* out) {
+    const float size = unscale(packed), narrower = static_cast<float>(1 - tile.norm_error - 1e-6);
     for (int r = 0; r < TILE; ++r) {
         const float n2 = tile.norm2[r], v = std::min(values[r], 1e30f);
-        const float square = 2 * v - std::fabs(v) * 1e-6f - tile.slack[r] * 2.001f + n2 * narrow;
-        const bool sound = size > 0 && n2 < 1e30f;
-        out[r] = sound && square > 0 ? std::sqrt(square) * size * (1 - 1e-6f) : 0;
+        const float square = 2 * v - std::fabs(v) * 1e-6f - tile.slack[r] * 2.001f + n2 * narrower;
+        const bool valid = size > 0 && n2 < 1e30f;
+        out[r] = valid && square > 0 ? std::sqrt(square) * size * (1 - 1e-6f) : 0;
     }
 }
 
-// All bounds of up to TILE rows.
+// Compares up to TILE rows with all centres and renews their bounds.
 template <class Rows>
-void yinyang_full(const Rows& rows, const index_t* id, int count, const Centres& centres, const Pack& pack,
-                  const Members& groups, label_t* labels, float* upper, float* lower, Climbers& s) {
-    const Candidates all{s.grouped.data(), centres.k};
-    scan(rows, id, count, pack, all, true, s.tile);
+void assign_all_groups(const Rows& rows, const index_t* id, int count, const Centers& centers,
+                       const PackedCenters& packed, const Members& groups, label_t* labels, float* upper, float* lower,
+                       YinyangScratch& s) {
+    const Candidates all{s.grouped.data(), centers.k};
+    filter_tile(rows, id, count, packed, all, true, s.tile);
     label_t own[TILE] = {};
     float most[TILE], unused[TILE];
-    tile_bounds(s.tile, pack, most, unused);
+    tile_bounds(s.tile, packed, most, unused);
     for (int r = 0; r < count; ++r) {
-        own[r] = decide(rows, id[r], r, pack, centres, all, s);
+        own[r] = nearest_label(rows, id[r], r, packed, centers, all, s);
         relabel(labels, id[r], own[r], s);
         upper[id[r]] = most[r];
     }
     const float* v = s.tile.values.data();
-    for (int g = 0; g < SIXTEEN; ++g) {
+    for (int g = 0; g < GROUPS; ++g) {
         float least[TILE];
         std::fill(least, least + TILE, 1e30f);
         for (label_t j : groups[g]) {
@@ -73,155 +73,148 @@ void yinyang_full(const Rows& rows, const index_t* id, int count, const Centres&
             }
             v += TILE;
         }
-        lower_bounds(s.tile, pack, least, least);
-        for (int r = 0; r < count; ++r) lower[id[r] * SIXTEEN + g] = least[r];
+        lower_bounds(s.tile, packed, least, least);
+        for (int r = 0; r < count; ++r) lower[id[r] * GROUPS + g] = least[r];
     }
-    s.total.scanned += count * centres.k;
+    s.total.scanned += count * centers.k;
 }
 
-typedef float sixteen __attribute__((vector_size(4 * SIXTEEN)));
+typedef float float16 __attribute__((vector_size(4 * GROUPS)));
 
-template <int... I>
-inline sixteen half_turn(sixteen v, int by, std::integer_sequence<int, I...>) {
-    switch (by) {
-        case 8: return __builtin_shufflevector(v, v, ((I + 8) % SIXTEEN)...);
-        case 4: return __builtin_shufflevector(v, v, ((I + 4) % SIXTEEN)...);
-        case 2: return __builtin_shufflevector(v, v, ((I + 2) % SIXTEEN)...);
-        default: return __builtin_shufflevector(v, v, ((I + 1) % SIXTEEN)...);
-    }
+template <int BY, int... I>
+inline float16 rotated(float16 v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, ((I + BY) % GROUPS)...);
 }
-inline float least_of(sixteen v) {
-    for (int by : {8, 4, 2, 1}) {
-        const sixteen w = half_turn(v, by, std::make_integer_sequence<int, SIXTEEN>{});
-        v = w < v ? w : v;
-    }
+template <int BY = GROUPS / 2>
+inline float smallest(float16 v) {
+    const float16 w = rotated<BY>(v, std::make_integer_sequence<int, GROUPS>{});
+    v = w < v ? w : v;
+    if constexpr (BY > 1) return smallest<BY / 2>(v);
     return v[0];
 }
 
-// Moves the bounds along with the centres; s.id: the rows they no longer settle.
-inline void yinyang_move(index_t from, index_t stop, const Between& apart, const float* moved, const sixteen& drift,
-                         const label_t* labels, float* upper, float* lower, Climbers& s) {
-    s.id.resize(SPAN * BLOCK);
+// Weakens the bounds by the movement of the centres, and lists the rows whose label they no longer prove.
+inline void decay_bounds(index_t from, index_t stop, const CenterDistances& between, const float* moved,
+                         const float16& drift, const label_t* labels, float* upper, float* lower, YinyangScratch& s) {
+    s.id.resize(BLOCKS_PER_TASK * BLOCK);
     index_t m = 0;
     for (index_t i = from; i < stop; ++i) {
         const label_t a = labels[i];
-        sixteen v;
-        std::memcpy(&v, lower + i * SIXTEEN, sizeof v);
+        float16 v;
+        std::memcpy(&v, lower + i * GROUPS, sizeof v);
         v -= drift;
         v -= (v < 0 ? -v : v) * 2.4e-7f;
-        v = v > 0 ? v : sixteen{};
-        std::memcpy(lower + i * SIXTEEN, &v, sizeof v);
-        const float u = upper[i] = widened(upper[i], moved[a]);
+        v = v > 0 ? v : float16{};
+        std::memcpy(lower + i * GROUPS, &v, sizeof v);
+        const float u = upper[i] = increased(upper[i], moved[a]);
         s.id[m] = i;
-        m += !(u < std::max(least_of(v), apart.half[a]));
+        m += !(u < std::max(smallest(v), between.half[a]));
     }
     s.id.resize(m);
 }
 
-// Tightens those rows' upper bounds; lists who is still open, group by group.
+// Tightens the upper bounds of those rows and lists, for each group, the rows that leave it open.
 template <class Rows>
-void yinyang_open(const Rows& rows, const Centres& centres, const Between& apart, const label_t* labels,
-                  float* upper, const float* lower, Climbers& s) {
-    s.climb.clear();
-    std::fill(s.count, s.count + SIXTEEN, 0);
-    for (auto& list : s.open) list.resize(SPAN * BLOCK + 1);
+void list_open_rows(const Rows& rows, const Centers& centers, const CenterDistances& between, const label_t* labels,
+                    float* upper, const float* lower, YinyangScratch& s) {
+    s.rows.clear();
+    std::fill(s.count, s.count + GROUPS, 0);
+    for (auto& list : s.open) list.resize(BLOCKS_PER_TASK * BLOCK + 1);
     for (index_t i : s.id) {
         const label_t a = labels[i];
-        const double cost = dist2(rows, i, centres, a);
+        const double cost = dist2(rows, i, centers, a);
         const float u = upper[i] = round_up(std::sqrt(cost));
-        if (u < apart.half[a]) continue;
-        const auto place = static_cast<std::int32_t>(s.climb.size());
+        if (u < between.half[a]) continue;
+        const auto place = static_cast<std::int32_t>(s.rows.size());
         std::int32_t any = 0;
-        for (int g = 0; g < SIXTEEN; ++g) {  // no branches: which groups are open is hard to guess
-            const std::int32_t open = !(u < lower[i * SIXTEEN + g]);
+        for (int g = 0; g < GROUPS; ++g) {  // no branches, since they would be mispredicted
+            const std::int32_t open = !(u < lower[i * GROUPS + g]);
             s.open[g][s.count[g]] = place;
             s.count[g] += open;
             any |= open;
         }
-        if (any) s.climb.push_back({i, {a, cost}, u});
+        if (any) s.rows.push_back({i, {a, cost}, u});
     }
 }
 
-// One challenger after the other, exactly. Whoever loses stays in its group's bound.
+// Compares the row's best centre with centre j, exactly. The farther of the two enters its group's bound.
 template <class Rows>
-void challenge(const Rows& rows, Climb& climb, label_t j, const Centres& centres, const std::int32_t* group, float* bound) {
-    if (j == climb.best.arg) return;
-    Nearest loser{j, dist2(rows, climb.row, centres, j)};
-    const Nearest before = climb.best;
-    climb.best.meet(j, loser.cost);
-    if (climb.best.arg == j) {
-        loser = before;
-        climb.upper = round_up(std::sqrt(climb.best.cost));
+void try_center(const Rows& rows, OpenRow& row, label_t j, const Centers& centers, const std::int32_t* group,
+                float* bound) {
+    if (j == row.best.arg) return;
+    Nearest farther{j, dist2(rows, row.row, centers, j)};
+    const Nearest before = row.best;
+    row.best.offer(j, farther.cost);
+    if (row.best.arg == j) {
+        farther = before;
+        row.upper = round_up(std::sqrt(row.best.cost));
     }
-    float& kept = bound[group[loser.arg]];
-    kept = std::min(kept, round_down(std::sqrt(loser.cost)));
+    float& kept = bound[group[farther.arg]];
+    kept = std::min(kept, round_down(std::sqrt(farther.cost)));
 }
 
-// Up to TILE climbers meet the centres of group g.
+// Compares up to TILE open rows with the centres of group g.
 template <class Rows>
-void yinyang_meet(const Rows& rows, const std::int32_t* place, int count, int g, const Centres& centres,
-                  const Pack& pack, const std::int32_t* group, const Members& groups, float* lower, Climbers& s) {
+void search_group(const Rows& rows, const std::int32_t* place, int count, int g, const Centers& centers,
+                  const PackedCenters& packed, const std::int32_t* group, const Members& groups, float* lower,
+                  YinyangScratch& s) {
     index_t id[TILE];
-    for (int r = 0; r < count; ++r) id[r] = s.climb[place[r]].row;
+    for (int r = 0; r < count; ++r) id[r] = s.rows[place[r]].row;
     const Candidates among{groups[g].data(), static_cast<index_t>(groups[g].size())};
-    scan(rows, id, count, pack, among, false, s.tile);
+    filter_tile(rows, id, count, packed, among, false, s.tile);
     float first[TILE], next[TILE];
-    lower_bounds(s.tile, pack, s.tile.best, first);
-    lower_bounds(s.tile, pack, s.tile.second, next);
+    lower_bounds(s.tile, packed, s.tile.best, first);
+    lower_bounds(s.tile, packed, s.tile.second, next);
     for (int r = 0; r < count; ++r) {
-        Climb& climb = s.climb[place[r]];
-        float* bound = lower + id[r] * SIXTEEN;
-        const bool own = s.tile.arg[r] == climb.best.arg;
-        const float rest = own ? next[r] : first[r];  // of all but its own
-        bound[g] = rest;
-        if (rest > climb.upper) continue;
-        bound[g] = own || !(next[r] > climb.upper) ? std::numeric_limits<float>::max() : next[r];
-        if (!own && next[r] > climb.upper)
-            challenge(rows, climb, s.tile.arg[r], centres, group, bound);
+        OpenRow& row = s.rows[place[r]];
+        float* bound = lower + id[r] * GROUPS;
+        const bool own = s.tile.arg[r] == row.best.arg;
+        const float others = own ? next[r] : first[r];  // a bound for all centres but its own
+        bound[g] = others;
+        if (others > row.upper) continue;
+        bound[g] = own || !(next[r] > row.upper) ? std::numeric_limits<float>::max() : next[r];
+        if (!own && next[r] > row.upper)
+            try_center(rows, row, s.tile.arg[r], centers, group, bound);
         else
-            for (label_t j : groups[g]) challenge(rows, climb, j, centres, group, bound);
+            for (label_t j : groups[g]) try_center(rows, row, j, centers, group, bound);
     }
     s.total.scanned += count * among.count;
 }
 
 template <class Rows>
-Assigned assign_yinyang(const Rows& rows, const double* c, index_t k, const std::int32_t* group,
-                        const float* moved, label_t* labels, float* upper, float* lower, Changes* changes) {
-    expect(changes, rows.n);
-    const auto centres = exact_centres(rows, c, k);
-    const Pack pack = make_pack(rows, c, k);
-    const Between apart = between(c, k, rows.d, rows.n);
+AssignResult assign_yinyang(const Rows& rows, const double* c, index_t k, const std::int32_t* group, const float* moved,
+                            label_t* labels, float* upper, float* lower, Changes* changes) {
+    start_changes(changes, rows.n);
+    const auto centers = exact_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, c, k);
+    const CenterDistances between = center_distances(c, k, rows.d, rows.n);
     const Members groups = members(group, k);
-    sixteen drift{};
+    float16 drift{};
     for (index_t j = 0; moved && j < k; ++j) drift[group[j]] = std::max(drift[group[j]], moved[j]);
-    std::vector<Climbers> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
-    const index_t span = SPAN * BLOCK;
-    parallel((rows.n + span - 1) / span, scratch, [&](index_t task, Climbers& s) {
+    std::vector<YinyangScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
+    const index_t span = BLOCKS_PER_TASK * BLOCK;
+    parallel((rows.n + span - 1) / span, scratch, [&](index_t task, YinyangScratch& s) {
         const index_t from = task * span, stop = std::min(rows.n, from + span);
-        for (index_t block = from / BLOCK; block * BLOCK < stop; ++block) s.begin(changes, block);
+        for (index_t block = from / BLOCK; block * BLOCK < stop; ++block) s.start_block(changes, block);
         if (!moved) {
             s.grouped.clear();
             for (const auto& list : groups) s.grouped.insert(s.grouped.end(), list.begin(), list.end());
-            for (index_t at = from; at < stop; at += TILE) {
-                index_t id[TILE];
-                const int count = static_cast<int>(std::min<index_t>(TILE, stop - at));
-                for (int r = 0; r < count; ++r) id[r] = at + r;
-                yinyang_full(rows, id, count, centres, pack, groups, labels, upper, lower, s);
-            }
-            return;
+            return for_tiles(from, stop, [&](const index_t* id, int count) {
+                assign_all_groups(rows, id, count, centers, packed, groups, labels, upper, lower, s);
+            });
         }
-        yinyang_move(from, stop, apart, moved, drift, labels, upper, lower, s);
-        yinyang_open(rows, centres, apart, labels, upper, lower, s);
-        for (int g = 0; g < SIXTEEN; ++g)
+        decay_bounds(from, stop, between, moved, drift, labels, upper, lower, s);
+        list_open_rows(rows, centers, between, labels, upper, lower, s);
+        for (int g = 0; g < GROUPS; ++g)
             for (index_t at = 0; at < s.count[g] && !groups[g].empty(); at += TILE)
-                yinyang_meet(rows, s.open[g].data() + at, static_cast<int>(std::min<index_t>(TILE, s.count[g] - at)),
-                             g, centres, pack, group, groups, lower, s);
-        for (const Climb& climb : s.climb) {
-            upper[climb.row] = climb.upper;
-            relabel(labels, climb.row, climb.best.arg, s);
+                search_group(rows, s.open[g].data() + at, static_cast<int>(std::min<index_t>(TILE, s.count[g] - at)), g,
+                             centers, packed, group, groups, lower, s);
+        for (const OpenRow& row : s.rows) {
+            upper[row.row] = row.upper;
+            relabel(labels, row.row, row.best.arg, s);
         }
     });
-    conclude(changes);
+    finish_changes(changes);
     return total(scratch);
 }
 

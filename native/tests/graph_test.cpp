@@ -34,14 +34,14 @@ struct Grid {
             start.push_back(static_cast<index_t>(to.size()));
         }
     }
-    Links links() const { return {start.data(), to.data(), length.data(), n}; }
+    GraphView links() const { return {start.data(), to.data(), length.data(), n}; }
 };
 
 struct Near {
     std::vector<label_t> slot, second;
     std::vector<double> cost, second_cost;
     explicit Near(index_t n) : slot(n), second(n), cost(n), second_cost(n) {}
-    TwoLabels view() { return {slot.data(), second.data(), cost.data(), second_cost.data()}; }
+    Nearest_ view() { return {slot.data(), second.data(), cost.data(), second_cost.data()}; }
     bool operator==(const Near&) const = default;
 };
 
@@ -55,7 +55,7 @@ double total(const std::vector<double>& table, const std::vector<index_t>& chose
     return sum;
 }
 
-void swaps(Paths& paths, const std::vector<double>& table, index_t k, std::mt19937& rng, const std::string& name) {
+void swaps(ShortestPaths& paths, const std::vector<double>& table, index_t k, std::mt19937& rng, const std::string& name) {
     const index_t n = paths.n();
     std::uniform_int_distribution<index_t> any(0, n - 1), some(0, k - 1);
     std::vector<index_t> chosen(static_cast<std::size_t>(k)), all(static_cast<std::size_t>(n));
@@ -79,7 +79,7 @@ void swaps(Paths& paths, const std::vector<double>& table, index_t k, std::mt199
     }
 }
 
-void lists(Paths& paths, const std::vector<double>& table, std::mt19937& rng, const std::string& name) {
+void lists(ShortestPaths& paths, const std::vector<double>& table, std::mt19937& rng, const std::string& name) {
     const index_t n = paths.n();
     std::vector<index_t> order(static_cast<std::size_t>(n));
     for (index_t x = 0; x < n; ++x) order[static_cast<std::size_t>(x)] = x;
@@ -111,7 +111,7 @@ int main() {
         for (const double kept : {0.0, 0.5, 1.0})
             for (const index_t k : {1, 2, 7}) {
                 const Grid grid(side, kept, rng);
-                Paths paths(grid.links());
+                ShortestPaths paths(grid.links());
                 std::vector<index_t> all(static_cast<std::size_t>(grid.n));
                 for (index_t x = 0; x < grid.n; ++x) all[static_cast<std::size_t>(x)] = x;
                 std::vector<double> table(static_cast<std::size_t>(grid.n * grid.n));

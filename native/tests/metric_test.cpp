@@ -14,19 +14,19 @@ namespace {
 template <class T>
 struct Data {
     index_t n, d;
-    std::vector<T> x, turned;
+    std::vector<T> x, transposed;
 
-    Data(index_t n_, index_t d_) : n(n_), d(d_), x(n_ * d_), turned(n_ * d_) {
+    Data(index_t n_, index_t d_) : n(n_), d(d_), x(n_ * d_), transposed(n_ * d_) {
         std::mt19937 rng(static_cast<unsigned>(n * 31 + d));
         std::normal_distribution<double> g;
         for (index_t i = 0; i < n; ++i)
             for (index_t j = 0; j < d; ++j) {
                 const bool blank = j < d / 4 || j >= d - d / 5 * (1 + i / 4 % 2);
                 x[i * d + j] = i % 3 == 2 ? x[(i / 2) * d + j] : static_cast<T>(blank ? 0.0 : g(rng));
-                turned[j * n + i] = x[i * d + j];
+                transposed[j * n + i] = x[i * d + j];
             }
     }
-    PointsView rows(bool narrow) const { return {sizeof(T) == 8, x.data(), narrow ? turned.data() : nullptr, n, d}; }
+    PointsView rows(bool few_features) const { return {sizeof(T) == 8, x.data(), few_features ? transposed.data() : nullptr, n, d}; }
 
     double distance(index_t i, index_t o, int kind) const {
         double sum = 0;
@@ -39,9 +39,9 @@ struct Data {
 };
 
 template <class T>
-std::vector<T> all_pairs(const Kernels& set, const Data<T>& data, int kind, bool narrow) {
+std::vector<T> all_pairs(const Kernels& set, const Data<T>& data, int kind, bool few_features) {
     std::vector<T> out(data.n * data.n);
-    set.metric->square(data.rows(narrow), kind, out.data());
+    set.metric->square(data.rows(few_features), kind, out.data());
     return out;
 }
 
@@ -50,15 +50,15 @@ void shape(index_t n, index_t d) {
     const Data<T> data(n, d);
     const double tol = 4e3 * std::numeric_limits<T>::epsilon();
     for (const int kind : {L1, L2, COSINE})
-        for (const bool narrow : {false, true}) {
-            const auto first = all_pairs(*available().front(), data, kind, narrow);
-            for (const Kernels* set : available()) {
+        for (const bool few_features : {false, true}) {
+            const auto first = all_pairs(*available_kernels().front(), data, kind, few_features);
+            for (const Kernels* set : available_kernels()) {
                 const std::string name = std::string(set->name) + " " + std::to_string(n) + "x" + std::to_string(d) +
-                                         (sizeof(T) == 8 ? " float64 " : " float32 ") + std::to_string(kind) + (narrow ? " narrow" : "");
-                const auto square = all_pairs(*set, data, kind, narrow);
+                                         (sizeof(T) == 8 ? " float64 " : " float32 ") + std::to_string(kind) + (few_features ? " narrow" : "");
+                const auto square = all_pairs(*set, data, kind, few_features);
                 check(square == first, name + ": the same bits on every set");
                 std::vector<T> rows(n * n);
-                set->metric->rows(data.rows(narrow), data.x.data(), n, kind, rows.data());
+                set->metric->rows(data.rows(few_features), data.x.data(), n, kind, rows.data());
                 check(square == rows, name + ": all pairs are rows");
                 bool right = true;
                 for (index_t i = 0; i < n; ++i)

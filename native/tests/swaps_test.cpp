@@ -114,12 +114,12 @@ template <class T>
 End searched(const Kernels& set, const Data<T>& data, index_t restarts, const std::string& name) {
     auto chosen = data.start();
     Cache<T> near(data.n), fresh(data.n);
-    const Round round{data.order.data(), data.universe, 16, 1e-12, 1'000'000};
+    const SwapOptions round{data.order.data(), data.universe, 16, 1e-12, 1'000'000};
     const Restarts again{restarts, 2, 7, data.point.data()};
-    const Swept out = set.metric->sweep(data.D.data(), data.universe, data.n, data.k, chosen.data(), near.view(),
+    const SwapResult out = set.metric->eager_swaps(data.D.data(), data.universe, data.n, data.k, chosen.data(), near.view(),
                                         data.weight.data(), round, again);
     const double cost = data.cost(chosen);
-    check(out.settled && std::abs(out.cost - cost) <= 1e-6 * (1 + cost), name + ": ends settled, at its cost");
+    check(out.converged && std::abs(out.cost - cost) <= 1e-6 * (1 + cost), name + ": ends settled, at its cost");
     bool optimal = true;
     for (index_t c = 0; c < data.universe; c += 1 + data.universe / 20)
         for (index_t m = 0; m < data.k; m += 1 + data.k / 4)
@@ -149,7 +149,7 @@ template <class T>
 void size(index_t universe, index_t n, index_t k) {
     const Data<T> data(universe, n, k);
     std::vector<End> ends;
-    for (const Kernels* set : available()) {
+    for (const Kernels* set : available_kernels()) {
         const std::string name = std::string(set->name) + " " + std::to_string(universe) + "x" + std::to_string(n) + " k=" +
                                  std::to_string(k) + (sizeof(T) == 8 ? " float64" : " float32");
         changes(*set, data, name);

@@ -5,17 +5,17 @@
 #include "check.hpp"
 #include "kernels.hpp"
 #include "tree_lists.hpp"
-#include "tree_seed.hpp"
+#include "tree_queries.hpp"
 
 using namespace kv;
 
 namespace {
 
-bool same(const Grown& a, const Grown& b) {
-    return a.parent == b.parent && a.height == b.height && a.centre == b.centre && a.leaf == b.leaf && a.unit == b.unit;
+bool same(const Tree& a, const Tree& b) {
+    return a.parent == b.parent && a.height == b.height && a.center == b.center && a.leaf == b.leaf && a.unit == b.unit;
 }
 
-TreeView view(const Grown& t) {
+TreeView view(const Tree& t) {
     return {t.parent.data(), t.height.data(), static_cast<index_t>(t.parent.size()), std::ilogb(t.unit)};
 }
 
@@ -45,27 +45,27 @@ struct Data {
             }
         }
     }
-    View rows() const { return {false, true, x.data(), nullptr, nullptr, n, d}; }
-    View sparse() const { return {true, true, stored.data(), column.data(), start.data(), n, d}; }
+    RowsView rows() const { return {false, true, x.data(), nullptr, nullptr, n, d}; }
+    RowsView sparse() const { return {true, true, stored.data(), column.data(), start.data(), n, d}; }
 };
 
-void dominates(const Grown& tree, const Data& data, const std::string& name) {
+void dominates(const Tree& tree, const Data& data, const std::string& name) {
     bool ok = true;
     for (index_t i = 0; i < data.n; ++i)
         for (index_t j = 0; j < i; ++j) {
-            const index_t v = common(view(tree), tree.leaf[i], tree.leaf[j]);
+            const index_t v = common_ancestor(view(tree), tree.leaf[i], tree.leaf[j]);
             const double far = tree.leaf[i] == tree.leaf[j] ? 0 : std::ldexp(tree.unit, static_cast<int>(tree.height[v]) + 1);
             ok = ok && far >= data.D[i * data.n + j];
         }
     check(ok, name + ": dominates");
 }
 
-void seeds(const Grown& tree, index_t n, const std::string& name) {
+void seeds(const Tree& tree, index_t n, const std::string& name) {
     std::vector<double> count(tree.parent.size()), noisy;
     counts(view(tree), tree.leaf.data(), n, nullptr, count.data());
     check(count[0] == static_cast<double>(n), name + ": counts");
     noisy = count;
-    for (std::size_t v = 0; v < noisy.size(); ++v) noisy[v] -= static_cast<double>(mixed(v) % 5);
+    for (std::size_t v = 0; v < noisy.size(); ++v) noisy[v] -= static_cast<double>(mix(v) % 5);
     for (const auto& c : {count, noisy})
         for (const index_t k : {index_t{1}, index_t{3}, n}) {
             auto found = leaves_by_score(view(tree), c.data(), k, 2), best = leaves_exactly(view(tree), c.data(), k, 1);
@@ -75,7 +75,7 @@ void seeds(const Grown& tree, index_t n, const std::string& name) {
         }
 }
 
-Grown over_lists(const Data& data) {  // the order is that of the points
+Tree over_lists(const Data& data) {  // the order is that of the points
     std::vector<index_t> start{0};
     std::vector<std::int32_t> node;
     std::vector<double> distance;
@@ -89,13 +89,13 @@ Grown over_lists(const Data& data) {  // the order is that of the points
             }
         start.push_back(static_cast<index_t>(node.size()));
     }
-    return TreeOfLists({start.data(), node.data(), distance.data(), data.n}, 5).grow();
+    return ListTreeBuilder({start.data(), node.data(), distance.data(), data.n}, 5).grow();
 }
 
 void everything(const Kernels& k, index_t n, index_t d, bool manhattan) {
     const std::string name = std::string(k.name) + " " + std::to_string(n) + "x" + std::to_string(d);
     const Data data(n, d, manhattan);
-    Grown tree, other;
+    Tree tree, other;
     k.tree->over_rows(data.rows(), manhattan, 7, tree);
     dominates(tree, data, name);
     seeds(tree, n, name);
@@ -103,33 +103,33 @@ void everything(const Kernels& k, index_t n, index_t d, bool manhattan) {
     check(same(tree, other), name + ": sparse rows");
     k.tree->over_matrix(data.D.data(), true, n, 7, other);
     check(same(tree, other), name + ": a matrix");
-    const Among among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
+    const DistancesFrom among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
         for (index_t i = 0; i < count; ++i) out[i] = data.D[from * n + others[i]];
     };
-    k.tree->over_called(among, n, 7, other);
+    k.tree->over_callable(among, n, 7, other);
     check(same(tree, other), name + ": a function");
-    const Grown lists = over_lists(data);
+    const Tree lists = over_lists(data);
     dominates(lists, data, name + " lists");
     seeds(lists, n, name + " lists");
 }
 
 void many(const Kernels& k) {  // enough for tasks of their own
     std::vector<float> x(2 * 40000);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mixed(i) >> 40);
-    Grown tree, other;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mix(i) >> 40);
+    Tree tree, other;
     k.tree->over_rows({false, false, x.data(), nullptr, nullptr, 40000, 2}, false, 3, tree);
-    const Among among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
+    const DistancesFrom among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
         for (index_t i = 0; i < count; ++i)
             out[i] = std::hypot(double(x[2 * from]) - x[2 * others[i]], double(x[2 * from + 1]) - x[2 * others[i] + 1]);
     };
-    k.tree->over_called(among, 40000, 3, other);
+    k.tree->over_callable(among, 40000, 3, other);
     check(same(tree, other), std::string(k.name) + ": many points");
 }
 
 }  // namespace
 
 int main() {
-    for (const Kernels* k : available()) {
+    for (const Kernels* k : available_kernels()) {
         for (const bool manhattan : {false, true})
             for (const auto& [n, d] : std::vector<std::pair<index_t, index_t>>{
                      {1, 1}, {2, 2}, {3, 3}, {65, 1}, {120, 2}, {120, 3}, {150, 5}, {333, 20}, {300, 130}})

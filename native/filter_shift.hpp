@@ -1,7 +1,7 @@
-// What both forms of the filter share: bringing coordinates into its frame, and judging its doubts.
+// Shared by both filters: shifting and scaling of values, and marking of rows that the filter cannot decide.
 #pragma once
 
-#include "scan.hpp"
+#include "filter.hpp"
 #include "vector.hpp"
 
 namespace kv::KV_ISA {
@@ -17,24 +17,22 @@ inline vf shifted(const double* x, const double* offset, float, double scale) {
     std::memcpy(&b, offset, sizeof b);
     return __builtin_convertvector((a - b) * scale, vf);
 }
-inline float shifted1(float x, double offset, double scale) {
+inline float shifted_one(float x, double offset, double scale) {
     return (x - static_cast<float>(offset)) * static_cast<float>(scale);
 }
-inline float shifted1(double x, double offset, double scale) {
-    return static_cast<float>((x - offset) * scale);
-}
+inline float shifted_one(double x, double offset, double scale) { return static_cast<float>((x - offset) * scale); }
 
-inline void judge(Tile& tile) {
-    vi doubts{};
+inline void mark_uncertain(Tile& tile) {
+    vi any_uncertain{};
     for (int g = 0; g < TILE; g += W) {
         const vi clear = (load(tile.second + g) - load(tile.best + g) > 2 * load(tile.slack + g)) &
                          (load(tile.norm2 + g) < splat(1e30f));
-        const vi doubt = ~clear;
-        std::memcpy(tile.doubt + g, &doubt, sizeof doubt);
-        doubts |= doubt;
+        const vi uncertain = ~clear;
+        std::memcpy(tile.uncertain + g, &uncertain, sizeof uncertain);
+        any_uncertain |= uncertain;
     }
-    tile.doubts = 0;
-    for (int l = 0; l < W; ++l) tile.doubts |= doubts[l];
+    tile.any_uncertain = 0;
+    for (int l = 0; l < W; ++l) tile.any_uncertain |= any_uncertain[l];
 }
 
 }  // namespace kv::KV_ISA

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "fixed.hpp"
+#include "lattice.hpp"
 #include "kernels.hpp"
 
 using namespace kv;
@@ -14,24 +14,24 @@ namespace {
 
 struct Case {
     index_t n, d, k;
-    std::vector<double> x, centre, radius;
+    std::vector<double> x, center, radius;
     std::vector<label_t> label;
 
-    Case(index_t n_, index_t d_, index_t k_) : n(n_), d(d_), k(k_), x(n_ * d_), centre(k_ * d_), radius(k_), label(n_) {
+    Case(index_t n_, index_t d_, index_t k_) : n(n_), d(d_), k(k_), x(n_ * d_), center(k_ * d_), radius(k_), label(n_) {
         std::mt19937 rng(static_cast<unsigned>(n * 31 + d * 7 + k));
         std::normal_distribution<double> normal;
         for (double& v : x) v = normal(rng) * (rng() % 9 ? 1 : 1e200);
-        for (double& v : centre) v = normal(rng);
+        for (double& v : center) v = normal(rng);
         for (double& r : radius) r = std::exp(4 * normal(rng));
         for (label_t& a : label) a = static_cast<label_t>(rng() % (k + 1)) - 1;
     }
     std::string name() const { return std::to_string(n) + " x " + std::to_string(d) + ", k " + std::to_string(k); }
 };
 
-void in_the_ball(const FixedKernels& kernels, const Case& c, int bits) {
+void in_the_ball(const LatticeKernels& kernels, const Case& c, int bits) {
     const Lattice grid{Norm::l2, 1.0, std::ldexp(1.0, -bits)};
     std::vector<double> out(c.x.size());
-    kernels.fixed({true, c.x.data(), c.n, c.d}, nullptr, nullptr, grid, out.data());
+    kernels.to_lattice({true, c.x.data(), c.n, c.d}, nullptr, nullptr, grid, out.data());
     bool on = true, in = true;
     for (index_t i = 0; i < c.n; ++i) {
         unsigned __int128 sum = 0;
@@ -47,19 +47,19 @@ void in_the_ball(const FixedKernels& kernels, const Case& c, int bits) {
 }
 
 // The sums of all rows are those of each row by itself.
-void sums(const FixedKernels& kernels, const Case& c) {
+void sums(const LatticeKernels& kernels, const Case& c) {
     const Lattice grid{Norm::l2, 1.0, 0x1p-21};
     const auto size = static_cast<std::size_t>(c.k * c.d);
     std::vector<double> total(size), squares(size), one(size), one_square(size), want(size), want_square(size);
     std::vector<index_t> count(c.k), one_count(c.k), want_count(c.k);
     std::vector<std::uint8_t> out(c.n);
-    const Framed all{c.x.data(), c.label.data(), c.n, c.d, c.centre.data(), c.radius.data(), c.k};
-    kernels.framed(all, grid, {total.data(), squares.data(), count.data()});
-    kernels.beyond(all, out.data());
+    const LabelledRows all{c.x.data(), c.label.data(), c.n, c.d, c.center.data(), c.radius.data(), c.k};
+    kernels.lattice_sums(all, grid, {total.data(), squares.data(), count.data()});
+    kernels.outside_radius(all, out.data());
     for (index_t i = 0; i < c.n; ++i) {
-        Framed row = all;
+        LabelledRows row = all;
         row.x += i * c.d, row.label += i, row.n = 1;
-        kernels.framed(row, grid, {one.data(), one_square.data(), one_count.data()});
+        kernels.lattice_sums(row, grid, {one.data(), one_square.data(), one_count.data()});
         for (std::size_t j = 0; j < size; ++j) want[j] += one[j], want_square[j] += one_square[j];
         for (index_t a = 0; a < c.k; ++a) want_count[a] += one_count[a];
     }
@@ -69,11 +69,11 @@ void sums(const FixedKernels& kernels, const Case& c) {
 }  // namespace
 
 int main() {
-    for (const Kernels* set : available()) {
+    for (const Kernels* set : available_kernels()) {
         for (const auto& [n, d, k] : {std::array<index_t, 3>{0, 3, 2}, {1, 1, 1}, {700, 2, 3}, {300, 9, 40}, {50, 17, 200}}) {
             const Case c(n, d, k);
-            for (const int bits : {8, 21, 52}) in_the_ball(*set->fixed, c, bits);
-            sums(*set->fixed, c);
+            for (const int bits : {8, 21, 52}) in_the_ball(*set->to_lattice, c, bits);
+            sums(*set->to_lattice, c);
         }
     }
     return verdict();

@@ -1,4 +1,4 @@
-// One Dijkstra search: the heap, what a thread keeps between searches, and the loop.
+// Dijkstra's search: the heap, what a thread keeps between searches, and the loop.
 #pragma once
 
 #include <bit>
@@ -9,25 +9,25 @@
 namespace kv {
 
 constexpr double INF = std::numeric_limits<double>::infinity();
-constexpr unsigned POLL = 1u << 15;  // settled nodes between two looks at Ctrl-C
+constexpr unsigned POLL = 1u << 15;  // visited nodes between two checks for an interrupt
 
 using Stop = std::atomic<bool>;
 
-// Distance, then slot, then node, in one number: entries are all different, so the order in which a
-// heap hands them out is nobody's choice. Non-negative doubles are ordered like their bits.
+// Distance, slot and node in one number. All entries differ, so that the order of the heap is unique. Non-negative
+// doubles are ordered like their bits.
 using Entry = unsigned __int128;
 
 inline Entry entry(double d, label_t slot, std::int32_t node) {
-    const std::uint64_t low = static_cast<std::uint64_t>(static_cast<std::uint32_t>(slot)) << 32 |
-                              static_cast<std::uint32_t>(node);
+    const std::uint64_t low =
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(slot)) << 32 | static_cast<std::uint32_t>(node);
     return static_cast<Entry>(std::bit_cast<std::uint64_t>(d)) << 64 | low;
 }
 inline double distance_of(Entry e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e >> 64)); }
 inline label_t slot_of(Entry e) { return static_cast<label_t>(static_cast<std::uint64_t>(e) >> 32); }
 inline std::int32_t node_of(Entry e) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(e)); }
 
-// Four children under each entry, in one cache line: the root is at 3, the children of p start at
-// 4p - 8. Past the end everything is LAST, so that the least of four needs no count.
+// A heap whose entries have four children, in one cache line: the root is at 3, the children of p start at 4p - 8.
+// Entries past the end are LAST, so that the smallest of four needs no count.
 class Heap {
 public:
     bool empty() const { return end_ == ROOT; }
@@ -36,7 +36,7 @@ public:
     }
     void push(Entry e) {
         if (end_ + 4 > at_.size()) at_.resize(std::max<std::size_t>(1024, 2 * at_.size()), LAST);
-        rise(end_++, e);
+        sift_up(end_++, e);
     }
     Entry pop() {
         Entry* a = at_.data();
@@ -59,7 +59,7 @@ public:
 private:
     static constexpr std::size_t ROOT = 3;
     static constexpr Entry LAST = ~static_cast<Entry>(0);
-    void rise(std::size_t hole, Entry e) {
+    void sift_up(std::size_t hole, Entry e) {
         Entry* a = at_.data();
         for (std::size_t parent; hole > ROOT && e < a[parent = hole / 4 + 2]; hole = parent) a[hole] = a[parent];
         a[hole] = e;
@@ -68,34 +68,34 @@ private:
     std::size_t end_ = ROOT;
 };
 
-// What one thread needs. Between searches `distance` is infinite everywhere.
+// The arrays of one thread. Between searches `distance` is infinite everywhere.
 struct Search {
     Heap heap;
     std::vector<double> distance;
     std::vector<std::int32_t> touched;
-    std::vector<double> sum;     // per slot, for swap_changes
-    std::vector<index_t> saved;  // likewise
-    unsigned settled = 0;
-    bool polls = false;  // the thread that came from Python
+    std::vector<double> sum;       // per slot, for swap_changes
+    std::vector<index_t> rescued;  // likewise
+    unsigned visited = 0;
+    bool polls = false;  // true for the thread that Python called
 
-    explicit Search(index_t n) : distance(static_cast<std::size_t>(n), INF) {}
+    explicit Search(index_t n) : distance(n, INF) {}
 
-    bool stopped(Stop& stop) {
-        if (++settled % POLL) return false;
+    bool should_stop(Stop& stop) {
+        if (++visited % POLL) return false;
         if (polls && user_wants_to_stop && user_wants_to_stop()) stop = true;
         return stop.load(std::memory_order_relaxed);
     }
-    void forget() {
-        for (const std::int32_t x : touched) distance[static_cast<std::size_t>(x)] = INF;
+    void reset() {
+        for (const std::int32_t x : touched) distance[x] = INF;
         touched.clear();
         heap.clear();
     }
 };
 
-// Dijkstra from one node over the nodes below their limits; visit(node, distance) comes in order of
-// distance and says whether to go on.
+// Searches from one node over the nodes below their limits. visit(node, distance) is called in order of distance and
+// returns whether to continue.
 template <class Limit, class Visit>
-void reach(const Links& g, Search& s, double* distance, Stop& stop, index_t from, Limit&& limit, Visit&& visit) {
+void dijkstra(const GraphView& g, Search& s, double* distance, Stop& stop, index_t from, Limit&& limit, Visit&& visit) {
     if (!(0.0 < limit(from))) return;
     distance[from] = 0.0;
     s.touched.push_back(static_cast<std::int32_t>(from));
@@ -105,21 +105,21 @@ void reach(const Links& g, Search& s, double* distance, Stop& stop, index_t from
         const double d = distance_of(top);
         const std::int32_t x = node_of(top);
         if (d > distance[x]) continue;
-        if (!visit(x, d) || s.stopped(stop)) return;
+        if (!visit(x, d) || s.should_stop(stop)) return;
         for (index_t e = g.start[x]; e < g.start[x + 1]; ++e) {
             const std::int32_t y = g.to[e];
-            const double there = d + g.length[e];
-            if (!(there < distance[y])) continue;
+            const double new_distance = d + g.length[e];
+            if (!(new_distance < distance[y])) continue;
             if (distance[y] == INF) {
-                if (!(there < limit(y))) continue;
+                if (!(new_distance < limit(y))) continue;
                 s.touched.push_back(y);
             }
-            distance[y] = there;
-            s.heap.push(entry(there, 0, y));
+            distance[y] = new_distance;
+            s.heap.push(entry(new_distance, 0, y));
         }
     }
 }
 
-inline constexpr auto everywhere = [](index_t) { return INF; };
+inline constexpr auto no_limit = [](index_t) { return INF; };
 
 }  // namespace kv

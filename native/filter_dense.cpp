@@ -1,0 +1,252 @@
+// The filter for dense rows (see filter.hpp), compiled once per instruction set.
+//
+// A vector holds one feature of many rows, so that k needs no padding and no vector has to be summed. The products of
+// six centres with R vectors of rows stay in registers while the loop runs over the features. The compiler may fuse
+// multiply and add in the filter's files only: the error bound covers both roundings.
+#include <algorithm>
+
+#include "filter.hpp"
+#include "filter_shift.hpp"
+#include "kernels.hpp"
+
+namespace kv::KV_ISA {
+namespace {
+
+constexpr int C = 6;            // centres whose products are in registers
+constexpr index_t PANEL = 384;  // centres whose values are kept at once; a multiple of C
+
+template <int HALF, int... I>
+inline vf interleave(vf a, vf b, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, ((I & 1) ? W + I / 2 + HALF : I / 2 + HALF)...);
+}
+
+// Transposes W x W values in log2(W) rounds, which interleave row i with row i + W/2.
+inline void transpose(vf (&m)[W]) {
+    vf t[W];
+    for (int width = 1; width < W; width *= 2) {
+        for (int i = 0; i < W / 2; ++i) {
+            t[2 * i] = interleave<0>(m[i], m[i + W / 2], AllLanes{});
+            t[2 * i + 1] = interleave<W / 2>(m[i], m[i + W / 2], AllLanes{});
+        }
+        for (int i = 0; i < W; ++i) m[i] = t[i];
+    }
+}
+
+template <class T>
+void pack_columns(const T* const* row, const PackedCenters& packed, Tile& tile, index_t from, index_t to) {
+    for (index_t j = from; j < to; ++j) {
+        float* out = tile.x.data() + j * TILE;
+        for (int r = 0; r < TILE; ++r) out[r] = shifted_one(row[r][j], packed.offset[j], packed.scale);
+    }
+}
+
+// If d is a small constant the compiler keeps a whole row in registers, and consecutive rows in one.
+template <int D, class T>
+void pack_small(const T* const* row, const PackedCenters& packed, Tile& tile) {
+    float* out = tile.x.data();
+    double offset[D];
+    std::copy(packed.offset.begin(), packed.offset.begin() + D, offset);
+    const double scale = packed.scale;
+    const T* x = row[0];
+    bool neighbours = true;
+    for (int r = 0; r < TILE; ++r) neighbours &= row[r] == x + r * D;
+    if (neighbours) {
+        for (int r = 0; r < TILE; ++r)
+            for (int j = 0; j < D; ++j) out[j * TILE + r] = shifted_one(x[r * D + j], offset[j], scale);
+        return;
+    }
+    for (int r = 0; r < TILE; ++r)
+        for (int j = 0; j < D; ++j) out[j * TILE + r] = shifted_one(row[r][j], offset[j], scale);
+}
+
+void norms(const PackedCenters& packed, Tile& tile) {
+    const index_t d = packed.d;
+    for (int g = 0; g < TILE; g += W) {
+        vf total{};
+        for (index_t j = 0; j < d; j += 16) {  // short partial sums keep the error small
+            vf part{};
+            for (index_t i = j; i < std::min(d, j + 16); ++i) {
+                const vf v = load(tile.x.data() + i * TILE + g);
+                part += v * v;
+            }
+            total += part;
+        }
+        store(tile.norm2 + g, total);
+    }
+    const double relative = (std::min<double>(d, 16) + d / 16 + 4) * UNIT;
+    const double eps = (std::min(d, CHUNK) + d / CHUNK + 10) * UNIT;
+    tile.norm_error = relative;
+    const float radius = static_cast<float>(packed.radius * 1.0001), factor = static_cast<float>(eps) * radius;
+    for (int r = 0; r < TILE; ++r) tile.slack[r] = factor * (std::sqrt(tile.norm2[r]) + radius);
+}
+
+template <class T>
+void pack_rows(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile) {
+    const index_t d = rows.d;
+    tile.rows = count;
+    const T* row[TILE];
+    for (int r = 0; r < TILE; ++r) row[r] = rows.row(id[std::min(r, count - 1)]);
+    with_features(d, [&](auto constant) {
+        if constexpr (constant() > 0) return pack_small<constant()>(row, packed, tile);
+        const float scale = static_cast<float>(packed.scale);
+        const index_t whole = d / W * W;
+        for (int g = 0; g < TILE; g += W)  // few rows at a time, so that the prefetcher can follow them
+            for (index_t j = 0; j < whole; j += W) {
+                vf m[W];
+                for (int i = 0; i < W; ++i)
+                    m[i] = shifted(row[g + i] + j, packed.offset.data() + j, scale, packed.scale);
+                transpose(m);
+                for (int i = 0; i < W; ++i) store(tile.x.data() + (j + i) * TILE + g, m[i]);
+            }
+        pack_columns(row, packed, tile, whole, d);
+    });
+    norms(packed, tile);
+}
+
+// Subtracts the products of N centres with R vectors of rows.
+template <int D, int N>
+inline void products(const float* x, index_t from, index_t to, const float* const* c, vf (&acc)[N][R]) {
+    const index_t stop = D ? D : to;
+    for (index_t i = D ? 0 : from; i < stop; ++i) {
+        vf v[R];
+        for (int r = 0; r < R; ++r) v[r] = load(x + i * TILE + r * W);
+        for (int j = 0; j < N; ++j) {
+            const float a = c[j][i];
+            for (int r = 0; r < R; ++r) acc[j][r] -= v[r] * a;
+        }
+    }
+}
+
+// The two smallest values so far, and the centre of the smallest.
+struct Running {
+    vf best[R], second[R];
+    vi arg[R];
+};
+
+inline void update_best(Running& run, int r, vf v, label_t j) {
+    const vi closer = v < run.best[r];
+    run.second[r] = closer ? run.best[r] : smaller(run.second[r], v);
+    run.arg[r] = closer ? splat(j) : run.arg[r];
+    run.best[r] = closer ? v : run.best[r];
+}
+
+template <int D, int N>
+inline void fused(const float* x, const PackedCenters& packed, const Candidates& among, index_t first, Running& run) {
+    const float* c[N];
+    label_t name[N];
+    vf acc[N][R];
+    for (int j = 0; j < N; ++j) {
+        name[j] = among.at(first + j);
+        c[j] = packed.center.data() + name[j] * packed.d;
+        for (int r = 0; r < R; ++r) acc[j][r] = splat(packed.half[name[j]]);
+    }
+    products<D, N>(x, 0, packed.d, c, acc);
+    for (int r = 0; r < R; ++r)
+        for (int j = 0; j < N; ++j) update_best(run, r, acc[j][r], name[j]);
+}
+
+inline void clear(Running& run) {
+    for (int r = 0; r < R; ++r) {
+        run.best[r] = run.second[r] = splat(std::numeric_limits<float>::infinity());
+        run.arg[r] = vi{};
+    }
+}
+inline void store_best(const Running& run, Tile& tile, int g) {
+    for (int r = 0; r < R; ++r) {
+        store(tile.best + g + r * W, run.best[r]);
+        store(tile.second + g + r * W, run.second[r]);
+        std::memcpy(tile.arg + g + r * W, &run.arg[r], sizeof(vi));
+    }
+}
+
+template <int D>
+void filter_fused(const PackedCenters& packed, const Candidates& among, Tile& tile) {
+    for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
+        Running run;
+        clear(run);
+        const float* x = tile.x.data() + g;
+        index_t j = 0;
+        for (; j + C <= among.count; j += C) fused<D, C>(x, packed, among, j, run);
+        with_count<C - 1>(among.count - j, [&](auto n) { fused<D, n()>(x, packed, among, j, run); });
+        store_best(run, tile, g);
+    }
+}
+
+// For many features, or if values are asked for: partial sums over CHUNK features, kept in `values`.
+template <int N>
+inline void add_chunk(const PackedCenters& packed, const Candidates& among, index_t at, index_t from, index_t to,
+                      Tile& tile, int g, float* values) {
+    const float* c[N];
+    vf acc[N][R];
+    for (int j = 0; j < N; ++j) {
+        const label_t name = among.at(at + j);
+        c[j] = packed.center.data() + name * packed.d;
+        for (int r = 0; r < R; ++r) acc[j][r] = from ? vf{} : splat(packed.half[name]);
+    }
+    products<0, N>(tile.x.data() + g, from, to, c, acc);
+    for (int j = 0; j < N; ++j)
+        for (int r = 0; r < R; ++r) {
+            float* out = values + j * TILE + g + r * W;
+            store(out, from ? load(out) + acc[j][r] : acc[j][r]);
+        }
+}
+
+void reduce(const Candidates& among, index_t first, index_t count, const float* values, Tile& tile, bool resume) {
+    for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
+        Running run;
+        clear(run);
+        if (resume)
+            for (int r = 0; r < R; ++r) {
+                run.best[r] = load(tile.best + g + r * W);
+                run.second[r] = load(tile.second + g + r * W);
+                std::memcpy(&run.arg[r], tile.arg + g + r * W, sizeof(vi));
+            }
+        for (index_t j = 0; j < count; ++j)
+            for (int r = 0; r < R; ++r) update_best(run, r, load(values + j * TILE + g + r * W), among.at(first + j));
+        store_best(run, tile, g);
+    }
+}
+
+void filter_kept(const PackedCenters& packed, const Candidates& among, Tile& tile, bool keep) {
+    const index_t panel = keep ? among.count : std::min(PANEL, among.count);
+    tile.has_values = panel == among.count;
+    ensure_size(tile.values, panel * TILE);
+    for (index_t first = 0; first < among.count; first += panel) {
+        const index_t count = std::min(panel, among.count - first);
+        for (index_t from = 0; from < packed.d; from += CHUNK) {
+            const index_t to = std::min(packed.d, from + CHUNK);
+            for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
+                index_t j = 0;
+                float* v = tile.values.data();
+                for (; j + C <= count; j += C) add_chunk<C>(packed, among, first + j, from, to, tile, g, v + j * TILE);
+                with_count<C - 1>(count - j, [&](auto n) {
+                    add_chunk<n()>(packed, among, first + j, from, to, tile, g, v + j * TILE);
+                });
+            }
+        }
+        reduce(among, first, count, tile.values.data(), tile, first > 0);
+    }
+}
+
+}  // namespace
+
+template <class T>
+void filter_tile(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed,
+                 const Candidates& among, bool keep, Tile& tile) {
+    ensure_size(tile.x, rows.d * TILE);
+    pack_rows(rows, id, count, packed, tile);
+    tile.has_values = false;
+    if (keep || rows.d > CHUNK)
+        filter_kept(packed, among, tile, keep);
+    else
+        with_features(rows.d, [&](auto d) { filter_fused<d()>(packed, among, tile); });
+    mark_uncertain(tile);
+}
+
+index_t vector_width() { return W; }
+
+template void filter_tile(const Dense<float>&, const index_t*, int, const PackedCenters&, const Candidates&, bool,
+                          Tile&);
+template void filter_tile(const Dense<double>&, const index_t*, int, const PackedCenters&, const Candidates&, bool,
+                          Tile&);
+}  // namespace kv::KV_ISA

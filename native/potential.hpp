@@ -1,0 +1,349 @@
+// The potential that a D^2 sampler draws from: for every row its weighted squared distance to the nearest centre, with
+// one partial sum per DRAW rows.
+//
+//   lower_costs          adds new centres, one or many in one pass over the rows;
+//   gains                computes how much each of several candidates would lower it (greedy seeding);
+//   lower_costs_by_hits  adds one of these candidates, from the hits that `gains` found;
+//   draw                 draws a row. Centres may be pending, that is, drawn but not yet added. The costs are then
+//   upper
+//                        bounds: a row is proposed in proportion to its bound and accepted with probability
+//                        (true cost / bound), which gives exactly the distribution of the true costs.
+//
+// limit[a], if given, is a cost below which no new centre can improve a row whose nearest centre is a: a quarter of the
+// squared distance from a to the nearest new centre. Such rows are not read.
+#pragma once
+
+#include "assign.hpp"
+
+namespace kv::KV_ISA {
+
+inline double weighted_cost(const Potential& p, index_t i) { return p.weight ? p.weight[i] * p.cost[i] : p.cost[i]; }
+
+inline void update_sum(const Potential& p, index_t n, index_t tile) {
+    double part[8] = {};  // a single sum would wait for every addition
+    const index_t from = tile * DRAW, stop = std::min(n, from + DRAW), whole = from + (stop - from) / 8 * 8;
+    for (index_t i = from; i < whole; i += 8)
+        for (int l = 0; l < 8; ++l) part[l] += weighted_cost(p, i + l);
+    for (index_t i = whole; i < stop; ++i) part[i - whole] += weighted_cost(p, i);
+    p.sums[tile] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+inline void improvable_rows(const Potential& p, const double* limit, index_t from, index_t stop, Scratch& s) {
+    s.id.resize(BLOCK);
+    index_t m = 0;
+    for (index_t i = from; i < stop; ++i) {
+        s.id[m] = i;
+        m += !limit || p.cost[i] > limit[p.nearest[i]];
+    }
+    s.id.resize(m);
+}
+
+// Computes, for every row of a tile, the filter value above which a centre cannot lower the row's cost. It is float32,
+// so that the loop vectorizes; 4e-7 covers its own roundings.
+inline void thresholds(const Tile& tile, const index_t* id, int count, const Potential& p, const PackedCenters& packed,
+                       float* out) {
+    const double square = packed.scale * packed.scale;
+    const float shrink = static_cast<float>(1 - tile.norm_error - 4e-7);
+    float cost[TILE];
+    for (int r = 0; r < count; ++r) cost[r] = static_cast<float>(p.cost[id[r]] * square);
+    for (int r = 0; r < count; ++r) {
+        const float value = (cost[r] * (1 + 4e-7f) - tile.norm2[r] * shrink) / 2 + tile.slack[r] * 1.00001f;
+        out[r] = tile.norm2[r] < 1e30f ? value : std::numeric_limits<float>::infinity();
+    }
+}
+
+typedef label_t label8 __attribute__((vector_size(32)));
+
+// Eight rows, one vector per feature.
+template <int D>
+struct EightRows {
+    double8 x[D];
+    template <class T>
+    explicit EightRows(const T* rows) {
+        for (int j = 0; j < D; ++j)
+            for (int l = 0; l < 8; ++l) x[j][l] = static_cast<double>(rows[l * D + j]);
+    }
+    double8 dist2(const double* c) const {
+        double8 sum{};
+        for (int j = 0; j < D; ++j) sum += (x[j] - c[j]) * (x[j] - c[j]);
+        return sum;
+    }
+};
+
+// Rows of up to four features: the distance itself is cheaper than a bound. Calls f with the number of features as a
+// compile-time constant; returns false without a call for other rows.
+template <class Rows, class F>
+bool if_few_features(const Rows& rows, F&& f) {
+    return !Rows::sparse && with_features(rows.d, [&](auto d) {
+        if constexpr (!Rows::sparse && d() > 0) f(d);
+        return d() > 0;
+    });
+}
+
+template <int D, class T>
+void lower_costs_few_features(const Dense<T>& rows, const Centers& fresh, label_t first, const Potential& p,
+                              index_t from, index_t stop) {
+    for (index_t j = 0; j < fresh.k; ++j) {
+        const label_t name = first + static_cast<label_t>(j);
+        index_t i = from;
+        for (; i + 8 <= stop; i += 8) {
+            const double8 fresh_cost = EightRows<D>(rows.row(i)).dist2(fresh.row(j));
+            double8 cost;
+            label8 label;
+            std::memcpy(&cost, p.cost + i, sizeof cost);
+            std::memcpy(&label, p.nearest + i, sizeof label);
+            const auto less = fresh_cost < cost;
+            cost = less ? fresh_cost : cost;
+            label = __builtin_convertvector(less, label8) ? name - label8{} : label;
+            std::memcpy(p.cost + i, &cost, sizeof cost);
+            std::memcpy(p.nearest + i, &label, sizeof label);
+        }
+        for (; i < stop; ++i) {
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = name;
+        }
+    }
+}
+
+// Computes the distances of every new centre to the rows of [from, stop) that it may improve.
+template <class Rows>
+void lower_costs_exact(const Rows& rows, const Centers& fresh, label_t first, const double* limit, const Potential& p,
+                       index_t from, index_t stop, Scratch& s) {
+    if (if_few_features(rows, [&](auto d) { lower_costs_few_features<d()>(rows, fresh, first, p, from, stop); }))
+        return;
+    improvable_rows(p, limit, from, stop, s);
+    for (index_t i : s.id)
+        for (index_t j = 0; j < fresh.k; ++j) {
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
+        }
+}
+
+template <class Rows>
+void lower_costs_filtered(const Rows& rows, const Centers& fresh, const PackedCenters& packed, label_t first,
+                          const double* limit, const Potential& p, index_t from, index_t stop, Scratch& s) {
+    improvable_rows(p, limit, from, stop, s);
+    const Candidates all{nullptr, fresh.k};
+    for_tiles(s.id, [&](const index_t* id, int count) {
+        filter_tile(rows, id, count, packed, all, false, s.tile);
+        thresholds(s.tile, id, count, p, packed, s.limit);
+        for (int r = 0; r < count; ++r) {
+            const index_t i = id[r];
+            if (s.tile.best[r] > s.limit[r]) continue;
+            const label_t j = nearest_label(rows, i, r, packed, fresh, all, s);
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + j;
+        }
+    });
+}
+
+template <class Rows>
+void lower_costs(const Rows& rows, const double* c, index_t m, label_t first, const double* limit, const Potential& p) {
+    const auto fresh = exact_centers(rows, c, m);
+    const bool direct = m <= 2;
+    const PackedCenters packed = direct ? PackedCenters{} : pack_centers(rows, c, m);
+    auto scratch = make_scratch(rows, m);
+    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        direct ? lower_costs_exact(rows, fresh, first, limit, p, from, stop, s)
+               : lower_costs_filtered(rows, fresh, packed, first, limit, p, from, stop, s);
+        for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile) update_sum(p, rows.n, tile);
+    });
+}
+
+constexpr std::size_t MAX_HITS = BLOCK / 2;
+
+// What each candidate would take off the weighted costs of one block, summed in row order.
+template <class Rows>
+struct CandidateGains {
+    const Rows& rows;
+    const Centers& fresh;
+    const Potential& p;
+    double* gain;
+    std::vector<Hit>& hits;
+    char& overflowed;
+    index_t wasted = 0;
+
+    void measure(index_t i, index_t j) {
+        const double cost = dist2(rows, i, fresh, j), less = p.cost[i] - cost;
+        if (!(less > 0)) {
+            ++wasted;
+            return;
+        }
+        gain[j] += p.weight ? p.weight[i] * less : less;
+        if (hits.size() < MAX_HITS)
+            hits.push_back({i, static_cast<label_t>(j), cost});
+        else
+            overflowed = 1;
+    }
+};
+
+template <class Rows>
+void add_filtered_gains(CandidateGains<Rows>& gains, const PackedCenters& packed, Scratch& s) {
+    const Candidates all{nullptr, packed.k};
+    for_tiles(s.id, [&](const index_t* id, int count) {
+        filter_tile(gains.rows, id, count, packed, all, true, s.tile);
+        thresholds(s.tile, id, count, gains.p, packed, s.limit);
+        for (index_t j = 0; j < packed.k; ++j) {
+            int list[TILE];
+            const int hits = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);
+            for (int l = 0; l < hits; ++l) gains.measure(id[list[l]], j);
+        }
+    });
+}
+
+template <class Rows>
+void add_prefiltered_gains(CandidateGains<Rows>& gains, const QuantizedRows& quantized, const Queries& queries,
+                           index_t from, index_t stop, Scratch& s) {
+    ensure_size(s.maybe, queries.m * TILE);
+    for (index_t at = from; at < stop; at += TILE) {
+        prefilter(quantized, at / TILE, queries, s.maybe.data());
+        for (index_t j = 0; j < queries.m; ++j) {
+            int list[TILE], count = 0;  // a list first, so that branches are predicted
+            for (int r = 0; r < TILE; r += 8) {
+                std::uint64_t bytes;
+                std::memcpy(&bytes, s.maybe.data() + j * TILE + r, 8);
+                if (!bytes) continue;
+                for (int b = 0; b < 8; ++b, bytes >>= 8) {
+                    list[count] = r + b;
+                    count += bytes & 1;
+                }
+            }
+            for (int l = 0; l < count; ++l) gains.measure(at + list[l], j);
+        }
+    }
+}
+
+template <int D, class T>
+void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
+                            double* gain) {
+    std::vector<double8> part(fresh.k, double8{});
+    index_t i = from;
+    for (; i + 8 <= stop; i += 8) {
+        double8 cost, weight{};
+        std::memcpy(&cost, p.cost + i, sizeof cost);
+        if (p.weight) std::memcpy(&weight, p.weight + i, sizeof weight);
+        const EightRows<D> x(rows.row(i));
+        for (index_t j = 0; j < fresh.k; ++j) {
+            double8 less = cost - x.dist2(fresh.row(j));
+            less = less > 0 ? less : double8{};
+            part[j] += p.weight ? weight * less : less;
+        }
+    }
+    for (index_t j = 0; j < fresh.k; ++j) {
+        for (int l = 0; l < 8; ++l) gain[j] += part[j][l];
+        for (index_t r = i; r < stop; ++r) {
+            const double less = p.cost[r] - dist2(rows, r, fresh, j);
+            if (less > 0) gain[j] += p.weight ? p.weight[r] * less : less;
+        }
+    }
+}
+
+template <class Rows>
+void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
+           const Potential& p, double* gain, Hits& hits) {
+    const auto fresh = exact_centers(rows, c, m);
+    Queries queries;
+    if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
+    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
+    std::vector<double> part(blocks_of(rows.n) * m, 0);
+    hits.block.resize(blocks_of(rows.n));
+    hits.overflowed.assign(blocks_of(rows.n), 0);
+    auto scratch = make_scratch(rows, m);
+    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        const index_t block = from / BLOCK;
+        hits.block[block].clear();
+        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * m, hits.block[block], hits.overflowed[block]};
+        if (if_few_features(rows,
+                            [&](auto d) { add_gains_few_features<d()>(rows, fresh, p, from, stop, gains.gain); })) {
+            gains.overflowed = 1;
+        } else if (quantized) {
+            add_prefiltered_gains(gains, *quantized, queries, from, stop, s);
+        } else {
+            improvable_rows(p, limit, from, stop, s);
+            add_filtered_gains(gains, packed, s);
+        }
+        s.total.scanned += gains.wasted;
+    });
+    hits.wasted = total(scratch).scanned;
+    std::fill(gain, gain + m, 0.0);
+    for (index_t block = 0; block < blocks_of(rows.n); ++block)
+        for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
+}
+
+template <class Rows>
+void lower_costs_by_hits(const Rows& rows, QuantizedRows* quantized, const double* c, label_t candidate, label_t name,
+                         const double* limit, const Potential& p, const Hits& hits) {
+    const auto fresh = exact_centers(rows, c, 1);
+    auto scratch = make_scratch(rows, 1);
+    parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
+        const index_t block = from / BLOCK;
+        char touched[BLOCK / DRAW] = {};
+        if (hits.overflowed[block]) {
+            lower_costs_exact(rows, fresh, name, limit, p, from, stop, s);
+            std::fill(std::begin(touched), std::end(touched), 1);
+            if (quantized)
+                for (index_t i = from; i < stop; ++i) quantized->set_cost(i, p.cost[i]);
+        } else {
+            for (const Hit& hit : hits.block[block]) {
+                if (hit.candidate != candidate) continue;
+                p.cost[hit.row] = hit.cost, p.nearest[hit.row] = name;
+                touched[(hit.row - from) / DRAW] = 1;
+                if (quantized) quantized->set_cost(hit.row, hit.cost);
+            }
+        }
+        for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile)
+            if (touched[tile - from / DRAW]) update_sum(p, rows.n, tile);
+    });
+}
+
+// Returns the row at which the running sum of weighted costs passes u * total, or -1 if the total is zero.
+inline index_t find_row(const Potential& p, index_t n, double u) {
+    const index_t tiles = (n + DRAW - 1) / DRAW;
+    double total = 0;
+    for (index_t t = 0; t < tiles; ++t) total += p.sums[t];
+    if (!(total > 0)) return -1;
+    const double goal = u * total;
+    double sum = 0;
+    index_t last = -1;  // if rounding carries the goal past the end, the last row of positive weighted cost is drawn
+    for (index_t t = 0; t < tiles; ++t) {
+        if (!(p.sums[t] > 0)) continue;
+        last = t;
+        if (!(sum + p.sums[t] <= goal)) break;
+        sum += p.sums[t];
+    }
+    index_t row = -1;
+    for (index_t i = last * DRAW; i < std::min(n, (last + 1) * DRAW); ++i) {
+        const double w = weighted_cost(p, i);
+        if (!(w > 0)) continue;
+        row = i;
+        sum += w;
+        if (sum > goal) break;
+    }
+    return row;
+}
+
+template <class Rows>
+DrawResult draw(const Rows& rows, const double* pending, index_t m, label_t first, const Potential& p,
+                const double* uniforms, index_t count) {
+    const auto fresh = exact_centers(rows, pending, m);
+    DrawResult out;
+    while (out.used + 2 <= count) {
+        const double u = uniforms[out.used], accept = uniforms[out.used + 1];
+        out.used += 2;
+        const index_t i = find_row(p, rows.n, u);
+        if (i < 0) return out;
+        const double bound = p.cost[i];
+        for (index_t j = 0; j < m; ++j) {
+            const double cost = dist2(rows, i, fresh, j);
+            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
+        }
+        if (p.cost[i] < bound) update_sum(p, rows.n, i / DRAW);
+        if (accept * bound < p.cost[i]) {
+            out.row = i;
+            return out;
+        }
+    }
+    return out;
+}
+
+}  // namespace kv::KV_ISA
