@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
+CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit mutants docs lint format sanitize clean
@@ -14,8 +15,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@echo "make demo           cluster the world's cities and draw a map"
 	@echo "make test           run all tests"
-	@echo "make lint           run ruff and mypy"
-	@echo "make format         let ruff fix and format the code"
+	@echo "make lint           run ruff, clang-format and mypy"
+	@echo "make format         let ruff and clang-format fix and format the code"
 	@echo "make docs           build the documentation in docs/_build"
 	@echo "make sanitize       run the native tests under address and undefined-behaviour sanitizers"
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
@@ -39,11 +40,13 @@ test: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
 	$(BIN)/mypy
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -75,7 +78,7 @@ sanitize: $(VENV)/.tools
 	CXX="$(COMPILER)" cmake -S . -B build/sanitize -G Ninja \
 	  -DCMAKE_BUILD_TYPE=Debug -DKVARIATES_SANITIZE=ON -DKVARIATES_TESTS=ON
 	cmake --build build/sanitize
-	ctest --test-dir build/sanitize --output-on-failure --no-tests=error
+	ctest --test-dir build/sanitize --output-on-failure --no-tests=error -j 2
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt demo-out

@@ -6,15 +6,9 @@
 namespace kv {
 
 #if defined(KV_X86)
-namespace v2 {
-extern const Kernels kernels;
-}  // namespace v2
-namespace v3 {
-extern const Kernels kernels;
-}  // namespace v3
-namespace v4 {
-extern const Kernels kernels;
-}  // namespace v4
+namespace v2 { extern const Kernels kernels; }
+namespace v3 { extern const Kernels kernels; }
+namespace v4 { extern const Kernels kernels; }
 
 std::vector<const Kernels*> available_kernels() {
     __builtin_cpu_init();
@@ -24,9 +18,7 @@ std::vector<const Kernels*> available_kernels() {
     return out;
 }
 #else
-namespace plain {
-extern const Kernels kernels;
-}  // namespace plain
+namespace plain { extern const Kernels kernels; }
 
 std::vector<const Kernels*> available_kernels() { return {&plain::kernels}; }
 #endif

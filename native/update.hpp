@@ -12,6 +12,17 @@ namespace kv::KV_ISA {
 constexpr index_t SLICES = 32;
 constexpr index_t MAX_SLICED = 4096;  // slices are used if k * d is at most this
 
+template <class Rows>
+[[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
+                                                  int sign, const ClusterSums& sums, index_t from, index_t to,
+                                                  bool counts) {
+    const double w = sign * (weight ? weight[i] : 1.0);
+    add_row(rows, i, w, sums.sum + j * rows.d, sums.remainder + j * rows.d, from, to);
+    if (!counts) return;
+    add(sums.weight[j], sums.weight_remainder[j], w);
+    if (w != 0) sums.count[j] += sign;
+}
+
 // The rows to add to clusters, in row order: all of them, or those with a new label, which also leave the old one.
 struct Moves {
     index_t n;
@@ -26,7 +37,7 @@ struct Moves {
     }
     // Calls visit(row, cluster, sign) for the blocks [from, to).
     template <class Visit>
-    void for_each(index_t from, index_t to, Visit visit) const {
+    [[gnu::always_inline]] void for_each(index_t from, index_t to, Visit visit) const {
         if (!changes) {
             for (index_t i = from * BLOCK; i < std::min(n, to * BLOCK); ++i) visit(i, labels[i], 1);
             return;
@@ -39,16 +50,6 @@ struct Moves {
             }
     }
 };
-
-template <class Rows>
-inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j, int sign,
-                           const ClusterSums& sums, index_t from, index_t to, bool counts) {
-    const double w = sign * (weight ? weight[i] : 1.0);
-    add_row(rows, i, w, sums.sum + j * rows.d, sums.remainder + j * rows.d, from, to);
-    if (!counts) return;
-    add(sums.weight[j], sums.weight_remainder[j], w);
-    if (w != 0) sums.count[j] += sign;
-}
 
 template <class Rows>
 void update_by_slices(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
@@ -64,9 +65,11 @@ void update_by_slices(const Rows& rows, const double* weight, const Moves& moves
                 std::vector<double>(k), std::vector<index_t>(k)};
         const ClusterSums mine{part.sum.data(), part.remainder.data(), part.weight.data(), part.weight_remainder.data(),
                                part.count.data()};
-        moves.for_each(blocks * slice / SLICES, blocks * (slice + 1) / SLICES, [&](index_t i, label_t j, int sign) {
-            add_to_cluster(rows, weight, i, j, sign, mine, 0, rows.d, true);
-        });
+        // Captured by value, so that the loop keeps them in registers.
+        moves.for_each(blocks * slice / SLICES, blocks * (slice + 1) / SLICES,
+                       [rows, weight, mine](index_t i, label_t j, int sign) {
+                           add_to_cluster(rows, weight, i, j, sign, mine, 0, rows.d, true);
+                       });
     });
     for (const Part& part : parts) {
         for (index_t i = 0; i < k * rows.d; ++i)

@@ -93,9 +93,11 @@ inline float smallest(float16 v) {
     return v[0];
 }
 
-// Weakens the bounds by the movement of the centres, and lists the rows whose label they no longer prove.
-inline void decay_bounds(index_t from, index_t stop, const CenterDistances& between, const float* moved,
-                         const float16& drift, const label_t* labels, float* upper, float* lower, YinyangScratch& s) {
+// Weakens the bounds by the movement of the centres, and lists the rows whose label they no longer prove. Inlined into
+// the parallel loop it would be slower.
+[[gnu::noinline]] inline void decay_bounds(index_t from, index_t stop, const CenterDistances& between,
+                                           const float* moved, const float16& drift, const label_t* labels,
+                                           float* upper, float* lower, YinyangScratch& s) {
     s.id.resize(BLOCKS_PER_TASK * BLOCK);
     index_t m = 0;
     for (index_t i = from; i < stop; ++i) {

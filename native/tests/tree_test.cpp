@@ -1,15 +1,11 @@
-// Trees against brute force, every instruction set and every kind of space; and what is asked of trees.
-#include <random>
-#include <string>
-
+// Checks the 2-HST on every instruction set and for every source of distances, and the queries of it.
 #include "check.hpp"
-#include "kernels.hpp"
 #include "tree_lists.hpp"
 #include "tree_queries.hpp"
 
-using namespace kv;
-
 namespace {
+
+constexpr index_t SHAPES[][2] = {{1, 1}, {2, 2}, {3, 3}, {65, 1}, {120, 2}, {120, 3}, {150, 5}, {333, 20}, {300, 130}};
 
 bool same(const Tree& a, const Tree& b) {
     return a.parent == b.parent && a.height == b.height && a.center == b.center && a.leaf == b.leaf && a.unit == b.unit;
@@ -19,122 +15,106 @@ TreeView view(const Tree& t) {
     return {t.parent.data(), t.height.data(), static_cast<index_t>(t.parent.size()), std::ilogb(t.unit)};
 }
 
-// Rows, a third of them repeated, both ways, and all their distances. Sized exactly, so that a stray read is seen.
-struct Data {
+struct Test {
+    const Kernels& kernels;
     index_t n, d;
-    std::vector<double> x, stored, D;
-    std::vector<std::int32_t> column;
-    std::vector<index_t> start{0};
+    bool manhattan;
+    std::string name = kernels.name + (" " + std::to_string(n)) + "x" + std::to_string(d) + ": ";
+    std::mt19937 rng{static_cast<unsigned>(n * 31 + d)};
+    // A third of the rows are repeated.
+    Data<double> data{
+        n, d, [&](index_t i, index_t j, const std::vector<double>& x) {
+            return i % 3 == 2 ? x[(i / 2) * d + j] : j % 4 == 1 ? 0.0 : std::normal_distribution<double>()(rng);
+        }};
+    std::vector<double> D = std::vector<double>(n * n);
 
-    Data(index_t n_, index_t d_, bool manhattan) : n(n_), d(d_), x(n_ * d_), D(n_ * n_) {
-        std::mt19937 rng(static_cast<unsigned>(n * 31 + d));
-        std::normal_distribution<double> g;
+    void expect(bool ok, const char* what) const { check(ok, name + what); }
+
+    void tree_distances_dominate(const Tree& tree) const {
+        bool ok = true;
         for (index_t i = 0; i < n; ++i)
-            for (index_t j = 0; j < d; ++j) x[i * d + j] = i % 3 == 2 ? x[(i / 2) * d + j] : j % 4 == 1 ? 0.0 : g(rng);
-        for (index_t i = 0; i < n; ++i) {
-            for (index_t j = 0; j < d; ++j)
-                if (x[i * d + j] != 0) stored.push_back(x[i * d + j]), column.push_back(static_cast<std::int32_t>(j));
-            start.push_back(static_cast<index_t>(stored.size()));
-            for (index_t o = 0; o < n; ++o) {
-                double sum = 0;
-                for (index_t j = 0; j < d; ++j) {
-                    const double a = x[i * d + j] - x[o * d + j];
-                    sum += manhattan ? std::abs(a) : a * a;
-                }
-                D[i * n + o] = manhattan ? sum : std::sqrt(sum);
+            for (index_t j = 0; j < i; ++j) {
+                const index_t v = common_ancestor(view(tree), tree.leaf[i], tree.leaf[j]);
+                const double far = std::ldexp(tree.unit, static_cast<int>(tree.height[v]) + 1);
+                ok &= (tree.leaf[i] == tree.leaf[j] ? 0 : far) >= D[i * n + j];
             }
-        }
+        expect(ok, "tree distances are at least the distances");
     }
-    RowsView rows() const { return {false, true, x.data(), nullptr, nullptr, n, d}; }
-    RowsView sparse() const { return {true, true, stored.data(), column.data(), start.data(), n, d}; }
+
+    void leaves_are_distinct(const Tree& tree) const {
+        std::vector<double> count(tree.parent.size());
+        counts(view(tree), tree.leaf.data(), n, nullptr, count.data());
+        expect(count[0] == static_cast<double>(n), "the root counts all points");
+        std::vector<double> noisy = count;
+        for (std::size_t v = 0; v < noisy.size(); ++v) noisy[v] -= static_cast<double>(mix(v) % 5);
+        for (const auto& c : {count, noisy})
+            for (const index_t k : {index_t{1}, index_t{3}, n}) {
+                auto found = leaves_by_score(view(tree), c.data(), k, 2),
+                     best = leaves_exactly(view(tree), c.data(), k, 1);
+                std::sort(found.begin(), found.end());
+                expect(std::adjacent_find(found.begin(), found.end()) == found.end(), "leaves are distinct");
+                expect(found.size() == best.size(), "both methods find as many leaves");
+            }
+    }
+
+    // Least-element lists in the order of the points.
+    Tree tree_of_lists() const {
+        std::vector<index_t> start{0};
+        std::vector<std::int32_t> node;
+        std::vector<double> distance;
+        for (index_t i = 0; i < n; ++i) {
+            double least = std::numeric_limits<double>::infinity();
+            for (index_t p = 0; p < n; ++p)
+                if (D[p * n + i] < least) {
+                    least = D[p * n + i];
+                    node.push_back(static_cast<std::int32_t>(p)), distance.push_back(least);
+                }
+            start.push_back(static_cast<index_t>(node.size()));
+        }
+        return ListTreeBuilder({start.data(), node.data(), distance.data(), n}, 5).build();
+    }
+
+    void run() {
+        for (index_t p = 0; p < n * n; ++p) {
+            const double sum = data.distance(p / n, &data.x[p % n * d], manhattan ? 1 : 2);
+            D[p] = manhattan ? sum : std::sqrt(sum);
+        }
+        Tree tree, sparse, matrix, called;
+        kernels.tree->over_rows(data.view(false), manhattan, 7, tree);
+        kernels.tree->over_rows(data.view(true), manhattan, 7, sparse);
+        kernels.tree->over_matrix(D.data(), true, n, 7, matrix);
+        kernels.tree->over_callable(
+            [&](index_t from, const std::int32_t* others, index_t count, double* out) {
+                for (index_t i = 0; i < count; ++i) out[i] = D[from * n + others[i]];
+            },
+            n, 7, called);
+        expect(same(tree, sparse) && same(tree, matrix) && same(tree, called), "all sources give one tree");
+        for (const Tree& t : {tree, tree_of_lists()}) tree_distances_dominate(t), leaves_are_distinct(t);
+    }
 };
 
-void dominates(const Tree& tree, const Data& data, const std::string& name) {
-    bool ok = true;
-    for (index_t i = 0; i < data.n; ++i)
-        for (index_t j = 0; j < i; ++j) {
-            const index_t v = common_ancestor(view(tree), tree.leaf[i], tree.leaf[j]);
-            const double far = tree.leaf[i] == tree.leaf[j] ? 0 : std::ldexp(tree.unit, static_cast<int>(tree.height[v]) + 1);
-            ok = ok && far >= data.D[i * data.n + j];
-        }
-    check(ok, name + ": dominates");
-}
-
-void seeds(const Tree& tree, index_t n, const std::string& name) {
-    std::vector<double> count(tree.parent.size()), noisy;
-    counts(view(tree), tree.leaf.data(), n, nullptr, count.data());
-    check(count[0] == static_cast<double>(n), name + ": counts");
-    noisy = count;
-    for (std::size_t v = 0; v < noisy.size(); ++v) noisy[v] -= static_cast<double>(mix(v) % 5);
-    for (const auto& c : {count, noisy})
-        for (const index_t k : {index_t{1}, index_t{3}, n}) {
-            auto found = leaves_by_score(view(tree), c.data(), k, 2), best = leaves_exactly(view(tree), c.data(), k, 1);
-            check(found.size() == best.size(), name + ": as many leaves");
-            std::sort(found.begin(), found.end());
-            check(std::adjacent_find(found.begin(), found.end()) == found.end(), name + ": distinct leaves");
-        }
-}
-
-Tree over_lists(const Data& data) {  // the order is that of the points
-    std::vector<index_t> start{0};
-    std::vector<std::int32_t> node;
-    std::vector<double> distance;
-    for (index_t i = 0; i < data.n; ++i) {
-        double least = std::numeric_limits<double>::infinity();
-        for (index_t p = 0; p < data.n; ++p)
-            if (const double d = data.D[p * data.n + i]; d < least) {
-                least = d;
-                node.push_back(static_cast<std::int32_t>(p));
-                distance.push_back(d);
-            }
-        start.push_back(static_cast<index_t>(node.size()));
-    }
-    return ListTreeBuilder({start.data(), node.data(), distance.data(), data.n}, 5).grow();
-}
-
-void everything(const Kernels& k, index_t n, index_t d, bool manhattan) {
-    const std::string name = std::string(k.name) + " " + std::to_string(n) + "x" + std::to_string(d);
-    const Data data(n, d, manhattan);
-    Tree tree, other;
-    k.tree->over_rows(data.rows(), manhattan, 7, tree);
-    dominates(tree, data, name);
-    seeds(tree, n, name);
-    k.tree->over_rows(data.sparse(), manhattan, 7, other);
-    check(same(tree, other), name + ": sparse rows");
-    k.tree->over_matrix(data.D.data(), true, n, 7, other);
-    check(same(tree, other), name + ": a matrix");
-    const DistancesFrom among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
-        for (index_t i = 0; i < count; ++i) out[i] = data.D[from * n + others[i]];
-    };
-    k.tree->over_callable(among, n, 7, other);
-    check(same(tree, other), name + ": a function");
-    const Tree lists = over_lists(data);
-    dominates(lists, data, name + " lists");
-    seeds(lists, n, name + " lists");
-}
-
-void many(const Kernels& k) {  // enough for tasks of their own
-    std::vector<float> x(2 * 40000);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mix(i) >> 40);
-    Tree tree, other;
-    k.tree->over_rows({false, false, x.data(), nullptr, nullptr, 40000, 2}, false, 3, tree);
-    const DistancesFrom among = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
-        for (index_t i = 0; i < count; ++i)
-            out[i] = std::hypot(double(x[2 * from]) - x[2 * others[i]], double(x[2 * from + 1]) - x[2 * others[i] + 1]);
-    };
-    k.tree->over_callable(among, 40000, 3, other);
-    check(same(tree, other), std::string(k.name) + ": many points");
+// Enough points for tasks of several threads.
+void test_tasks(const Kernels& kernels) {
+    const index_t n = 40000;
+    const Data<float> data(n, 2, [](index_t i, index_t j, auto&) { return mix(2 * i + j) >> 40; });
+    Tree tree, called;
+    kernels.tree->over_rows(data.view(false), false, 3, tree);
+    kernels.tree->over_callable(
+        [&](index_t from, const std::int32_t* others, index_t count, double* out) {
+            for (index_t i = 0; i < count; ++i) out[i] = std::sqrt(data.distance(from, &data.x[2 * others[i]]));
+        },
+        n, 3, called);
+    check(same(tree, called), std::string(kernels.name) + ": tasks give the tree of one thread");
 }
 
 }  // namespace
 
 int main() {
-    for (const Kernels* k : available_kernels()) {
-        for (const bool manhattan : {false, true})
-            for (const auto& [n, d] : std::vector<std::pair<index_t, index_t>>{
-                     {1, 1}, {2, 2}, {3, 3}, {65, 1}, {120, 2}, {120, 3}, {150, 5}, {333, 20}, {300, 130}})
-                everything(*k, n, d, manhattan);
-        many(*k);
-    }
-    return verdict();
+    return run_on_two_threads([] {
+        for (const Kernels* kernels : available_kernels()) {
+            for (const bool manhattan : {false, true})
+                for (const auto& [n, d] : SHAPES) Test{*kernels, n, d, manhattan}.run();
+            test_tasks(*kernels);
+        }
+    });
 }
