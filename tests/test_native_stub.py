@@ -1,70 +1,79 @@
-"""The types in _native.pyi are those of the compiled module.
-
-The tests compare names, parameters and their order, array types, None, defaults and results. The
-module does not know the items of a tuple, and it knows some results only as an object.
-"""
+"""The stub _native.pyi says what the compiled module has: names, arguments, defaults and types."""
 
 import ast
 import re
 from pathlib import Path
 
+import kvariates
 from kvariates import _native
 
-STUB = Path(__file__).resolve().parents[1] / "src" / "kvariates" / "_native.pyi"
-TREE = ast.parse(STUB.read_text(encoding="utf-8"))
-ALIASES = {node.targets[0].id: node.value for node in TREE.body if isinstance(node, ast.Assign)}
+STUB = ast.parse(Path(kvariates.__file__).with_name("_native.pyi").read_text())
+ALIASES = {node.targets[0].id: node.value for node in STUB.body if isinstance(node, ast.Assign)}
+FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
+CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
+CONSTANTS = {node.target.id: node for node in STUB.body if isinstance(node, ast.AnnAssign)}
+PUBLIC = {name: value for name, value in vars(_native).items() if not name.startswith("_")}
 
 
-class Expanded(ast.NodeTransformer):
-    """Replaces names of array types by their definitions."""
-
-    def visit_Name(self, node):
-        return ALIASES.get(node.id, node)
-
-
-def plain(annotation):
-    """An annotation without array shapes and without the items of tuples and callables."""
-    text = ast.unparse(Expanded().visit(annotation))
-    text = re.sub(r"NDArray\[(?:np\.)?(\w+)\]", r"\1", text)
-    return re.sub(r"\b(tuple|Callable)\[.*\]", r"\1", text)
+def compiled(function):
+    """The signature that nanobind gives a function, as a syntax tree: arrays by their dtype."""
+    [(text, _, defaults)] = function.__nb_signature__
+    text = re.sub(
+        r"ndarray\[(?:dtype=(\w+), )?[^]]*\]", lambda array: f"np.{array[1] or 'Any'}", text
+    )
+    text = re.sub(r"\\(\d+)", lambda d: repr(defaults[int(d[1])]), text)
+    [node] = ast.parse(re.sub(r"^def \(", "def nameless(", text) + ": ...").body
+    return node
 
 
-def signature(node):
-    """Each parameter with its type, the number of defaults, and the type of the result."""
-    arguments = [(arg.arg, plain(arg.annotation)) for arg in node.args.args]
-    return arguments, len(node.args.defaults), plain(node.returns)
+def type_of(annotation):
+    """Class name or dtype, and whether it may be None."""
+    text = ast.unparse(annotation)
+    optional = text.endswith(" | None")
+    text = text.removesuffix(" | None")
+    if text in ALIASES:
+        text = ast.unparse(ALIASES[text])
+    text = re.sub(r"^NDArray\[(?:np\.)?(\w+)\]$", r"np.\1", text)
+    array = "array of " if text.startswith("np.") else ""
+    return array + text.split("[")[0].split(".")[-1], optional
 
 
-def native_signature(function):
-    (text, _, _), *others = function.__nb_signature__
-    assert not others
-    text = re.sub(r"ndarray\[(?:dtype=(\w+), )?[^]]*\]", lambda m: m[1] or "Any", text)
-    text = re.sub(r"kvariates\._native\.|collections\.abc\.", "", text).replace("\\", "")
-    return signature(ast.parse(f"{text}: ...").body[0])
+def arguments_of(node):
+    defaults = [ast.unparse(default) for default in node.args.defaults]
+    names = [argument.arg for argument in node.args.args]
+    types = [type_of(argument.annotation) for argument in node.args.args if argument.annotation]
+    return names, types, defaults
 
 
-def test_functions_have_the_types_of_the_module():
-    stub = {node.name: signature(node) for node in TREE.body if isinstance(node, ast.FunctionDef)}
-    functions = {name: f for name, f in vars(_native).items() if hasattr(f, "__nb_signature__")}
-    assert set(stub) == set(functions)
-    for name, function in functions.items():
-        arguments, defaults, result = native_signature(function)
-        known = stub[name][2] if result == "object" else result
-        assert stub[name] == (arguments, defaults, known), name
-
-
-def test_classes_and_constants_are_those_of_the_module():
-    stub = {
-        node.name: {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
-        for node in TREE.body
-        if isinstance(node, ast.ClassDef)
+def members_of(value):
+    return {
+        name: compiled(getattr(member, "fget", member))
+        for name, member in vars(value).items()
+        if hasattr(getattr(member, "fget", member), "__nb_signature__")
     }
-    kinds = {"property", "nb_method"}
-    assert stub == {
-        name: {part for part, value in vars(c).items() if type(value).__name__ in kinds}
-        for name, c in vars(_native).items()
-        if isinstance(c, type)
-    }
-    for node in TREE.body:
-        if isinstance(node, ast.AnnAssign):
-            assert type(getattr(_native, node.target.id)).__name__ == node.annotation.id
+
+
+def test_stub_and_module_have_the_same_names():
+    assert {*FUNCTIONS, *CLASSES, *CONSTANTS} == {*PUBLIC}
+    for name in CONSTANTS:
+        assert type(PUBLIC[name]).__name__ == ast.unparse(CONSTANTS[name].annotation)
+
+
+def check_signature(stub, built):
+    assert arguments_of(stub) == arguments_of(built), stub.name
+    if type_of(built.returns)[0] != "object":  # nanobind does not know what is in an object
+        assert type_of(stub.returns) == type_of(built.returns), stub.name
+
+
+def test_functions_have_the_same_signatures():
+    for name, stub in FUNCTIONS.items():
+        check_signature(stub, compiled(PUBLIC[name]))
+
+
+def test_classes_have_the_same_members():
+    for name, node in CLASSES.items():
+        stubs = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+        built = members_of(PUBLIC[name])
+        assert {*stubs} == {*built}, name
+        for member, stub in stubs.items():
+            check_signature(stub, built[member])

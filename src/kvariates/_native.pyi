@@ -1,4 +1,8 @@
-"""What native/bind.cpp offers. Arrays are C-contiguous; lengths are checked, meaning is not."""
+"""The types of the compiled module; tests/test_native_stub.py compares them with it.
+
+All arrays are C-contiguous. Only sizes and indices that could crash are checked: callers validate.
+Arrays named `out`, and those that a comment names, are written.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +14,12 @@ Float = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 Labels = NDArray[np.int32]
+Nodes = tuple[I64, I64, I64, I64, float]  # of a tree: parent, height, center, leaf, unit
+Lists = tuple[I64, I32, F64]  # start, node, distance; list i is start[i] to start[i + 1]
 
-DRAW_TILE: int
+DRAW_TILE: int  # rows under one of the partial `sums` of a potential
 
 class RowsView:
     @property
@@ -23,11 +30,15 @@ class RowsView:
 class QuantizedRows: ...
 
 class Changes:
+    """The rows that got a new label; `overflowed` if there were too many to list."""
+
     def __init__(self) -> None: ...
     @property
     def overflowed(self) -> bool: ...
 
 class Hits:
+    """Pairs of row and candidate that lower the row's cost; `wasted`: computed ones that do not."""
+
     def __init__(self) -> None: ...
     @property
     def wasted(self) -> int: ...
@@ -35,11 +46,15 @@ class Hits:
 def instruction_sets() -> list[str]: ...
 def instruction_set() -> str: ...
 def dense(x: Float) -> RowsView: ...
-def csr(data: Float, indices: NDArray[np.int32], indptr: I64, n_features: int) -> RowsView: ...
+def csr(data: Float, indices: I32, indptr: I64, n_features: int) -> RowsView: ...
+
+# Assignments write `labels`, the bounds and `changes`. `moved` holds how far each centre moved
+# since the last call; None starts anew. Those with bounds return how many labels changed, and how
+# many rows (Elkan, Yinyang: pairs of row and centre) they computed.
 def assign(
     rows: RowsView, centers: F64, labels: Labels, changes: Changes | None = None, step: float = 0.0
 ) -> tuple[int, float]:
-    """How many labels changed, and the share that would stay if all centres moved by `step`."""
+    """Return how many labels changed, and the share that stays if all centres move by `step`."""
 
 def assign_hamerly(
     rows: RowsView,
@@ -55,7 +70,7 @@ def assign_elkan(
     rows: RowsView,
     centers: F64,
     moved: F32 | None,
-    drift: F32,
+    drift: F32,  # (k,): how far each centre moved in all
     labels: Labels,
     upper: F32,
     lower: F32,
@@ -67,20 +82,22 @@ def two_nearest(
 def hartigan(
     rows: RowsView,
     weight: F64 | None,
-    moved: F32,  # how far each centre went since the last pass,
-    shrink: float,  # and the root of the largest loss of weight
-    centers: F64,  # changed, like all that follows
+    moved: F32,  # how far each centre moved since the last pass
+    shrink: float,  # the root of the largest relative loss of weight since then
+    centers: F64,  # written, like all that follow
     labels: Labels,
     upper: F32,
     lower: F32,
     sum: F64,  # as in update
     total: F64,
     count: I64,
-) -> int: ...
+) -> int:
+    """Return how many rows moved to another cluster."""
+
 def assign_yinyang(
     rows: RowsView,
     centers: F64,
-    group: NDArray[np.int32],  # (k,): which of sixteen groups each centre is in
+    group: I32,  # (k,): which of 16 groups each centre is in
     moved: F32 | None,
     labels: Labels,
     upper: F32,
@@ -91,7 +108,7 @@ def update(
     rows: RowsView,
     weight: F64 | None,
     labels: Labels,
-    changes: Changes | None,
+    changes: Changes | None,  # None: the sums are computed anew
     sum: F64,  # (2, k, d): sums, and what rounding took from them
     total: F64,  # (2, k): weights, likewise
     count: I64,
@@ -99,10 +116,13 @@ def update(
 def costs(rows: RowsView, centers: F64, labels: Labels, cost: F64) -> None: ...
 def distances(rows: RowsView, centers: F64, squared: bool, out: Float) -> None: ...
 def mean_variance(rows: RowsView) -> float: ...
+
+# A potential is `cost`, `nearest`, `weight` and `sums`; all but `weight` are written. `limit`
+# holds, for each centre, a cost below which its rows cannot be improved.
 def lower_costs(
     rows: RowsView,
     fresh: F64,
-    first: int,
+    first: int,  # the label of the first new centre
     limit: F64 | None,
     cost: F64,
     nearest: Labels,
@@ -119,15 +139,15 @@ def gains(
     nearest: Labels,
     weight: F64 | None,
     sums: F64,
-    gain: F64,
+    gain: F64,  # written, like hits
     hits: Hits,
 ) -> None: ...
 def lower_costs_by_hits(
     rows: RowsView,
     quantized: QuantizedRows | None,
-    fresh: F64,
-    candidate: int,
-    name: int,
+    fresh: F64,  # (1, d): the chosen candidate
+    candidate: int,  # its place among the candidates
+    name: int,  # its label
     limit: F64 | None,
     cost: F64,
     nearest: Labels,
@@ -144,12 +164,13 @@ def draw(
     weight: F64 | None,
     sums: F64,
     uniforms: F64,
-) -> tuple[int, int]: ...
+) -> tuple[int, int]:
+    """Return a row (-1 if none was accepted) and how many uniforms were used."""
 
-# Shortest paths on a graph (bind_graph.cpp). The two nearest medoids are slot, second, cost and
-# second_cost; lists are (start, point, distance).
-I32 = NDArray[np.int32]
+# ---- shortest paths on a graph (bind_graph.cpp) ----
 
+# A slot is a place in `chosen`. `slot`, `second`, `cost` and `second_cost` are the two nearest
+# chosen points of every point and their distances; they are written.
 class GraphView:
     @property
     def n(self) -> int: ...
@@ -157,7 +178,7 @@ class GraphView:
 def graph_view(indptr: I64, indices: I32, data: F64) -> GraphView: ...
 def graph_distances(graph: GraphView, points: I64, out: F64) -> None: ...
 def graph_among(graph: GraphView, point: int, others: I64, out: F64) -> None: ...
-def graph_ball(graph: GraphView, points: I64, radii: F64) -> tuple[I64, I32, F64]: ...
+def graph_ball(graph: GraphView, points: I64, radii: F64) -> Lists: ...
 def graph_two_nearest(
     graph: GraphView, chosen: I64, slot: Labels, second: Labels, cost: F64, second_cost: F64
 ) -> None: ...
@@ -180,15 +201,15 @@ def graph_swap_changes(
     weight: F64 | None,
     out: F64,
 ) -> None: ...
-def graph_least_elements(graph: GraphView, order: I64) -> tuple[I64, I32, F64]: ...
+def graph_least_elements(graph: GraphView, order: I64) -> Lists: ...
 
-# ---- any metric (bind_metric.cpp) ----
+# ---- distances and swaps of medoids (bind_metric.cpp); `kind`: 0 (L1), 1 (L2) or 2 (cosine) ----
 
 def check_distances(D: Float, close: float, triangles: float) -> tuple[int, int, int, int]:
-    """The first flaw of a matrix of distances (0: none), its pair, and a point between them."""
+    """Return the first flaw of a matrix of distances (0: none), its pair, and a point between."""
 
 def to_float32(D: F64, out: F32) -> bool:
-    """D as float32; False, and `out` unfinished, if that would change a value."""
+    """Copy D as float32. Stop and return False if that changes a value."""
 
 def metric_rows(x: Float, turned: Float | None, points: Float, kind: int, out: Float) -> None: ...
 def metric_square(x: Float, turned: Float | None, kind: int, out: Float) -> None: ...
@@ -213,7 +234,7 @@ def swap_patch(
     second_cost: Float,
     unknown: I64,
 ) -> int:
-    """How many rows, listed in `unknown`, have to look for their two nearest again."""
+    """Return how many points, listed in `unknown`, need their two nearest medoids anew."""
 
 def eager_swaps(
     D: Float,
@@ -232,11 +253,9 @@ def eager_swaps(
     seed: int = 0,
     point: I64 | None = None,
 ) -> tuple[int, float, bool]:
-    """Swaps made, the cost, and whether no swap is left that helps."""
+    """Return how many swaps were made, the cost, and whether no swap is left that lowers it."""
 
 # ---- the 2-HST (bind_tree.cpp) ----
-
-Nodes = tuple[I64, I64, I64, I64, float]  # parent, height, center, leaf, unit
 
 def tree_over_rows(x: Float, manhattan: bool, seed: int) -> Nodes: ...
 def tree_over_csr(
@@ -250,15 +269,18 @@ def tree_counts(parent: I64, leaf: I64, weight: F64 | None, out: F64) -> None: .
 def tree_leaves(
     parent: I64, height: I64, low: int, counts: F64, k: int, power: int, exact: bool
 ) -> I64: ...
+
+# ---- gains of candidates (all, or `some`) at given prices (bind_dual.cpp) ----
+
 def table_gains(distance: Float, some: I64 | None, price: F64, weight: F64, gain: F64) -> None:
-    """What each candidate (a row, or those in `some`) earns: weight * max(price - distance, 0)."""
+    """Sum weight * max(price - distance, 0) over the points, for each candidate."""
 
 def table_cover(distance: Float, some: I64 | None, price: F64, cover: F64) -> None:
-    """How many of the candidates are closer to a point than its price."""
+    """Count, for each point, the candidates that are nearer than its price."""
 
 def list_gains(
     start: I64,
-    point: Labels,
+    point: I32,
     distance: F64,
     some: I64 | None,
     price: F64,
@@ -266,10 +288,10 @@ def list_gains(
     gain: F64,
 ) -> None: ...
 def list_cover(
-    start: I64, point: Labels, distance: F64, some: I64 | None, price: F64, cover: F64
+    start: I64, point: I32, distance: F64, some: I64 | None, price: F64, cover: F64
 ) -> None: ...
 
-# ---- rows in a ball on a grid (bind_fixed.cpp); norm: 0 (max), 1 or 2 ----
+# ---- rows on a lattice inside a ball (bind_lattice.cpp); `norm`: 0 (max), 1 or 2 ----
 
 def to_lattice(
     rows: Float,
@@ -292,7 +314,7 @@ def lattice_sums(
     counts: I64,
     squares: F64 | None,
 ) -> None:
-    """Sums of (x - center) / radius by label, exact; a negative label's rows are passed over."""
+    """Sum (x - center) / radius by label, exactly. Rows with a negative label are skipped."""
 
 def outside_radius(
     rows: F64, labels: Labels, centers: F64, radii: F64, out: NDArray[np.uint8]
