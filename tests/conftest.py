@@ -1,9 +1,9 @@
-"""What every test shares: the helpers' home on the path, and Hypothesis without chance.
+"""Settings that all tests share.
 
-Helpers live beside the tests that use them and are imported by folder (`from laws.brute import
-lloyd`). Hypothesis is derandomised, so that a run says the same thing twice;
-`--hypothesis-profile=deep` looks further. Waiting threads sleep: on a machine that does other work
-too, thousands of small fits whose threads spin at every barrier would take ten times as long.
+Helpers are in the folders of the tests that use them and are imported by folder
+(`from laws.brute import lloyd`). Hypothesis draws the same examples in every run;
+`--hypothesis-profile=deep` draws many others. Waiting threads sleep: on a busy machine, thousands
+of small fits whose threads wait actively would take ten times as long.
 """
 
 import os

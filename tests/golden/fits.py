@@ -6,7 +6,6 @@ Run these with tests/ on the path:
     python -m golden.fits --check --everywhere    the same on 1 and 2 threads, with each
                                                   instruction set (some minutes)
     python -m golden.fits --write                 record the digests anew
-    python -m golden.fits --time                  how long every kind of case takes
 
 `--only TEXT` takes the cases whose name has TEXT in it.
 
@@ -155,7 +154,7 @@ def check(names, **environment):
 
 def main():
     parser = argparse.ArgumentParser(prog="golden.fits")
-    for option in ("--write", "--check", "--everywhere", "--time"):
+    for option in ("--write", "--check", "--everywhere"):
         parser.add_argument(option, action="store_true")
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
@@ -166,15 +165,6 @@ def main():
         text = json.dumps({"made_with": made_with(), "digests": kept}, indent=1, ensure_ascii=False)
         RECORD.write_text(text + "\n", encoding="utf-8")
         print(f"{len(kept)} digests written")
-    elif asked.time:
-        seconds = elsewhere(names)["seconds"]
-        for kind in KINDS:
-            own = {name: took for name, took in seconds.items() if kind_of(name) == kind}
-            if own:
-                slow = max(own, key=own.get)
-                print(
-                    f"{kind}: {len(own)} cases, {sum(own.values()):.1f} s; {slow} {own[slow]:.1f} s"
-                )
     elif asked.everywhere:
         runs = [
             check(names, OMP_NUM_THREADS=threads, KVARIATES_ISA=level)
