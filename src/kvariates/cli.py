@@ -40,8 +40,6 @@ from .tables import Table
 if TYPE_CHECKING:
     from .report.fit import FitRun
 
-__all__ = ["app", "main"]
-
 Array = npt.NDArray[Any]
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])

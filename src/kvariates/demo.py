@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from .report.files import write_rows
 
-__all__ = ["Cities", "Region", "load_cities", "name_regions", "write_demo"]
-
 Array = npt.NDArray[Any]
 
 

@@ -23,8 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["DataTable", "Scale", "read", "standardize"]
-
 Matrix = npt.NDArray[np.floating]
 
 

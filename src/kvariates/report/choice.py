@@ -19,21 +19,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodF
 from ..k_selection import Choice
 from .picture import FAINT, INK, PALETTE, PAPER, STYLE, canvas, save
 
-__all__ = ["draw"]
-
 Array = npt.NDArray[Any]
 
 
 def draw(choice: Choice, path: str | Path) -> None:
-    """Draw the criteria of a choice into a PNG file.
-
-    Parameters
-    ----------
-    choice : Choice
-        The result of :func:`kvariates.choose_k`.
-    path : str or Path
-        The file to write.
-    """
+    """Draw the criteria of a choice, the result of `kvariates.choose_k`, into a PNG file."""
     with mpl.rc_context(STYLE):
         figure, whole = canvas((12.0, 4.4), PAPER)
         whole.remove()

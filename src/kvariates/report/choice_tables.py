@@ -15,8 +15,6 @@ from ..seeding.medoid_seedings import MEDOID_SEEDINGS
 from ..seeding.seedings import SEEDINGS
 from ..tables import Table
 
-__all__ = ["CHOICE_TABLES", "restructured_text"]
-
 CHOICE_TABLES: dict[str, Table[Any]] = {
     "Seedings: ``KMeans(init=...)``": SEEDINGS,
     "Refinements: ``KMeans(algorithm=...)``": REFINEMENTS,

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-__all__ = ["moved_into_place", "write_json", "write_labels", "write_rows"]
-
 
 @contextmanager
 def moved_into_place(out: Path) -> Iterator[Path]:

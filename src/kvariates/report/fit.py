@@ -16,40 +16,20 @@ from ..sources import DataTable, Scale
 from .files import write_json, write_labels, write_rows
 from .picture import draw
 
-__all__ = ["FitRun", "write_fit"]
-
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class FitRun:
-    """The input and the result of one run.
+    """The input and the result of one run."""
 
-    Attributes
-    ----------
-    table : DataTable
-        The columns of the file.
-    X : ndarray of shape (n_rows, n_features)
-        The rows that were clustered: those of the table, or standardized ones.
-    scale : Scale or None
-        Converts X back to the units of the table.
-    weights : ndarray of shape (n_rows,) or None
-        The weight of each row.
-    parameters : mapping
-        The parameters of the estimator.
-    model : KMeans
-        The fitted estimator, in the units of X.
-    seconds : float
-        The duration of the fit.
-    """
-
-    table: DataTable
-    X: Array
-    scale: Scale | None
+    table: DataTable  # the columns of the file
+    X: Array  # the rows that were clustered: those of the table, or standardized ones
+    scale: Scale | None  # converts X back to the units of the table
     weights: Array | None
-    parameters: Mapping[str, Any]
-    model: KMeans
-    seconds: float
+    parameters: Mapping[str, Any]  # of the estimator
+    model: KMeans  # fitted to X
+    seconds: float  # of the fit
 
     @property
     def sizes(self) -> Array:

@@ -20,8 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-__all__ = ["PALETTE", "canvas", "draw", "outlined", "save", "spread_colors"]
-
 Array = npt.NDArray[Any]
 
 # Twelve colours, 0.1 or more apart in OKLab for normal, protan and deutan eyes.
@@ -63,20 +61,8 @@ def draw(
 ) -> None:
     """Draw a clustering into a PNG file.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        The rows; at most 20,000 of them, drawn at random, are shown.
-    labels : ndarray of shape (n_rows,)
-        The cluster of each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        The centres.
-    path : str or Path
-        The file to write.
-    names : tuple of str, optional
-        Names of the features, for the axes.
-    subtitle : str
-        A second, smaller line under the title.
+    At most 20,000 rows, drawn at random, are shown. `names` are those of the features, for the
+    axes; `subtitle` is a second, smaller line under the title.
     """
     n, k = len(X), len(centers)
     sizes = np.bincount(labels, minlength=k)

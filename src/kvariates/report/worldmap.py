@@ -19,8 +19,6 @@ from matplotlib.transforms import Bbox
 
 from .picture import PALETTE, canvas, outlined, save, spread_colors
 
-__all__ = ["draw_map"]
-
 Array = npt.NDArray[Any]
 
 BACKGROUND, GREY, WHITE = "#0c1220", "#8d98ad", "#f2f4f8"
@@ -46,22 +44,8 @@ def draw_map(
 ) -> None:
     """Draw places on a map of longitudes and latitudes, into a PNG file.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n, 3)
-        Unit vectors (see :func:`to_degrees` for the axes).
-    labels : ndarray of shape (n,)
-        The region of each place.
-    people : ndarray of shape (n,)
-        The population of each place; it sets the size of the dot.
-    centers : ndarray of shape (k, 3)
-        Unit vectors: the centres of the regions.
-    named : mapping of int to str
-        The text at some of the places, by row.
-    path : str or Path
-        The file to write.
-    title, subtitle : str
-        Two lines above the map.
+    `places` (n, 3) and `centers` (k, 3) are unit vectors, `labels` are the regions of the places,
+    and dots grow with `people`. `named` has the text at some of the places, by row.
     """
     lon, lat = to_degrees(places)
     order = np.argsort(-people, kind="stable")  # small places last, on top of large ones
