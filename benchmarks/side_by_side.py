@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def section(self) -> str:
-        return self.name.split(":")[0]
+        return self.name.split()[0].removesuffix(":")
 
     @property
     def disturbed(self) -> bool:
@@ -103,7 +103,8 @@ def measure(name: str, old: Version, new: Version, repeats: int) -> Round:
     return done
 
 
-def compare(chosen: argparse.Namespace, names: Sequence[str]) -> list[Compared]:
+def compare(chosen: argparse.Namespace, names: Sequence[str], file: Path) -> list[Compared]:
+    """Compare all cells. The file is written again after each, so that a stopped run is kept."""
     found, begin = [Compared(name) for name in names], time.monotonic()
     for number in range(chosen.rounds):
         low = chosen.min_ratio
@@ -117,6 +118,7 @@ def compare(chosen: argparse.Namespace, names: Sequence[str]) -> list[Compared]:
             except RuntimeError as error:
                 one.error = str(error)
                 _stop(pair)
+            save(chosen.suite, found, file)
         _stop(pair)
     return found
 
@@ -175,19 +177,11 @@ def text(found: Sequence[Compared], least: float) -> str:
     return "\n\n".join(parts)
 
 
-def save(chosen: argparse.Namespace, found: Sequence[Compared]) -> Path:
+def save(suite: str, found: Sequence[Compared], file: Path) -> None:
     ratios = {one.name: [one.ratio(), one.ratio("cpu")] for one in found if one.rounds}
-    date = dt.datetime.now().strftime("%Y-%m-%d-%H%M")
-    content = {
-        "date": date,
-        "suite": chosen.suite,
-        "ratios": ratios,
-        "cells": [asdict(one) for one in found],
-    }
-    chosen.save.mkdir(parents=True, exist_ok=True)
-    file: Path = chosen.save / f"side-by-side-{chosen.suite}-{date}.json"
+    content = {"suite": suite, "ratios": ratios, "cells": [asdict(one) for one in found]}
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content, indent=1) + "\n")
-    return file
 
 
 def options(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -219,9 +213,11 @@ def main(given: Sequence[str] | None = None) -> int:
     if not (data_folder() / "mnist").exists():
         _say("cells of real data are left out: no data folder (KVARIATES_DATA)")
     names = [cell.name for cell in cells(chosen.suite, quick=chosen.quick, full=chosen.full)]
-    found = compare(chosen, [name for name in names if chosen.only in name])
+    date = dt.datetime.now().strftime("%Y-%m-%d-%H%M")
+    file = chosen.save / f"side-by-side-{chosen.suite}-{date}.json"
+    found = compare(chosen, [name for name in names if chosen.only in name], file)
     print(text(found, chosen.min_ratio))
-    print(f"kept in {save(chosen, found).name}")
+    print(f"\nkept in {file.name}")
     return int(any(one.error or one.ratio() < chosen.min_ratio for one in found))
 
 

@@ -65,8 +65,8 @@ def main(quick: bool = False) -> Iterator[Cell]:
 
 def _fit_task(work: Workload, options: dict[str, Any], X: Data) -> Task:
     """A fit of a few steps from the same start, unless `options` name a seeding."""
+    X = X - X.min() + 1 if "distortion" in options else X  # divergences need positive rows
     options = {"init": work.start(X), "n_init": 1, "max_iter": STEPS, "tol": 0.0} | options
-    X = X - X.min() + 1 if options.get("distortion") else X  # divergences need positive rows
     weight = np.linspace(1, 2, len(X)) if options.pop("weighted", False) else None
     model = _library().KMeans(work.k, random_state=0, **options)
     return lambda: model.fit(X, sample_weight=weight)
@@ -122,17 +122,17 @@ def _seeding_task(function: str, k: int, X: Any) -> Task:
 def kmedian(quick: bool = False) -> Iterator[Cell]:
     def pmed(title: str, numbers: range, seeds: int = 10, **options: Any) -> Cell:
         task = partial(_pmed_task, numbers, seeds, options)
-        return Cell(title, "pmed", kmedian_data.instances, task)
+        return Cell(title, "OR-Library", kmedian_data.instances, task)
 
     def fit(title: str, make: Callable[[], Any], k: int, metric: str, large: bool = False) -> Cell:
         return Cell(f"fit k={k}", title, make, partial(_kmedian_task, k, metric), large)
 
     if (data_folder() / "pmed").exists() and not quick:
-        yield from (pmed(f"fit pmed{i}", range(i, i + 1)) for i in range(1, 31))
-        yield pmed("no restarts", range(1, 31), n_restarts=0)
-        yield pmed("one restart", range(1, 31), n_restarts=1)
-        yield pmed("certify", range(1, 31, 3), 1, certify=True)
-        yield pmed("2000 restarts", range(1, 31, 6), 1, n_restarts=2000)
+        yield from (pmed(f"pmed {i}", range(i, i + 1)) for i in range(1, 31))
+        yield pmed("pmed no restarts", range(1, 31), n_restarts=0)
+        yield pmed("pmed one restart", range(1, 31), n_restarts=1)
+        yield pmed("pmed certify", range(1, 31, 3), 1, certify=True)
+        yield pmed("pmed 2000 restarts", range(1, 31, 6), 1, n_restarts=2000)
     if (data_folder() / "mnist").exists() and not quick:
         yield from (fit("MNIST 10k", kmedian_data.mnist, k, "euclidean") for k in (10, 100))
     for n in (1_000,) if quick else (31_250, 125_000, 1_000_000):

@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -43,6 +44,8 @@ class Version:
         interpreter, _, root = where.partition(":")
         if Path(where).is_dir():
             interpreter, root = sys.executable, where
+        if not shutil.which(interpreter):
+            raise SystemExit(f"{where}: there is no such folder or interpreter")
         source = Path(root, "src") if Path(root, "src").is_dir() else Path(root)
         command = [interpreter, "-m", "benchmarks.side_by_side_worker", suite, *["quick"] * quick]
         path = str(source.resolve()) if root else ""
