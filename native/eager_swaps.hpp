@@ -1,6 +1,6 @@
 // Local search by swaps over a matrix of distances (rows: candidates, columns: points with demand). Candidates are
 // tried in the given order, `block` at a time. The best swap of a block is made if it lowers the cost by more than
-// `tol` times the cost; the search ends when all candidates in a row gave none. The result does not depend on threads.
+// `tol` times the cost; the search ends after a whole round without a swap. The result does not depend on threads.
 #pragma once
 
 #include <numeric>

@@ -17,7 +17,7 @@ inline double4 load_double4(const T* p) {
     return double4{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
 
-// ClusterSums a term of every difference. Differences do not cancel digits, however far the rows are from the origin.
+// Sums a term of every difference. Differences do not cancel digits, however far the rows are from the origin.
 template <class T, class Term>
 inline double sum_over_differences(const T* x, const double* c, index_t d, Term&& term) {
     double sum = 0;

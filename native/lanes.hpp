@@ -60,8 +60,7 @@ struct Wide<T, NATIVE> {
     [[gnu::always_inline]] Wide squared() const { return {v * v}; }
     [[gnu::always_inline]] Wide absolute() const { return {(V)((B)v & std::numeric_limits<Bits>::max())}; }
 
-    // ClusterSums four vectors at once. Halves are added to halves, then quarters, so that a shuffle serves two or four
-    // sums.
+    // Sums four vectors at once: adds halves to halves, then quarters, so that a shuffle serves two or four sums.
     [[gnu::always_inline]] static void fold(Wide a, Wide b, Wide c, Wide d, T* out) {
         constexpr auto all = std::make_index_sequence<N>{};
         const V ab = halves(a.v, b.v, all), cd = halves(c.v, d.v, all);

@@ -1,8 +1,8 @@
 // The operations on rows, compiled once per instruction set without fused multiply-add.
+#include "candidate_gains.hpp"
 #include "elkan.hpp"
 #include "hamerly.hpp"
 #include "hartigan.hpp"
-#include "potential.hpp"
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
 

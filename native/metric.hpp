@@ -111,8 +111,7 @@ template <class T, class Add>
     }
 }
 
-// Distances of the m points c to rows [from, to), into out[m][to - from] with this stride. `nonzero` is that of c, or
-// null.
+// Writes the distances of the m points c to rows [from, to) to out[m][to - from]. `nonzero` is that of c, or null.
 template <bool L1, class T>
 void rows_many_features(const Points<T>& p, const T* c, const std::uint64_t* nonzero, index_t m, index_t from,
                         index_t to, int kind, T* out, index_t stride) {

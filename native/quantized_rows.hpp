@@ -1,6 +1,5 @@
-// A copy of dense rows in one byte per value, made for greedy seeding, which passes over the same rows many times.
-// A pass reads it instead of the rows and excludes nearly all pairs of row and candidate; the rest are computed
-// exactly.
+// A copy of dense rows with one byte per value, for greedy seeding, which passes over the same rows many times. A pass
+// reads it instead of the rows and excludes nearly all pairs of row and candidate; the others are computed exactly.
 //
 // After a shift by `offset` and scaling by a power of two, x = s(x) + e(x), where s(x) = step * q and ||e|| <= error.
 // A candidate c can improve a row of cost D^2 only if ||s - c|| < D + error, that is, if

@@ -1,8 +1,8 @@
 // How a swap of a medoid changes the cost, from rows of distances.
 //
-// If candidate c replaces the medoid in slot m, point i costs min(d, second) if slot m was its nearest, and min(d,
-// cost) otherwise, where d is its distance to c. Removing m alone costs L(m) = sum over its points of (second - cost).
-// So
+// Let d be the distance of point i to candidate c. If c replaces the medoid in slot m, point i costs min(d, second) if
+// slot m was its nearest, and min(d, cost) otherwise. Removing m alone costs L(m) = sum over its points of
+// (second - cost). So
 //
 //     change(c, m) = L(m) + sum_i min(d - cost, 0)
 //                         + sum_{i in m} [(min(d, second) - min(d, cost)) - (second - cost)],

@@ -1,5 +1,5 @@
-// The radii of a 2-HST: a tree of nested clusters whose radii halve from height to height (Fan et al. 2023, Algorithm
-// 3).
+// The radii of a 2-HST, a tree of nested clusters whose radii halve from height to height (Algorithm 3 of Fan et al.,
+// 2023).
 //
 // The radius at height h is scale(h) * 2^(h-1), where the scale is random in [1, 2). tree.cpp draws a new one for every
 // height: a radius is then independent of the clusters above. The logarithmic bound on the distortion needs this if
