@@ -61,7 +61,7 @@ def test_without_noise_the_statistics_are_exact(rows):
     assert np.array_equal(found.counts, np.bincount(labels, minlength=5))
     sums = [task.rows[labels == j].sum(axis=0) for j in range(5)]
     np.testing.assert_allclose(found.sums, sums, atol=2e-3)
-    assert found.changed == -1
+    assert found.changed is None
     assert np.isnan(found.cost)
 
 
