@@ -127,6 +127,12 @@ void quantize_row(const T* x, const QuantizedRows& quantized, const double* inve
     }
 }
 
+// Aligned, since the speed of this loop depends on its place.
+[[gnu::noinline, gnu::aligned(64)]] void transpose_tile(const std::int8_t* row_major, index_t d, std::int8_t* q) {
+    for (index_t j = 0; j < d; ++j)
+        for (index_t r = 0; r < TILE; ++r) q[j * TILE + r] = row_major[r * d + j];
+}
+
 template <class T>
 void quantize_block(const Dense<T>& rows, index_t from, index_t stop, const double* inverse, QuantizedRows& quantized) {
     const index_t d = quantized.d;
@@ -139,9 +145,7 @@ void quantize_block(const Dense<T>& rows, index_t from, index_t stop, const doub
             quantized.norm2[at + r] = static_cast<float>(norm2 * (1 - 1e-6));
             quantized.error[at + r] = static_cast<float>(std::sqrt(residual) * (1 + 1e-6) + 1e-12);
         }
-        std::int8_t* q = quantized.q.data() + at * d;
-        for (index_t j = 0; j < d; ++j)
-            for (index_t r = 0; r < TILE; ++r) q[j * TILE + r] = row_major[r * d + j];
+        transpose_tile(row_major.data(), d, quantized.q.data() + at * d);
     }
 }
 
