@@ -126,7 +126,7 @@ def test_the_loop_asks_for_nothing_but_statistics():
     seen = []
 
     class Halves:
-        def assign(self, centers):
+        def assign(self, centers, moves=None):
             seen.append(centers.copy())
             return Statistics(np.array([[8.0]]), np.array([2.0]), np.array([1]), None)
 

@@ -26,7 +26,7 @@ class DivergenceAssigner:
         self._sums, self._weights = np.zeros((k, X.shape[1])), np.zeros(k)
         self._counts = np.zeros(k, dtype=np.int64)
 
-    def assign(self, centers: F64) -> Statistics:
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         labels, cost = self._distortion.nearest(self._X, centers)
         changed = int(np.count_nonzero(labels != self.labels))
         self.labels = labels

@@ -69,7 +69,7 @@ class NoisyAssigner:
         self._rows, self._radii = Rows.of(task.rows), radii
         self._counts: F64 | None = None
 
-    def assign(self, centers: F64) -> Statistics:
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         task, cost = self.task, self.costs[self.number]
         self.number += 1
         lattice, what = task.narrowest_lattice, "rows"

@@ -62,8 +62,11 @@ class FarRows:
 
 
 class Assigner(Protocol):
-    def assign(self, centers: F64) -> Statistics:
-        """Assign every row to its nearest centre, ties to the lowest index."""
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        """Assign every row to its nearest centre, ties to the lowest index.
+
+        `moves`: the `squared_moves` since the last call, if the caller knows them.
+        """
 
 
 class ExactAssigner(Assigner, Protocol):
@@ -83,8 +86,8 @@ class InMemoryAssigner:
         self._sums = rows.cluster_sums(weight, k)
         self._centers: F64 | None = None  # of the last assignment
 
-    def assign(self, centers: F64) -> Statistics:
-        changed = self.relabel(centers)
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        changed = self.relabel(centers, moves)
         sums = self._sums
         if changed:
             sums.update(self.labels, changed)
@@ -93,10 +96,12 @@ class InMemoryAssigner:
             sums.sums[1], sums.weights[1],
         )  # fmt: skip
 
-    def relabel(self, centers: F64) -> int:
+    def relabel(self, centers: F64, moves: F64 | None = None) -> int:
         """Only bring the labels up to date; return how many changed."""
-        before, self._centers = self._centers, centers
-        moved = None if before is None else upper_bounds(squared_moves(before, centers))
+        if moves is None and self._centers is not None:
+            moves = squared_moves(self._centers, centers)
+        moved = None if self._centers is None or moves is None else upper_bounds(moves)
+        self._centers = centers
         return self._scan.assign(centers, moved, self.labels, self._sums.changes)
 
     def cost(self) -> float:
@@ -132,8 +137,8 @@ class ShardedAssigner:
     ) -> None:
         self._shards, self._map = shards, map
 
-    def assign(self, centers: F64) -> Statistics:
-        parts: Iterable[Statistics] = self._map(lambda s: s.assign(centers), self._shards)
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        parts: Iterable[Statistics] = self._map(lambda s: s.assign(centers, moves), self._shards)
         return reduce(_added, parts)
 
     def farthest(self, count: int) -> FarRows:

@@ -59,12 +59,12 @@ class LloydEnd:
 
 def lloyd(assigner: Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
     """Iterate until `stop` says so. `centers` are not changed."""
-    iteration = 0
+    iteration, moves = 0, None
     while True:
-        statistics = assigner.assign(centers)
+        statistics = assigner.assign(centers, moves)
         updated = update(centers, statistics)
-        shift = 0.0 if updated is centers else float(squared_moves(centers, updated).sum())
-        step = Step(iteration, centers, statistics, shift)
+        moves = squared_moves(centers, updated)
+        step = Step(iteration, centers, statistics, float(moves.sum()))
         centers, iteration = updated, iteration + 1
         if stop(step):
             return LloydEnd(centers, iteration, step.changed == 0)
