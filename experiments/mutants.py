@@ -131,8 +131,8 @@ MUTANTS = [
     ),
     Mutant(
         "the last shard is dropped", "refining.assigners",
-        "self._map(lambda s: s.assign(centers), self._shards)",
-        "self._map(lambda s: s.assign(centers), self._shards[:-1])",
+        "self._map(lambda s: s.assign(centers, moves), self._shards)",
+        "self._map(lambda s: s.assign(centers, moves), self._shards[:-1])",
         "laws/test_shard_laws.py",
     ),
     Mutant(
