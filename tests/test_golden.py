@@ -12,12 +12,25 @@ LEVELS = _native.instruction_sets()
 RUNS = [("1", LEVELS[0]), *(("2", level) for level in LEVELS[1:] or LEVELS)]
 
 
+# Cases whose bits depend on numpy's vector code or on the BLAS: logarithms, matrix products and
+# eigenvectors. All others are computed by the native code and by numpy's generators.
+NUMPY = (
+    "kl", "itakura-saito", "mahalanobis", "total-jensen", "choose_k", "certify", "tree",
+    "method=auto", "more/auto",
+)  # fmt: skip
+VERSIONS = ("numpy", "scipy", "scikit-learn")
+
+
 def compare(found):
-    """Fail if a digest is not the recorded one. On another machine it may be another one: skip."""
+    """Fail if a digest is not the recorded one.
+
+    Cases of NUMPY may differ on another machine, all cases with other versions: these are skipped.
+    """
     wrong = fits.differences(found, RECORD["digests"])
     now, before = fits.made_with(), RECORD["made_with"]
-    if wrong and now != before:
-        other = {key: (before[key], now[key]) for key in now if now[key] != before[key]}
+    other = {key: (before[key], now[key]) for key in now if now[key] != before[key]}
+    firm = [line for line in wrong if not any(word in line.split(": ")[0] for word in NUMPY)]
+    if wrong and other and (not firm or other.keys() & set(VERSIONS)):
         pytest.skip(f"{len(wrong)} digests differ, but they were made elsewhere: {other}")
     assert not wrong, "\n".join([f"{len(wrong)} digests differ:", *wrong])
 
