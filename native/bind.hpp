@@ -72,7 +72,11 @@ auto data_of(const std::optional<A>& a, index_t n) {
 // Returns the data of an array of integers after checking that they are in [0, bound).
 template <class A>
 auto indices_of(const A& a, index_t bound, const char* message) {
-    for (index_t i = 0; i < length(a); ++i) require(a.data()[i] >= 0 && a.data()[i] < bound, message);
+    const auto* at = a.data();
+    const index_t n = length(a);
+    bool inside = true;
+    for (index_t i = 0; i < n; ++i) inside &= at[i] >= 0 && at[i] < bound;
+    require(inside, message);
     return a.data();
 }
 
