@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <string>
 
 namespace kv::binding {
@@ -13,7 +14,8 @@ const Kernels* active = nullptr;
 
 namespace {
 
-using OutTables = Array<3, double>;
+using LimbTables = Array<3, limb_t>;
+using LimbTable = Array<2, limb_t>;
 
 // Checks for an interrupt (Ctrl-C) a few times a second, from the thread that Python called.
 bool interrupted() {
@@ -92,32 +94,34 @@ void two_nearest(const Rows& rows, Table centers, Out<label_t> labels, Out<label
     run([&] { active->two_nearest(rows.view, centers.data(), k, out); });
 }
 
-ClusterSums cluster_sums(const Rows& rows, OutTables& sum, OutTable& total, Out<index_t>& count) {
-    const index_t d = rows.view.d, k = extent(sum, 1);
-    require(extent(sum, 0) == 2 && extent(sum, 2) == d, "sums have the wrong shape");
-    require(extent(total, 0) == 2 && extent(total, 1) == k, "weights have the wrong shape");
-    return {sum.data(), sum.data() + k * d, total.data(), total.data() + k, data_of(count, k)};
+ClusterSums cluster_sums(const Rows& rows, LimbTables& sum, LimbTable& total, Out<index_t>& count, int exponent,
+                         int weight_exponent) {
+    const index_t d = rows.view.d, k = extent(sum, 0);
+    require(extent(sum, 1) == LIMBS && extent(sum, 2) == d, "sums have the wrong shape");
+    require(extent(total, 0) == k && extent(total, 1) == LIMBS, "weights have the wrong shape");
+    return {sum.data(), total.data(), data_of(count, k), Scale(exponent), Scale(weight_exponent)};
 }
 
 index_t hartigan(const Rows& rows, OptionalIn<double> weight, In<float> moved, float shrink, OutTable centers,
-                 Out<label_t> labels, Out<float> upper, Out<float> lower, OutTables sum, OutTable total,
-                 Out<index_t> count) {
-    const index_t n = rows.view.n, k = extent(sum, 1);
+                 Out<label_t> labels, Out<float> upper, Out<float> lower, LimbTables sum, LimbTable total,
+                 Out<index_t> count, int exponent, int weight_exponent) {
+    const index_t n = rows.view.n, k = extent(sum, 0);
     require(k > 0, "there are no centres");
     const float* step = data_of(moved, k);
     const ClusterDrift drift{step, *std::max_element(step, step + k), shrink};
     const double* w = data_of(weight, n);
     const Partition p{data_of(centers, k * rows.view.d), data_of(labels, n), data_of(upper, n), data_of(lower, n),
-                      cluster_sums(rows, sum, total, count)};
+                      cluster_sums(rows, sum, total, count, exponent, weight_exponent)};
     return run([&] { return active->hartigan(rows.view, w, k, drift, p); });
 }
 
-void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, const Changes* changes, OutTables sum,
-            OutTable total, Out<index_t> count) {
-    const index_t n = rows.view.n, k = extent(sum, 1);
-    const ClusterSums sums = cluster_sums(rows, sum, total, count);
+void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, const Changes* changes, LimbTables sum,
+            LimbTable total, Out<index_t> count, int exponent, int weight_exponent) {
+    const index_t n = rows.view.n, k = extent(sum, 0);
+    const ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
     const double* w = data_of(weight, n);
     const label_t* to = data_of(labels, n);
+    indices_of(labels, k, "a label is out of range");
     require(!changes || length(changes->block) == blocks_of(n), "the changes are those of other rows");
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
@@ -136,22 +140,51 @@ void distances(const Rows& rows, Table centers, bool squared, OutMatrix out) {
     run([&] { active->distances(rows.view, centers.data(), k, squared, p); });
 }
 
-double mean_variance(const Rows& rows) {
-    return run([&] { return active->mean_variance(rows.view); });
+// Rounds limbs of shape k x 3 x d to float64.
+void round_limbs(LimbTables limbs, int exponent, OutTable out) {
+    const index_t k = extent(limbs, 0), d = extent(limbs, 2);
+    require(extent(limbs, 1) == LIMBS && extent(out, 0) == k && extent(out, 1) == d, "limbs have the wrong shape");
+    const Scale scale(exponent);
+    for (index_t j = 0; j < k; ++j)
+        for (index_t i = 0; i < d; ++i)
+            out.data()[j * d + i] = scale.rounded(Scale::whole(limbs.data() + j * LIMBS * d + i, d));
 }
 
+auto sum_bins(In<double> terms, OptionalIn<double> weight) {
+    const index_t n = length(terms);
+    const double* w = data_of(weight, n);
+    const Bins bins = run([&] { return exact_bins(terms.data(), w, n); });
+    return to_numpy(std::vector<limb_t>(bins.bin, bins.bin + BINS));
+}
+
+double largest(const Rows& rows) {
+    return run([&] { return active->largest(rows.view); });
+}
+
+// Sums are pairs of 64-bit words, the low one first.
+using Words = Array<2, std::uint64_t>;
+
 Potential potential(const Rows& rows, Out<double>& cost, Out<label_t>& nearest, const OptionalIn<double>& weight,
-                    Out<double>& sums) {
+                    std::optional<Words>& sums, int exponent) {
     const index_t n = rows.view.n;
-    return {data_of(cost, n), data_of(nearest, n), data_of(weight, n), data_of(sums, (n + DRAW - 1) / DRAW)};
+    require(!sums || (extent(*sums, 0) == (n + DRAW - 1) / DRAW && extent(*sums, 1) == 2), "sums have the wrong shape");
+    auto* words = sums ? reinterpret_cast<exact_t*>(sums->data()) : nullptr;
+    require(reinterpret_cast<std::uintptr_t>(words) % alignof(exact_t) == 0, "sums are not aligned");
+    return {data_of(cost, n), data_of(nearest, n), data_of(weight, n), words, Scale(exponent)};
 }
 
 void lower_costs(const Rows& rows, Table fresh, label_t first, OptionalIn<double> limit, Out<double> cost,
-                 Out<label_t> nearest, OptionalIn<double> weight, Out<double> sums) {
+                 Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums, int exponent) {
     const index_t m = count_centers(rows, fresh);
-    const Potential p = potential(rows, cost, nearest, weight, sums);
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limit ? limit->data() : nullptr;
     run([&] { active->lower_costs(rows.view, fresh.data(), m, first, limits, p); });
+}
+
+void sum_costs(const Rows& rows, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
+               std::optional<Words> sums, int exponent) {
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
+    run([&] { active->sum_costs(rows.view.n, p); });
 }
 
 nb::object quantize(const Rows& rows, Out<double> cost) {
@@ -167,34 +200,68 @@ void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
 }
 
 void gains(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
-           Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, Out<double> sums, Out<double> gain,
-           Hits& hits) {
+           Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
+           int exponent, LimbTable gain, Hits& hits) {
     const index_t m = count_centers(rows, candidates);
-    const Potential p = potential(rows, cost, nearest, weight, sums);
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limit ? limit->data() : nullptr;
-    double* out = data_of(gain, m);
+    limb_t* out = data_of(gain, m * LIMBS);
     check_quantized(quantized, rows);
     run([&] { active->gains(rows.view, quantized, candidates.data(), m, limits, p, out, hits); });
 }
 
 void lower_costs_by_hits(const Rows& rows, QuantizedRows* quantized, Table fresh, label_t candidate, label_t name,
                          OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
-                         Out<double> sums, const Hits& hits) {
+                         std::optional<Words> sums, int exponent, const Hits& hits) {
     require(count_centers(rows, fresh) == 1, "there must be one new centre");
     require(length(hits.block) == blocks_of(rows.view.n), "the hits are those of other rows");
-    const Potential p = potential(rows, cost, nearest, weight, sums);
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
+    require(p.sums, "the sums are missing");
     const double* limits = limit ? limit->data() : nullptr;
     check_quantized(quantized, rows);
     run([&] { active->lower_costs_by_hits(rows.view, quantized, fresh.data(), candidate, name, limits, p, hits); });
 }
 
-nb::tuple draw(const Rows& rows, Table pending, label_t first, Out<double> cost, Out<label_t> nearest,
-               OptionalIn<double> weight, Out<double> sums, In<double> uniforms) {
-    const index_t m = count_centers(rows, pending), count = length(uniforms);
-    const Potential p = potential(rows, cost, nearest, weight, sums);
-    const DrawResult out =
-        run([&] { return active->draw(rows.view, pending.data(), m, first, p, uniforms.data(), count); });
-    return nb::make_tuple(out.row, out.used);
+// Returns the sum of all as its high and low word.
+nb::tuple total_words(Words sums) {
+    exact_t total = 0;
+    for (index_t t = 0; t < extent(sums, 0); ++t) {
+        exact_t sum;
+        std::memcpy(&sum, sums.data() + 2 * t, sizeof sum);
+        total += sum;
+    }
+    return nb::make_tuple(static_cast<std::uint64_t>(total >> 64), static_cast<std::uint64_t>(total));
+}
+
+nb::tuple propose(const Rows& rows, Table pending, label_t first, Out<double> cost, Out<label_t> nearest,
+                  OptionalIn<double> weight, std::optional<Words> sums, int exponent, std::uint64_t high,
+                  std::uint64_t low) {
+    const index_t m = count_centers(rows, pending);
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
+    const exact_t goal = static_cast<exact_t>(high) << 64 | low;
+    require(p.sums, "the sums are missing");
+    exact_t total = 0;
+    for (index_t t = 0; t < extent(*sums, 0); ++t) total += p.sums[t];
+    require(goal >= 0 && goal < total, "the goal is not below the total");
+    const Proposal out = run([&] { return active->propose(rows.view, pending.data(), m, first, p, goal); });
+    return nb::make_tuple(out.row, out.bound, out.cost);
+}
+
+void rows_at(const Rows& rows, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
+             std::optional<Words> sums, int exponent, Words goals, Out<index_t> out) {
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
+    require(p.sums && extent(goals, 1) == 2, "the sums are missing");
+    index_t* to = data_of(out, extent(goals, 0));
+    std::vector<exact_t> ends(p.sums, p.sums + extent(*sums, 0));
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    for (index_t i = 0; i < extent(goals, 0); ++i) {
+        exact_t goal;
+        std::memcpy(&goal, goals.data() + 2 * i, sizeof goal);
+        const auto end = std::upper_bound(ends.begin(), ends.end(), goal);
+        require(goal >= 0 && end != ends.end(), "the goal is not below the total");
+        const index_t tile = end - ends.begin();
+        to[i] = row_in_tile(p, rows.view.n, tile, goal - (*end - p.sums[tile]));
+    }
 }
 
 std::vector<std::string> instruction_sets() {
@@ -235,20 +302,27 @@ NB_MODULE(_native, m) {
           "lower"_a, "changes"_a.none());
     m.def("two_nearest", two_nearest, "rows"_a, "centers"_a, "labels"_a, "second"_a, "cost"_a, "second_cost"_a);
     m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a, "upper"_a,
-          "lower"_a, "sum"_a, "total"_a, "count"_a);
-    m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a);
+          "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
+    m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
+          "exponent"_a, "weight_exponent"_a);
+    m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
+    m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());
+    m.def("largest", largest, "rows"_a);
     m.def("costs", costs, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
-    m.def("mean_variance", mean_variance, "rows"_a);
     m.def("lower_costs", lower_costs, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
-          "weight"_a.none(), "sums"_a);
+          "weight"_a.none(), "sums"_a.none(), "exponent"_a);
+    m.def("sum_costs", sum_costs, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a);
+    m.def("total_words", total_words, "sums"_a);
     m.def("quantize", quantize, "rows"_a, "cost"_a);
     m.def("gains", gains, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
-          "weight"_a.none(), "sums"_a, "gain"_a, "hits"_a);
+          "weight"_a.none(), "sums"_a.none(), "exponent"_a, "gain"_a, "hits"_a);
     m.def("lower_costs_by_hits", lower_costs_by_hits, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a,
-          "name"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "hits"_a);
-    m.def("draw", draw, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a,
-          "uniforms"_a);
+          "name"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "hits"_a);
+    m.def("propose", propose, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a,
+          "exponent"_a, "high"_a, "low"_a);
+    m.def("rows_at", rows_at, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "goals"_a,
+          "out"_a);
     bind_metric(m);
     bind_dual(m);
     bind_graph(m);

@@ -8,13 +8,13 @@ namespace kv::KV_ISA {
 
 constexpr std::size_t MAX_HITS = BLOCK / 2;
 
-// What each candidate would take off the weighted costs of one block, summed in row order.
+// What each candidate would take off the weighted costs of one block: three limbs for each.
 template <class Rows>
 struct CandidateGains {
     const Rows& rows;
     const Centers& fresh;
     const Potential& p;
-    double* gain;
+    limb_t* gain;
     std::vector<Hit>& hits;
     char& overflowed;
     index_t wasted = 0;
@@ -25,7 +25,7 @@ struct CandidateGains {
             ++wasted;
             return;
         }
-        gain[j] += p.weight ? p.weight[i] * less : less;
+        p.scale.cut(p.weight ? p.weight[i] * less : less, [&](int l, limb_t v) { gain[j * LIMBS + l] += v; });
         if (hits.size() < MAX_HITS)
             hits.push_back({i, static_cast<label_t>(j), cost});
         else
@@ -69,10 +69,13 @@ void add_prefiltered_gains(CandidateGains<Rows>& gains, const QuantizedRows& qua
     }
 }
 
+typedef limb_t limb8 __attribute__((vector_size(64)));
+
 template <int D, class T>
 void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
-                            double* gain) {
-    std::vector<double8> part(fresh.k, double8{});
+                            limb_t* gain) {
+    const Scale scale = p.scale;
+    std::vector<limb8> part(fresh.k * LIMBS, limb8{});
     index_t i = from;
     for (; i + 8 <= stop; i += 8) {
         double8 cost, weight{};
@@ -82,33 +85,41 @@ void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Po
         for (index_t j = 0; j < fresh.k; ++j) {
             double8 less = cost - x.dist2(fresh.row(j));
             less = less > 0 ? less : double8{};
-            part[j] += p.weight ? weight * less : less;
+            if (p.weight) less *= weight;
+            for (int l = 0; l < LIMBS; ++l) {
+                const double8 rounded = less + scale.magic[l];
+                part[j * LIMBS + l] += reinterpret_cast<limb8>(rounded) - scale.bits[l];
+                less -= rounded - scale.magic[l];
+            }
         }
     }
     for (index_t j = 0; j < fresh.k; ++j) {
-        for (int l = 0; l < 8; ++l) gain[j] += part[j][l];
+        for (int l = 0; l < LIMBS; ++l)
+            for (int r = 0; r < 8; ++r) gain[j * LIMBS + l] += part[j * LIMBS + l][r];
         for (index_t r = i; r < stop; ++r) {
             const double less = p.cost[r] - dist2(rows, r, fresh, j);
-            if (less > 0) gain[j] += p.weight ? p.weight[r] * less : less;
+            if (less > 0)
+                scale.cut(p.weight ? p.weight[r] * less : less, [&](int l, limb_t v) { gain[j * LIMBS + l] += v; });
         }
     }
 }
 
 template <class Rows>
 void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
-           const Potential& p, double* gain, Hits& hits) {
+           const Potential& p, limb_t* gain, Hits& hits) {
     const auto fresh = exact_centers(rows, c, m);
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
     const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
-    std::vector<double> part(blocks_of(rows.n) * m, 0);
+    const index_t width = m * LIMBS;
+    std::vector<limb_t> part(blocks_of(rows.n) * width, 0);
     hits.block.resize(blocks_of(rows.n));
     hits.overflowed.assign(blocks_of(rows.n), 0);
     auto scratch = make_scratch(rows, m);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         const index_t block = from / BLOCK;
         hits.block[block].clear();
-        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * m, hits.block[block], hits.overflowed[block]};
+        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * width, hits.block[block], hits.overflowed[block]};
         if (if_few_features(rows,
                             [&](auto d) { add_gains_few_features<d()>(rows, fresh, p, from, stop, gains.gain); })) {
             gains.overflowed = 1;
@@ -121,9 +132,9 @@ void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, in
         s.total.scanned += gains.wasted;
     });
     hits.wasted = total(scratch).scanned;
-    std::fill(gain, gain + m, 0.0);
+    std::fill(gain, gain + width, 0);
     for (index_t block = 0; block < blocks_of(rows.n); ++block)
-        for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
+        for (index_t j = 0; j < width; ++j) gain[j] += part[block * width + j];
 }
 
 template <class Rows>

@@ -92,36 +92,6 @@ inline double8 load_double8(const T* p) {
     return __builtin_convertvector(v, double8);
 }
 
-// Adds a term to a sum, and what rounding lost to the remainder (Knuth's two-sum). Subtracting a row again removes it
-// completely, however large it was. V is a double, or eight of them.
-template <class V>
-inline void add(V& sum, V& remainder, V term) {
-    const V total = sum + term, part = total - sum;
-    remainder += (sum - (total - part)) + (term - part);
-    sum = total;
-}
-
-// Adds w * row to the sum, for the features [from, to).
-template <class T>
-inline void add_row(const Dense<T>& rows, index_t i, double w, double* sum, double* remainder, index_t from,
-                    index_t to) {
-    const T* x = rows.row(i);
-    index_t j = from;
-    for (; j + 8 <= to; j += 8) {
-        double8 s = load_double8(sum + j), r = load_double8(remainder + j);
-        add(s, r, w * load_double8(x + j));
-        std::memcpy(sum + j, &s, sizeof s);
-        std::memcpy(remainder + j, &r, sizeof r);
-    }
-    for (; j < to; ++j) add(sum[j], remainder[j], w * static_cast<double>(x[j]));
-}
-
-template <class T>
-inline void add_row(const Csr<T>& rows, index_t i, double w, double* sum, double* remainder, index_t, index_t) {
-    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
-        add(sum[rows.column[p]], remainder[rows.column[p]], w * static_cast<double>(rows.x[p]));
-}
-
 // A bound that is stored as float32 is rounded outwards.
 inline float round_up(double v) {
     const float f = static_cast<float>(v);

@@ -30,19 +30,20 @@ struct Hartigan {
     const Partition p;
     Centers centers;
     const PackedCenters packed;
-    std::vector<double> share;  // 1 / W
+    std::vector<double> mass;  // W
 
-    double mass(index_t j) const { return p.sums.weight[j] + p.sums.weight_remainder[j]; }
+    exact_t exact_mass(index_t j) const { return Scale::whole(p.sums.weight + j * LIMBS, 1); }
 
     // A row stays if it is alone in its cluster or has no weight.
     Departure departure(index_t i) const {
         const label_t a = p.labels[i];
         const double w = weight ? weight[i] : 1.0;
-        const double without = (p.sums.weight[a] - w) + p.sums.weight_remainder[a];
-        return {w, w > 0 && p.sums.count[a] > 1 && without > 0 ? mass(a) / without : 0};
+        if (!(w > 0 && p.sums.count[a] > 1)) return {w, 0};
+        const double without = p.sums.weight_scale.rounded(exact_mass(a) - p.sums.weight_scale.exact(w));
+        return {w, without > 0 ? mass[a] / without : 0};
     }
     double joining(index_t i, double w, index_t b) const {
-        return p.sums.count[b] ? mass(b) / (mass(b) + w) * dist2(rows, i, centers, b) : 0;
+        return p.sums.count[b] ? mass[b] / (mass[b] + w) * dist2(rows, i, centers, b) : 0;
     }
 
     // Lists the rows of [from, stop) whose bounds do not prove that they stay.
@@ -69,7 +70,7 @@ struct Hartigan {
             base[r] = s.tile.finite(r) ? s.tile.norm2[r] * (1 - s.tile.norm_error) - 2.0 * s.tile.slack[r] : -infinity;
         }
         const auto bound = [&](index_t b, int r) {
-            return (2.0 * s.tile.values[b * TILE + r] + base[r]) / (1 + w[r] * share[b]);
+            return (2.0 * s.tile.values[b * TILE + r] + base[r]) / (1 + w[r] / mass[b]);
         };
         for (index_t b = 0; b < packed.k; ++b)
             for (int r = 0; r < TILE; ++r) least[r] = std::min(least[r], bound(b, r));
@@ -88,10 +89,13 @@ struct Hartigan {
     }
 
     void update_center(label_t j) {
+        mass[j] = p.sums.weight_scale.rounded(exact_mass(j));
         double norm2 = 0;
-        for (index_t t = j * rows.d; t < (j + 1) * rows.d; ++t) {
-            p.centers[t] = (p.sums.sum[t] + p.sums.remainder[t]) / mass(j);
-            norm2 += p.centers[t] * p.centers[t];
+        for (index_t t = 0; t < rows.d; ++t) {
+            const exact_t sum = Scale::whole(p.sums.sum + j * LIMBS * rows.d + t, rows.d);
+            double& c = p.centers[j * rows.d + t];
+            c = p.sums.scale.rounded(sum) / mass[j];
+            norm2 += c * c;
         }
         if (!centers.norm2.empty()) centers.norm2[j] = norm2;
     }
@@ -102,8 +106,8 @@ struct Hartigan {
         for (index_t b = 0; b < centers.k; ++b)
             if (b != a) best.offer(static_cast<label_t>(b), joining(i, departing.weight, b));
         if (!(best.cost < departing.ratio * dist2(rows, i, centers, a) * MOVE_FACTOR)) return false;
-        add_to_cluster(rows, weight, i, a, -1, p.sums, 0, rows.d, true);
-        add_to_cluster(rows, weight, i, best.arg, 1, p.sums, 0, rows.d, true);
+        add_to_cluster<-1>(rows, weight, i, a, p.sums, 0, rows.d, true);
+        add_to_cluster<1>(rows, weight, i, best.arg, p.sums, 0, rows.d, true);
         p.labels[i] = best.arg;
         p.upper[i] = std::numeric_limits<float>::infinity();  // the bound was for another centre
         update_center(a), update_center(best.arg);
@@ -116,7 +120,7 @@ template <class Rows>
 index_t hartigan(const Rows& rows, const double* weight, index_t k, const ClusterDrift& drift, const Partition& p) {
     Hartigan<Rows> h{
         rows, weight, p, exact_centers(rows, p.centers, k), pack_centers(rows, p.centers, k), std::vector<double>(k)};
-    for (index_t j = 0; j < k; ++j) h.share[j] = 1 / h.mass(j);
+    for (index_t j = 0; j < k; ++j) h.mass[j] = p.sums.weight_scale.rounded(h.exact_mass(j));
     std::vector<std::vector<index_t>> found(blocks_of(rows.n));
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {

@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 #include "dual.hpp"
+#include "exact_sums.hpp"
 #include "filter.hpp"
 #include "lattice.hpp"
 #include "metric_kernels.hpp"
@@ -16,8 +17,21 @@ struct Potential {
     double* cost;      // squared distance to the nearest centre; an upper bound if centres are pending
     label_t* nearest;  // that centre
     const double* weight;
-    double* sums;  // sums of weight * cost over DRAW rows each
+    exact_t* sums;  // sums of weight * cost over DRAW rows each; null if the scale is not known yet
+    Scale scale;
 };
+
+inline double weighted_cost(const Potential& p, index_t i) { return p.weight ? p.weight[i] * p.cost[i] : p.cost[i]; }
+
+// Returns the row of a tile at which the running sum of weighted costs passes the goal.
+inline index_t row_in_tile(const Potential& p, index_t n, index_t tile, exact_t goal) {
+    for (index_t i = tile * DRAW; i < std::min(n, (tile + 1) * DRAW); ++i) {
+        const exact_t mass = p.scale.exact(weighted_cost(p, i));
+        if (goal < mass) return i;
+        goal -= mass;
+    }
+    return -1;  // not reached: the goal is below the sum of the tile
+}
 
 // Pairs of row and candidate that would lower the row's cost, from a greedy step. They spare a second pass over the
 // rows when one of the candidates becomes a centre.
@@ -49,11 +63,12 @@ struct Changes {
     bool overflowed = true;      // there is such a block
 };
 
-// Weighted sums of each cluster's rows. The value of a sum is sum + remainder.
+// Weighted sums of each cluster's rows, as limbs (exact_sums.hpp).
 struct ClusterSums {
-    double *sum, *remainder;            // k x d
-    double *weight, *weight_remainder;  // k
-    index_t* count;                     // k: rows of positive weight
+    limb_t* sum;     // k x 3 x d
+    limb_t* weight;  // k x 3
+    index_t* count;  // k: rows of positive weight
+    Scale scale, weight_scale;
 };
 
 // A clustering that moves of single rows change. The centres are the means of the sums.
@@ -71,9 +86,10 @@ struct ClusterDrift {
     float shrink;        // at most the root of (weight now / weight then) of every cluster
 };
 
-struct DrawResult {
-    index_t row = -1;  // -1: the uniforms ran out, or all weighted costs are zero
-    index_t used = 0;  // uniforms consumed
+// A row, and its cost before and after it was compared with the pending centres.
+struct Proposal {
+    index_t row;
+    double bound, cost;
 };
 
 struct Kernels {
@@ -93,17 +109,18 @@ struct Kernels {
                    const ClusterSums&);
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     void (*distances)(const RowsView&, const double* centers, index_t k, bool squared, void* out);
-    double (*mean_variance)(const RowsView&);
+    double (*largest)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
     // Returns false if the rows cannot be quantized.
     bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
     void (*gains)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
-                  const Potential&, double* gain, Hits&);
+                  const Potential&, limb_t* gain, Hits&);
     void (*lower_costs_by_hits)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
                                 const double* limit, const Potential&, const Hits&);
-    DrawResult (*draw)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
-                       const double* uniforms, index_t count);
+    void (*sum_costs)(index_t n, const Potential&);
+    Proposal (*propose)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
+                        exact_t goal);
     const MetricKernels* metric;
     const DualKernels* dual;
     const TreeKernels* tree;

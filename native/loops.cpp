@@ -40,12 +40,17 @@ const Kernels kernels = {
     .update = KV_ROWS(update),
     .costs = KV_ROWS(costs),
     .distances = KV_ROWS(distances),
-    .mean_variance = KV_ROWS(mean_variance),
+    .largest = KV_ROWS(largest),
     .lower_costs = KV_ROWS(lower_costs),
     .quantize = KV_ROWS(quantize),
     .gains = KV_ROWS(gains),
     .lower_costs_by_hits = KV_ROWS(lower_costs_by_hits),
-    .draw = KV_ROWS(draw),
+    .sum_costs =
+        [](index_t n, const Potential& p) {
+            parallel_rows(n, threads_for(8.0 * static_cast<double>(n)),
+                          [&](index_t from, index_t stop) { update_sums(p, n, from, stop); });
+        },
+    .propose = KV_ROWS(propose),
     .metric = &metric_kernels,
     .dual = &dual_kernels,
     .tree = &tree_kernels,

@@ -1,9 +1,11 @@
 // The potential that a D^2 sampler draws from: for every row its weighted squared distance to the nearest centre, with
-// one partial sum per DRAW rows.
+// one exact sum (exact_sums.hpp) per DRAW rows. So a draw depends neither on the threads nor on how rows are cut into
+// shards.
 //
-// lower_costs adds new centres, one or many in one pass over the rows; draw draws a row. Centres may be pending, that
-// is, drawn but not yet added. The costs are then upper bounds: a row is proposed in proportion to its bound and
-// accepted with probability (true cost / bound), which gives exactly the distribution of the true costs.
+// lower_costs adds new centres, one or many in one pass over the rows; propose finds the row at which the sums pass a
+// goal. Centres may be pending, that is, drawn but not yet added. The costs are then upper bounds: a row is proposed in
+// proportion to its bound and the caller accepts it with probability (true cost / bound), which gives exactly the
+// distribution of the true costs.
 //
 // limit[a], if given, is a cost below which no new centre can improve a row whose nearest centre is a: a quarter of the
 // squared distance from a to the nearest new centre. Such rows are not read.
@@ -13,15 +15,20 @@
 
 namespace kv::KV_ISA {
 
-inline double weighted_cost(const Potential& p, index_t i) { return p.weight ? p.weight[i] * p.cost[i] : p.cost[i]; }
-
 inline void update_sum(const Potential& p, index_t n, index_t tile) {
-    double part[8] = {};  // a single sum would wait for every addition
-    const index_t from = tile * DRAW, stop = std::min(n, from + DRAW), whole = from + (stop - from) / 8 * 8;
-    for (index_t i = from; i < whole; i += 8)
-        for (int l = 0; l < 8; ++l) part[l] += weighted_cost(p, i + l);
-    for (index_t i = whole; i < stop; ++i) part[i - whole] += weighted_cost(p, i);
-    p.sums[tile] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    limb_t high = 0, middle = 0, low = 0;
+    const Scale scale = p.scale;
+    const index_t from = tile * DRAW, stop = std::min(n, from + DRAW);
+    for (index_t i = from; i < stop; ++i)
+        scale.cut(weighted_cost(p, i), [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low) += v; });
+    const limb_t limbs[LIMBS] = {high, middle, low};
+    p.sums[tile] = Scale::whole(limbs, 1);
+}
+
+// Updates the sums of the tiles in [from, stop).
+inline void update_sums(const Potential& p, index_t n, index_t from, index_t stop) {
+    if (!p.sums) return;
+    for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile) update_sum(p, n, tile);
 }
 
 inline void improvable_rows(const Potential& p, const double* limit, index_t from, index_t stop, Scratch& s) {
@@ -142,58 +149,29 @@ void lower_costs(const Rows& rows, const double* c, index_t m, label_t first, co
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         direct ? lower_costs_exact(rows, fresh, first, limit, p, from, stop, s)
                : lower_costs_filtered(rows, fresh, packed, first, limit, p, from, stop, s);
-        for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile) update_sum(p, rows.n, tile);
+        update_sums(p, rows.n, from, stop);
     });
 }
 
-// Returns the row at which the running sum of weighted costs passes u * total, or -1 if the total is zero.
-inline index_t find_row(const Potential& p, index_t n, double u) {
-    const index_t tiles = (n + DRAW - 1) / DRAW;
-    double total = 0;
-    for (index_t t = 0; t < tiles; ++t) total += p.sums[t];
-    if (!(total > 0)) return -1;
-    const double goal = u * total;
-    double sum = 0;
-    index_t last = -1;  // if rounding carries the goal past the end, the last row of positive weighted cost is drawn
-    for (index_t t = 0; t < tiles; ++t) {
-        if (!(p.sums[t] > 0)) continue;
-        last = t;
-        if (!(sum + p.sums[t] <= goal)) break;
-        sum += p.sums[t];
-    }
-    index_t row = -1;
-    for (index_t i = last * DRAW; i < std::min(n, (last + 1) * DRAW); ++i) {
-        const double w = weighted_cost(p, i);
-        if (!(w > 0)) continue;
-        row = i;
-        sum += w;
-        if (sum > goal) break;
-    }
-    return row;
+// Returns the row at which the running sum of weighted costs passes the goal. Pre: 0 <= goal < the sum of all.
+inline index_t find_row(const Potential& p, index_t n, exact_t goal) {
+    index_t tile = 0;
+    while (goal >= p.sums[tile]) goal -= p.sums[tile++];
+    return row_in_tile(p, n, tile, goal);
 }
 
+// Finds the row of a goal and lowers its cost to that at the nearest of the pending centres.
 template <class Rows>
-DrawResult draw(const Rows& rows, const double* pending, index_t m, label_t first, const Potential& p,
-                const double* uniforms, index_t count) {
+Proposal propose(const Rows& rows, const double* pending, index_t m, label_t first, const Potential& p, exact_t goal) {
     const auto fresh = exact_centers(rows, pending, m);
-    DrawResult out;
-    while (out.used + 2 <= count) {
-        const double u = uniforms[out.used], accept = uniforms[out.used + 1];
-        out.used += 2;
-        const index_t i = find_row(p, rows.n, u);
-        if (i < 0) return out;
-        const double bound = p.cost[i];
-        for (index_t j = 0; j < m; ++j) {
-            const double cost = dist2(rows, i, fresh, j);
-            if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
-        }
-        if (p.cost[i] < bound) update_sum(p, rows.n, i / DRAW);
-        if (accept * bound < p.cost[i]) {
-            out.row = i;
-            return out;
-        }
+    const index_t i = find_row(p, rows.n, goal);
+    const double bound = p.cost[i];
+    for (index_t j = 0; j < m; ++j) {
+        const double cost = dist2(rows, i, fresh, j);
+        if (cost < p.cost[i]) p.cost[i] = cost, p.nearest[i] = first + static_cast<label_t>(j);
     }
-    return out;
+    if (p.cost[i] < bound) update_sum(p, rows.n, i / DRAW);
+    return {i, bound, p.cost[i]};
 }
 
 }  // namespace kv::KV_ISA

@@ -1,29 +1,48 @@
 // Cluster sums (from which the centres are computed), costs and distances.
 //
-// The order of additions does not depend on the number of threads. Either every cluster and feature belongs to one
-// thread, or the rows are cut into a fixed number of slices, which are summed separately and then merged.
+// Sums are exact integers (exact_sums.hpp), so that any thread may add any row.
 #pragma once
 
 #include "exact.hpp"
+#include "exact_sums.hpp"
 #include "kernels.hpp"
 
 namespace kv::KV_ISA {
 
-constexpr index_t SLICES = 32;
-constexpr index_t MAX_SLICED = 4096;  // slices are used if k * d is at most this
+constexpr index_t MAX_PARTIAL = 8192;  // every thread has sums of its own if k * d is at most this
 
-template <class Rows>
-[[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
-                                                  int sign, const ClusterSums& sums, index_t from, index_t to,
-                                                  bool counts) {
-    const double w = sign * (weight ? weight[i] : 1.0);
-    add_row(rows, i, w, sums.sum + j * rows.d, sums.remainder + j * rows.d, from, to);
-    if (!counts) return;
-    add(sums.weight[j], sums.weight_remainder[j], w);
-    if (w != 0) sums.count[j] += sign;
+// Adds sign * w * row to the limbs of a cluster, for the features [from, to).
+template <int SIGN, class T>
+[[gnu::always_inline]] inline void add_row(const Dense<T>& rows, index_t i, double w, const Scale& scale,
+                                           limb_t* limbs, index_t from, index_t to) {
+    const T* __restrict x = rows.row(i);
+    limb_t *__restrict high = limbs, *__restrict middle = limbs + rows.d, *__restrict low = limbs + 2 * rows.d;
+    for (index_t j = from; j < to; ++j)
+        scale.cut(w * static_cast<double>(x[j]),
+                  [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN * v; });
 }
 
-// The rows to add to clusters, in row order: all of them, or those with a new label, which also leave the old one.
+template <int SIGN, class T>
+[[gnu::always_inline]] inline void add_row(const Csr<T>& rows, index_t i, double w, const Scale& scale, limb_t* limbs,
+                                           index_t, index_t) {
+    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
+        scale.cut(w * static_cast<double>(rows.x[p]),
+                  [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += SIGN * v; });
+}
+
+// A row of weight zero adds nothing.
+template <int SIGN, class Rows>
+[[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
+                                                  const ClusterSums& sums, index_t from, index_t to, bool counts) {
+    const double w = weight ? weight[i] : 1.0;
+    if (w == 0) return;
+    add_row<SIGN>(rows, i, w, sums.scale, sums.sum + j * LIMBS * rows.d, from, to);
+    if (!counts) return;
+    sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += SIGN * v; });
+    sums.count[j] += SIGN;
+}
+
+// The rows to add to clusters: all of them, or those with a new label, which also leave the old one.
 struct Moves {
     index_t n;
     const label_t* labels;
@@ -35,65 +54,65 @@ struct Moves {
         for (const auto& block : changes->block) sum += static_cast<index_t>(block.size());
         return sum;
     }
-    // Calls visit(row, cluster, sign) for the blocks [from, to).
+    // Calls visit(row, cluster, sign) for the rows of a block; the sign is a compile-time constant.
     template <class Visit>
-    [[gnu::always_inline]] void for_each(index_t from, index_t to, Visit visit) const {
+    [[gnu::always_inline]] void for_each(index_t block, Visit visit) const {
+        constexpr std::integral_constant<int, 1> plus;
+        constexpr std::integral_constant<int, -1> minus;
         if (!changes) {
-            for (index_t i = from * BLOCK; i < std::min(n, to * BLOCK); ++i) visit(i, labels[i], 1);
+            for (index_t i = block * BLOCK; i < std::min(n, (block + 1) * BLOCK); ++i) visit(i, labels[i], plus);
             return;
         }
-        for (index_t block = from; block < to; ++block)
-            for (const Change& change : changes->block[block]) {
-                const index_t i = block * BLOCK + change.row;
-                visit(i, change.before, -1);
-                visit(i, labels[i], 1);
-            }
+        for (const Change& change : changes->block[block]) {
+            const index_t i = block * BLOCK + change.row;
+            visit(i, change.before, minus);
+            visit(i, labels[i], plus);
+        }
+    }
+};
+
+// The sums of one thread.
+struct PartialClusterSums {
+    std::vector<limb_t> sum, weight;
+    std::vector<index_t> count;
+    PartialClusterSums(index_t k, index_t d) : sum(k * LIMBS * d), weight(k * LIMBS), count(k) {}
+    ClusterSums view(const ClusterSums& like) {
+        return {sum.data(), weight.data(), count.data(), like.scale, like.weight_scale};
+    }
+    void add_to(const ClusterSums& sums) const {
+        for (std::size_t i = 0; i < sum.size(); ++i) sums.sum[i] += sum[i];
+        for (std::size_t i = 0; i < weight.size(); ++i) sums.weight[i] += weight[i];
+        for (std::size_t j = 0; j < count.size(); ++j) sums.count[j] += count[j];
     }
 };
 
 template <class Rows>
-void update_by_slices(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
-    struct Part {
-        std::vector<double> sum, remainder, weight, weight_remainder;
-        std::vector<index_t> count;
-    };
-    std::vector<Part> parts(SLICES);
-    const index_t blocks = blocks_of(rows.n);
-    parallel(SLICES, threads_for(static_cast<double>(moves.count()) * (rows.d + 4) * 4), [&](index_t slice) {
-        Part& part = parts[slice];
-        part = {std::vector<double>(k * rows.d), std::vector<double>(k * rows.d), std::vector<double>(k),
-                std::vector<double>(k), std::vector<index_t>(k)};
-        const ClusterSums mine{part.sum.data(), part.remainder.data(), part.weight.data(), part.weight_remainder.data(),
-                               part.count.data()};
+void update_by_threads(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
+                       int threads) {
+    std::vector<PartialClusterSums> parts(threads, PartialClusterSums(k, rows.d));
+    parallel(blocks_of(rows.n), parts, [&](index_t block, PartialClusterSums& part) {
         // Captured by value, so that the loop keeps them in registers.
-        moves.for_each(blocks * slice / SLICES, blocks * (slice + 1) / SLICES,
-                       [rows, weight, mine](index_t i, label_t j, int sign) {
-                           add_to_cluster(rows, weight, i, j, sign, mine, 0, rows.d, true);
-                       });
+        moves.for_each(block, [rows, weight, mine = part.view(sums)](index_t i, label_t j, auto sign) {
+            add_to_cluster<sign()>(rows, weight, i, j, mine, 0, rows.d, true);
+        });
     });
-    for (const Part& part : parts) {
-        for (index_t i = 0; i < k * rows.d; ++i)
-            add(sums.sum[i], sums.remainder[i], part.sum[i]), sums.remainder[i] += part.remainder[i];
-        for (index_t j = 0; j < k; ++j) {
-            add(sums.weight[j], sums.weight_remainder[j], part.weight[j]);
-            sums.weight_remainder[j] += part.weight_remainder[j];
-            sums.count[j] += part.count[j];
-        }
-    }
+    for (const auto& part : parts) part.add_to(sums);
 }
 
+// Every cluster and feature belongs to one thread.
 template <class Rows>
-void update_by_clusters(const Rows& rows, const double* weight, const Moves& moves, index_t k,
-                        const ClusterSums& sums) {
-    const index_t threads = threads_for(static_cast<double>(moves.count()) * rows.d * 4);
-    const index_t slabs = Rows::sparse ? 1 : std::max<index_t>(1, std::min(rows.d / 64, threads));
-    const index_t parts = std::min(k, (threads + slabs - 1) / slabs);
-    parallel(parts * slabs, static_cast<int>(threads), [&](index_t task) {
+void update_by_clusters(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
+                        int threads) {
+    const index_t slabs = Rows::sparse ? 1 : std::max<index_t>(1, std::min<index_t>(rows.d / 64, threads));
+    const index_t parts = std::min<index_t>(k, (threads + slabs - 1) / slabs);
+    parallel(parts * slabs, threads, [&](index_t task) {
         const index_t part = task / slabs, slab = task % slabs;
         const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
-        moves.for_each(0, blocks_of(rows.n), [&](index_t i, label_t j, int sign) {
-            if (j * parts / k == part) add_to_cluster(rows, weight, i, j, sign, sums, from, to, slab == 0);
-        });
+        for (index_t block = 0; block < blocks_of(rows.n); ++block)
+            moves.for_each(block, [rows, weight, sums, part, parts, k, from, to, slab](index_t i, label_t j, auto sign) {
+                if (parts == 1 || j * parts / k == part)
+                    add_to_cluster<sign()>(rows, weight, i, j, sums, from, to, slab == 0);
+            });
     });
 }
 
@@ -103,14 +122,32 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
             const ClusterSums& sums) {
     const Moves moves{rows.n, labels, changes};
     if (!changes) {
-        for (double* p : {sums.sum, sums.remainder}) std::fill(p, p + k * rows.d, 0.0);
-        for (double* p : {sums.weight, sums.weight_remainder}) std::fill(p, p + k, 0.0);
+        std::fill(sums.sum, sums.sum + k * LIMBS * rows.d, 0);
+        std::fill(sums.weight, sums.weight + k * LIMBS, 0);
         std::fill(sums.count, sums.count + k, 0);
     }
-    if (!Rows::sparse && k * rows.d <= MAX_SLICED && moves.count() >= 64 * k)
-        update_by_slices(rows, weight, moves, k, sums);
+    const index_t count = moves.count();
+    const int threads = threads_for(static_cast<double>(count) * (rows.d + 4) * 4);
+    if (threads > 1 && k * rows.d <= MAX_PARTIAL && count >= 64 * k)
+        update_by_threads(rows, weight, moves, k, sums, threads);
     else
-        update_by_clusters(rows, weight, moves, k, sums);
+        update_by_clusters(rows, weight, moves, k, sums, threads);
+}
+
+// Returns the largest absolute value.
+template <class Rows>
+double largest(const Rows& rows) {
+    const index_t values = [&] {
+        if constexpr (Rows::sparse) return rows.start[rows.n];
+        else return rows.n * rows.d;
+    }();
+    std::vector<double> parts(blocks_of(values), 0);
+    parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {
+        typename Rows::value_type most = 0;
+        for (index_t i = from; i < stop; ++i) most = std::max(most, std::abs(rows.x[i]));
+        parts[from / BLOCK] = most;
+    });
+    return parts.empty() ? 0 : *std::max_element(parts.begin(), parts.end());
 }
 
 template <class Rows>
@@ -132,57 +169,6 @@ void distances(const Rows& rows, const double* c, index_t k, bool squared, void*
                 static_cast<T*>(out)[i * k + j] = static_cast<T>(squared ? v : std::sqrt(v));
             }
     });
-}
-
-// Returns the mean of the features' variances, the unit of scikit-learn's `tol`, in one pass. Values are taken relative
-// to the first row, so that squares do not cancel digits if the data are far from the origin.
-template <class T>
-double mean_variance(const Dense<T>& rows) {
-    const index_t d = rows.d, together = (32 + d - 1) / d, width = together * d;  // rows added at once
-    std::vector<double> pivot(width), part(SLICES * 2 * width, 0);
-    for (index_t j = 0; j < width; ++j) pivot[j] = static_cast<double>(rows.x[j % d]);
-    parallel(SLICES, threads_for(static_cast<double>(rows.n) * d), [&](index_t slice) {
-        double *sum = part.data() + slice * 2 * width, *square = sum + width;
-        const index_t stop = rows.n * (slice + 1) / SLICES;
-        for (index_t i = rows.n * slice / SLICES; i < stop; i += together) {
-            const T* x = rows.row(i);
-            const index_t count = std::min(together, stop - i) * d;
-            for (index_t j = 0; j < count; ++j) {
-                const double v = static_cast<double>(x[j]) - pivot[j];
-                sum[j] += v;
-                square[j] += v * v;
-            }
-        }
-    });
-    const double n = static_cast<double>(rows.n);
-    double total = 0;
-    for (index_t j = 0; j < d; ++j) {
-        double sum = 0, square = 0;
-        for (index_t slice = 0; slice < SLICES; ++slice)
-            for (index_t i = j; i < width; i += d)
-                sum += part[slice * 2 * width + i], square += part[slice * 2 * width + width + i];
-        const double variance = square / n - (sum / n) * (sum / n);
-        total += variance < 0 ? 0 : variance;  // not std::max, which would hide a NaN
-    }
-    return total / static_cast<double>(d);
-}
-
-template <class T>
-double mean_variance(const Csr<T>& rows) {
-    std::vector<double> mean(rows.d, 0), square(rows.d, 0);
-    std::vector<index_t> stored(rows.d, 0);
-    const index_t all = rows.start[rows.n];
-    for (index_t p = 0; p < all; ++p) mean[rows.column[p]] += static_cast<double>(rows.x[p]);
-    for (double& m : mean) m /= static_cast<double>(rows.n);
-    for (index_t p = 0; p < all; ++p) {
-        const double v = static_cast<double>(rows.x[p]) - mean[rows.column[p]];
-        square[rows.column[p]] += v * v;
-        ++stored[rows.column[p]];
-    }
-    double sum = 0;
-    for (index_t j = 0; j < rows.d; ++j)
-        sum += (square[j] + static_cast<double>(rows.n - stored[j]) * mean[j] * mean[j]) / static_cast<double>(rows.n);
-    return sum / static_cast<double>(rows.d);
 }
 
 }  // namespace kv::KV_ISA

@@ -15,6 +15,7 @@ F64 = NDArray[np.float64]
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
 Labels = NDArray[np.int32]
 Nodes = tuple[I64, I64, I64, I64, float]  # of a tree: parent, height, center, leaf, unit
 Lists = tuple[I64, I32, F64]  # start, node, distance; list i is start[i] to start[i + 1]
@@ -88,9 +89,11 @@ def hartigan(
     labels: Labels,
     upper: F32,
     lower: F32,
-    sum: F64,  # as in update
-    total: F64,
+    sum: I64,  # as in update
+    total: I64,
     count: I64,
+    exponent: int,
+    weight_exponent: int,
 ) -> int:
     """Return how many rows moved to another cluster."""
 
@@ -109,15 +112,20 @@ def update(
     weight: F64 | None,
     labels: Labels,
     changes: Changes | None,  # None: the sums are computed anew
-    sum: F64,  # (2, k, d): sums, and what rounding took from them
-    total: F64,  # (2, k): weights, likewise
+    sum: I64,  # (k, 3, d): limbs of the sums
+    total: I64,  # (k, 3): limbs of the weights
     count: I64,
+    exponent: int,
+    weight_exponent: int,
 ) -> None: ...
+def round_limbs(limbs: I64, exponent: int, out: F64) -> None: ...
+def exact_bins(terms: F64, weight: F64 | None) -> I64: ...
+def largest(rows: RowsView) -> float: ...
 def costs(rows: RowsView, centers: F64, labels: Labels, cost: F64) -> None: ...
 def distances(rows: RowsView, centers: F64, squared: bool, out: Float) -> None: ...
-def mean_variance(rows: RowsView) -> float: ...
 
-# A potential is `cost`, `nearest`, `weight` and `sums`; all but `weight` are written. `limit`
+# A potential is `cost`, `nearest`, `weight` and `sums` (n // DRAW_TILE pairs of words, the low one
+# first, in units of 2**(exponent - 92)); all but `weight` are written. `limit`
 # holds, for each centre, a cost below which its rows cannot be improved.
 def lower_costs(
     rows: RowsView,
@@ -127,7 +135,8 @@ def lower_costs(
     cost: F64,
     nearest: Labels,
     weight: F64 | None,
-    sums: F64,
+    sums: U64 | None,
+    exponent: int,
 ) -> None: ...
 def quantize(rows: RowsView, cost: F64) -> QuantizedRows | None: ...
 def gains(
@@ -138,8 +147,9 @@ def gains(
     cost: F64,
     nearest: Labels,
     weight: F64 | None,
-    sums: F64,
-    gain: F64,  # written, like hits
+    sums: U64 | None,
+    exponent: int,
+    gain: I64,  # (m, 3): limbs; written, like hits
     hits: Hits,
 ) -> None: ...
 def lower_costs_by_hits(
@@ -152,20 +162,44 @@ def lower_costs_by_hits(
     cost: F64,
     nearest: Labels,
     weight: F64 | None,
-    sums: F64,
+    sums: U64 | None,
+    exponent: int,
     hits: Hits,
 ) -> None: ...
-def draw(
+def sum_costs(
+    rows: RowsView,
+    cost: F64,
+    nearest: Labels,
+    weight: F64 | None,
+    sums: U64 | None,
+    exponent: int,
+) -> None: ...
+def total_words(sums: U64) -> tuple[int, int]: ...
+
+# Goals are integers below the total, as words of 64 bits.
+def rows_at(
+    rows: RowsView,
+    cost: F64,
+    nearest: Labels,
+    weight: F64 | None,
+    sums: U64 | None,
+    exponent: int,
+    goals: U64,  # (m, 2): the low word first
+    out: I64,
+) -> None: ...
+def propose(
     rows: RowsView,
     pending: F64,
     first: int,
     cost: F64,
     nearest: Labels,
     weight: F64 | None,
-    sums: F64,
-    uniforms: F64,
-) -> tuple[int, int]:
-    """Return a row (-1 if none was accepted) and how many uniforms were used."""
+    sums: U64 | None,
+    exponent: int,
+    high: int,
+    low: int,
+) -> tuple[int, float, float]:
+    """Return a row, and its cost before and after it was compared with the pending centres."""
 
 # ---- shortest paths on a graph (bind_graph.cpp) ----
 

@@ -1,18 +1,21 @@
 """One Lloyd loop over any assigner: rows in memory, shards of them, or something made by hand."""
 
+import math
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import LAYOUTS, rows, start
 
-from kvariates.data.rows import Rows
-from kvariates.refining.assigners import InMemoryAssigner, ShardedAssigner, Statistics
+from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.rows import Rows, total_cost
+from kvariates.refining.assigners import FloatStatistics, InMemoryAssigner, ShardedAssigner
 from kvariates.refining.lloyd import MeanUpdate, StopRule, lloyd
 
 
@@ -69,20 +72,25 @@ def test_who_computes_and_who_answers_first_changes_no_bit(layout, weighted):
 
 
 @given(n=st.integers(6, 60), k=st.integers(1, 6), seed=st.integers(0, 10**6), data=st.data())
-def test_shards_of_whole_numbers_are_rows_in_memory(n, k, seed, data):
-    """Sums of small whole numbers are exact, so that any cut must give the same centres."""
-    cuts = sorted(data.draw(st.lists(st.integers(1, n), max_size=4)))
+def test_cuts_and_permutations_of_the_rows_change_no_bit(n, k, seed, data):
+    """Values of any magnitude, ties and empty clusters included, from the same start."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=17)))
     rng = np.random.default_rng(seed)
-    X = rng.integers(-50, 50, size=(n, 3)).astype(np.float64)
-    weight = rng.integers(0, 4, size=n).astype(np.float64)
-    weight[0] = 1
-    init = X[rng.permutation(n)[:k]] + 0.125
-    whole = run(InMemoryAssigner(Rows.of(X), weight, k), init, 3)
-    parts = run(ShardedAssigner(shards_of(X, weight, k, cuts)), init, 3)
-    # Equally far rows may fill an empty cluster in another order.
-    assume(InMemoryAssigner(Rows.of(X), weight, k).assign(init).counts.all())
-    assert np.array_equal(whole.centers, parts.centers)
-    assert whole.n_iter == parts.n_iter
+    X = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-9, 9, size=(n, 1))
+    X[rng.integers(n, size=n // 3)] = X[0]
+    weight = data.draw(st.sampled_from([None, rng.integers(0, 4, size=n) * rng.uniform(size=n)]))
+    init = rng.permutation(X)[:k] + 0.125
+    init[rng.uniform(size=k) < 0.3] = 1e12
+    whole = run(InMemoryAssigner(Rows.of(X), weight, k), init, 5)
+    order = rng.permutation(n)
+    moved = None if weight is None else weight[order]
+    for assigner in (
+        ShardedAssigner(shards_of(X, weight, k, cuts)),
+        ShardedAssigner(shards_of(X[order], moved, k, cuts)),
+    ):
+        other = run(assigner, init, 5)
+        assert whole.centers.tobytes() == other.centers.tobytes()
+        assert whole.n_iter == other.n_iter
 
 
 @pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "elkan", "auto"])
@@ -99,9 +107,9 @@ def test_statistics_are_those_of_the_labels(algorithm):
         for statistics in (one.assign(centers), many.assign(centers)):
             assert statistics.changed == np.count_nonzero(labels != before)
             assert np.array_equal(statistics.counts, np.bincount(labels[weight > 0], minlength=9))
-            np.testing.assert_allclose(statistics.total_sums, sums, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(statistics.sums, sums, rtol=1e-12, atol=1e-12)
             expected = np.bincount(labels, weight, minlength=9)
-            np.testing.assert_allclose(statistics.total_weights, expected, rtol=1e-14)
+            np.testing.assert_allclose(statistics.weights, expected, rtol=1e-14)
             cost = brute.inertia(X, centers, labels, weight)
             assert statistics.cost == pytest.approx(cost, rel=1e-12)
         centers = MeanUpdate(one)(centers, one.assign(centers))
@@ -111,14 +119,14 @@ def test_statistics_travel_to_another_process():
     statistics = shards_of(rows(50, 3), None, 4, [])[0].assign(rows(50, 3)[:4])
     copy = pickle.loads(pickle.dumps(statistics))
     assert copy.cost == statistics.cost > 0
-    assert np.array_equal(copy.total_sums, statistics.total_sums)
+    assert np.array_equal(copy.sums, statistics.sums)
 
 
 def test_added_sums_keep_what_rounding_takes():
     """A giant in one shard and its negative in another leave the small rows' sum."""
     X = np.array([[1e17], [1.0], [-1e17], [1.0], [3.0]])
     statistics = ShardedAssigner(shards_of(X, None, 1, [1, 2, 3, 4])).assign(np.zeros((1, 1)))
-    assert statistics.total_sums[0, 0] == 5.0
+    assert statistics.sums[0, 0] == 5.0
 
 
 def test_the_loop_asks_for_nothing_but_statistics():
@@ -128,7 +136,7 @@ def test_the_loop_asks_for_nothing_but_statistics():
     class Halves:
         def assign(self, centers, moves=None):
             seen.append(centers.copy())
-            return Statistics(np.array([[8.0]]), np.array([2.0]), np.array([1]), None)
+            return FloatStatistics(np.array([[8.0]]), np.array([2.0]), np.array([1]), None)
 
     end = lloyd(
         Halves(),
@@ -140,3 +148,35 @@ def test_the_loop_asks_for_nothing_but_statistics():
     assert end.centers[0, 0] == 3.5
     assert end.n_iter == 3
     assert not end.converged
+
+
+@given(n=st.integers(1, 200), seed=st.integers(0, 10**6), outlier=st.sampled_from([1.0, 1e3, 1e9]))
+def test_sums_are_those_of_exact_arithmetic(n, seed, outlier):
+    """Off by less than 2^-60 of the largest value a row, also beside a far row."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) * 10.0 ** rng.integers(-5, 5, size=(n, 2))
+    X[0] *= outlier
+    weight = rng.exponential(size=n)
+    labels = rng.integers(3, size=n).astype(np.int32)
+    found = ClusterSums.of(Rows.of(X), weight, labels, 3)
+    for j in range(3):
+        terms = (X * weight[:, None])[labels == j]
+        for column in range(2):
+            off = Fraction(found.sums.values[j, column]) - sum(map(Fraction, terms[:, column]))
+            rounding = Fraction(abs(found.sums.values[j, column])) / 2**53
+            assert abs(off) <= rounding + n * Fraction(np.abs(X).max() * weight.max()) / 2**91
+    assert total_cost(X[:, 0], weight) == math.fsum(X[:, 0] * weight)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_moving_rows_back_and_forth_leaves_no_trace(layout):
+    """Running sums equal sums computed anew, bit for bit, after any number of moves."""
+    X = rows(3000, 6, seed=8, sparsity=0.3) * 10.0 ** np.arange(-6, 6, 2)
+    view = Rows.of(LAYOUTS[layout](X))
+    assigner = InMemoryAssigner(view, None, 7)
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        found = assigner.assign(start(X, 7) + rng.normal(size=(7, 6)) * 0.05)
+        fresh = ClusterSums.of(view, None, assigner.labels, 7)
+        assert np.array_equal(found.exact_sums.limbs, fresh.sums.limbs)
+        assert np.array_equal(found.counts, fresh.counts)

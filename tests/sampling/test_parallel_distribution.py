@@ -11,12 +11,13 @@ from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
 
+from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import Rows
 from kvariates.seeding import kmeans_parallel
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem
-from kvariates.seeding.sharded_potential import ShardedPotential
+from kvariates.seeding.sharded_potential import sharded_potential
 
 RUNS = 2500
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5]])
@@ -86,9 +87,10 @@ def in_memory(X, weights):
 
 def in_two_shards(X, weights):
     halves = slice(0, 2), slice(2, None)
-    return ShardedPotential(
-        [in_memory(X[half], None if weights is None else weights[half]) for half in halves]
-    )
+    shards = [
+        RowCosts(Rows.of(X[half]), None if weights is None else weights[half]) for half in halves
+    ]
+    return sharded_potential(shards, 100)
 
 
 def rounds_of(X, weights, rounds, rate, make=in_memory):
@@ -151,9 +153,9 @@ def test_reclustering_without_weights_would_be_seen(k, monkeypatch):
     true = EuclideanPotential.masses
     counted = {
         "every candidate weighs one": lambda self: np.sign(true(self)),
-        "rows are counted, not weighed": lambda self: np.bincount(
-            self.nearest, minlength=len(self.centers)
-        ).astype(float),
+        "rows are counted, not weighed": lambda self: (
+            (true(self) > 0) * np.bincount(self._costs.nearest, minlength=len(self.centers))
+        ),
     }
     for masses in counted.values():
         monkeypatch.setattr(EuclideanPotential, "masses", masses)
@@ -164,7 +166,8 @@ def by(power, weighted):
     """Return a round that draws by other masses."""
 
     def draw_round(potential, size, rng):
-        mass = potential.costs**power * (potential.weight if weighted else 1)
+        potential.flush()
+        mass = potential._costs.cost**power * (potential.weight if weighted else 1)
         return np.unique(rng.choice(len(mass), size=size, p=mass / mass.sum()))
 
     return draw_round
@@ -191,6 +194,8 @@ def test_wrong_rounds_would_be_seen(mistake, monkeypatch):
 
 def test_costs_that_are_not_updated_would_be_seen(monkeypatch):
     X, weights = SETS["weighted"]
-    to_first = property(lambda self: ((X - self.centers[0]) ** 2).sum(axis=1))
-    monkeypatch.setattr(EuclideanPotential, "costs", to_first)
+    lower = RowCosts.lower
+    monkeypatch.setattr(
+        RowCosts, "lower", lambda self, c, first, limit: first or lower(self, c, first, limit)
+    )
     assert follows(rounds_of(X, weights, 2, 1.0), rounds_law(X, weights, 2, 1.0)) < ALPHA

@@ -9,11 +9,12 @@ from sampling.chi_square import ALPHA, chi_square, follows
 from sampling.sets import groups
 
 from kvariates import Dirac
+from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import Rows
 from kvariates.numerics.draws import draw_proportional
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import sample, sample_step
-from kvariates.seeding.sharded_potential import ShardedPotential
+from kvariates.seeding.sampler import sample
+from kvariates.seeding.sharded_potential import sharded_potential
 
 MASS = np.array([0, 3, 1, 0, 0, 2, 10, 0.5, 0])
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7, 3.5]])
@@ -48,8 +49,8 @@ def test_draws_at_the_ends_have_positive_mass(scale):
 def sharded(X, weights, k, cuts, **options):
     parts = [Rows.of(np.ascontiguousarray(part)) for part in np.split(X, cuts)]
     masses = [None] * len(parts) if weights is None else np.split(weights, cuts)
-    shards = [EuclideanPotential(part, w, k) for part, w in zip(parts, masses, strict=True)]
-    return ShardedPotential(shards, **options)
+    shards = [RowCosts(part, w) for part, w in zip(parts, masses, strict=True)]
+    return sharded_potential(shards, k, **options)
 
 
 @pytest.mark.parametrize("trials", [1, 3], ids=["plain", "greedy"])
@@ -100,17 +101,22 @@ def test_it_does_not_matter_who_computes_a_shard(trials):
         assert np.array_equal(found[0].centers, other.centers)
 
 
-def test_totals_gains_and_masses_are_those_of_all_rows():
+@pytest.mark.parametrize("trials", [1, 3], ids=["plain", "greedy"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_cut_picks_the_rows_that_memory_picks(weighted, trials):
+    """The same rows, totals and masses for 1, 2, 3 and 17 shards, empty ones included."""
     X, _ = groups([300, 100, 50], spread=0.5)
-    weights = np.random.default_rng(1).exponential(size=len(X))
-    parts, whole = sharded(X, weights, 9, (70, 200)), EuclideanPotential(Rows.of(X), weights, 9)
-    assert parts.total() == pytest.approx(weights.sum())
-    assert np.array_equal(parts.weight, weights)
-    rng = np.random.default_rng(3)
-    for _ in range(8):
-        row = sample_step(parts, Dirac(), rng, trials=2)
-        whole.add(parts.points.take(np.array([row])))
-        assert parts.total() == pytest.approx(whole.total(), rel=1e-12)
-        assert parts.masses() == pytest.approx(whole.masses(), rel=1e-12)
-        assert parts.gains(X[:5]) == pytest.approx(whole.gains(X[:5]), rel=1e-9, abs=1e-9)
+    X = X * 10.0 ** np.random.default_rng(1).integers(-6, 6, size=(len(X), 1))
+    weights = np.random.default_rng(1).exponential(size=len(X)) if weighted else None
+    whole = EuclideanPotential(Rows.of(X), weights, 40)
+    picked = sample(whole, Dirac(), 40, np.random.default_rng(3), trials=trials)
+    many = np.sort(np.random.default_rng(2).integers(len(X), size=16))
+    for cuts in ((), (200,), (70, 70), tuple(many)):
+        parts = sharded(X, weights, 40, cuts)
+        found = sample(parts, Dirac(), 40, np.random.default_rng(3), trials=trials)
+        assert np.array_equal(found.indices, picked.indices)
+        assert parts.total() == whole.total()
+        assert np.array_equal(parts.masses(), whole.masses())
+        again = np.random.default_rng(5), np.random.default_rng(5)
+        assert np.array_equal(parts.draw_many(99, again[0]), whole.draw_many(99, again[1]))
     assert np.array_equal(parts.points.take(np.array([449, 0, 150])), X[[449, 0, 150]])

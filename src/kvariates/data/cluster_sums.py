@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
+from kvariates.data.exact_sums import LIMBS, ExactSums, Limbs, exponent_of
 from kvariates.data.rows import F64, Labels, Rows
 
 
-class ClusterSums:
-    """Sums, weights and counts, kept up to date by moving the rows whose labels changed.
+@dataclass(frozen=True, order=True)
+class SumScale:
+    """The exponents of the sums of weighted values and of the weights (see `ExactSums`)."""
 
-    Sums are compensated: the value is ``sums[0] + sums[1]``, the second holding the rounding error
-    of the first. All rows are added up again before more than n moves have been made.
-    """
-
-    def __init__(self, rows: Rows, weight: F64 | None, k: int) -> None:
-        self._rows, self._weight = rows, weight
-        self.sums = np.zeros((2, k, rows.d))
-        self.weights = np.zeros((2, k))
-        self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
-        self.changes = _native.Changes()  # the last changes of labels, filled by a scan
-        self._moves = rows.n
+    values: int
+    weights: int
 
     @classmethod
-    def of(cls, rows: Rows, weight: F64 | None, labels: Labels, k: int) -> ClusterSums:
-        sums = cls(rows, weight, k)
+    def of(cls, rows: Rows, weight: F64 | None) -> SumScale:
+        heaviest = 1.0 if weight is None else float(weight.max(initial=0.0))
+        return cls(exponent_of(rows.largest * heaviest), exponent_of(heaviest))
+
+    def joined(self, other: SumScale) -> SumScale:
+        return SumScale(max(self.values, other.values), max(self.weights, other.weights))
+
+
+class ClusterSums:
+    """Exact sums, weights and counts, kept up to date by moving the rows whose labels changed.
+
+    `scale`: that of all shards, if the rows are a part of more rows.
+    """
+
+    def __init__(
+        self, rows: Rows, weight: F64 | None, k: int, scale: SumScale | None = None
+    ) -> None:
+        self._rows, self._weight = rows, weight
+        self.scale = SumScale.of(rows, weight) if scale is None else scale
+        self.sums = ExactSums(np.zeros((k, LIMBS, rows.d), dtype=np.int64), self.scale.values)
+        self.weights = ExactSums(np.zeros((k, LIMBS, 1), dtype=np.int64), self.scale.weights)
+        self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
+        self.changes = _native.Changes()  # the last changes of labels, filled by a scan
+        self._empty = True
+
+    @classmethod
+    def of(
+        cls, rows: Rows, weight: F64 | None, labels: Labels, k: int, scale: SumScale | None = None
+    ) -> ClusterSums:
+        sums = cls(rows, weight, k, scale)
         sums.recompute(labels)
         return sums
 
     def update(self, labels: Labels, changed: int) -> None:
-        """Move the rows whose labels changed, or add up all rows again."""
-        self._moves += 2 * changed
-        if self.changes.overflowed or self._moves > self._rows.n:
+        """Move the rows whose labels changed, or add up all rows again if that is less work."""
+        if self._empty or self.changes.overflowed or 2 * changed > self._rows.n:
             self.recompute(labels)
         else:
             self._apply(labels, self.changes)
@@ -41,22 +63,18 @@ class ClusterSums:
     def recompute(self, labels: Labels) -> None:
         """Add up all rows."""
         self._apply(labels, None)
-        self._moves = 0
+        self._empty = False
 
-    def recompute_next(self) -> None:
-        """Add up all rows at the next update."""
-        self._moves = self._rows.n + 1
-
-    def totals(self) -> F64:
-        return np.asarray(self.sums[0] + self.sums[1])
-
-    def total_weights(self) -> F64:
-        return np.asarray(self.weights[0] + self.weights[1])
+    @property
+    def parts(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
+        """What the kernels take."""
+        return (
+            self.sums.limbs, self.weights.limbs[:, :, 0], self.counts,
+            self.scale.values, self.scale.weights,
+        )  # fmt: skip
 
     def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
-        _native.update(
-            self._rows.view, self._weight, labels, changes, self.sums, self.weights, self.counts
-        )
+        _native.update(self._rows.view, self._weight, labels, changes, *self.parts)
 
 
 class HartiganBounds:
@@ -73,5 +91,5 @@ class HartiganBounds:
         """Move each row that lowers the cost; return how many. All arguments are changed."""
         return _native.hartigan(
             self._rows.view, self._weight, self.moved, self.shrink, centers, labels,
-            self._upper, self._lower, sums.sums, sums.weights, sums.counts,
+            self._upper, self._lower, *sums.parts,
         )  # fmt: skip

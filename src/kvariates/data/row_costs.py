@@ -1,21 +1,90 @@
 """Each row's squared distance to its nearest centre, kept up to date as centres are added.
 
-Native kernels read and write the arrays. They also keep the sum of weight * cost over each tile of
-rows, from which rows are drawn.
+Native kernels read and write the arrays. They also keep the exact sum of weight * cost over each
+tile of rows, from which rows are drawn. Exact sums make a draw the same however the rows are cut
+into shards (`ShardedCosts`).
 """
 
 from __future__ import annotations
 
+import bisect
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kvariates import _native
+from kvariates.data.exact_sums import LIMBS, cut, whole
 from kvariates.data.rows import F64, Labels, Rows
 
+I64 = NDArray[np.int64]
+WORD = 2**64 - 1
 WASTE = 8  # the filter is dropped when more than 1/8 of all pairs pass it without lowering a cost
+
+Answer = TypeVar("Answer")
+
+
+class Proposal(NamedTuple):
+    """A row, and its cost before and after it was compared with the pending centres."""
+
+    row: int
+    bound: float
+    cost: float
+
+
+class Costs(Protocol):
+    """The costs of rows, in memory or in shards. A centre is known by its index."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rows have weights of their own."""
+
+    @property
+    def quantized(self) -> bool:
+        """Whether a quantized copy of the rows filters the pairs that `gains` measures."""
+
+    def quantize(self) -> None:
+        """Make that copy, if the rows vary."""
+
+    def largest(self) -> float:
+        """The largest weight * cost."""
+
+    def set_exponent(self, exponent: int) -> None:
+        """Choose the unit of the sums (see `ExactSums`)."""
+
+    def total(self) -> int:
+        """Exact sum of weight * cost."""
+
+    def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
+        """Take in centres, named from `first` on. `limit`: see `stay_limit`."""
+
+    def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
+        """How much each candidate would lower the total, exactly."""
+
+    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
+        """Take in one of the candidates of the last `gains`, named `name`."""
+
+    def propose(self, goal: int, pending: F64, first: int) -> Proposal:
+        """The row at which the running sum passes the goal. Pre: 0 <= goal < total.
+
+        `pending` are centres, named from `first` on, that were not taken in. The row is measured to
+        them, and its cost is lowered.
+        """
+
+    def rows_at(self, goals: list[int]) -> I64:
+        """For each goal the row at which the running sum passes it."""
+
+    def masses(self, k: int, exponent: int) -> list[int]:
+        """The exact weight of the rows nearest to each of k centres."""
+
+    def by_weight(self) -> Costs:
+        """The same rows, all with a cost of one."""
 
 
 class RowCosts:
-    """Costs and nearest centres of all rows. A centre is known by its index.
+    """Costs and nearest centres of rows in memory.
 
     Pre: weight is None (all ones) or float64; `cost` and `nearest` belong together.
     """
@@ -26,60 +95,151 @@ class RowCosts:
         self.rows, self.weight = rows, weight
         self.cost = np.full(rows.n, np.inf) if cost is None else cost
         self.nearest = np.full(rows.n, -1, dtype=np.int32) if nearest is None else nearest
-        self.rejected = 0  # proposals of `draw` since the last `lower`
-        self._sums = np.zeros(-(-rows.n // _native.DRAW_TILE))
+        self._exponent = 0
+        self._sums: NDArray[np.uint64] | None = None
         self._hits = _native.Hits()
         self._quantized: _native.QuantizedRows | None = None
 
     @property
+    def weighted(self) -> bool:
+        return self.weight is not None
+
+    @property
     def quantized(self) -> bool:
-        """Whether a quantized copy of the rows filters the pairs that `lower_to_best` measures."""
         return self._quantized is not None
 
     def quantize(self) -> None:
-        """Make that copy, if the rows vary."""
         self._quantized = _native.quantize(self.rows.view, self.cost)
 
-    def total(self) -> float:
-        """Sum of weight * cost. Pre: a centre was added here."""
-        return float(self._sums.sum())
+    def largest(self) -> float:
+        masses = self.cost if self.weight is None else self.weight * self.cost
+        return float(masses.max(initial=0.0))
+
+    def set_exponent(self, exponent: int) -> None:
+        self._exponent = exponent
+        self._sums = np.empty((-(-self.rows.n // _native.DRAW_TILE), 2), dtype=np.uint64)
+        _native.sum_costs(self.rows.view, *self._state())
+
+    def total(self) -> int:
+        assert self._sums is not None  # noqa: S101
+        high, low = _native.total_words(self._sums)
+        return high << 64 | low
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
-        """Take in centres, named from `first` on. `limit`: see `stay_limit`."""
         _native.lower_costs(self.rows.view, centers, first, limit, *self._state())
-        self.rejected = 0
 
-    def gains(self, candidates: F64, limit: F64 | None) -> F64:
-        """How much each candidate would lower the total."""
-        gain = np.empty(len(candidates))
+    def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
+        gain = np.empty((len(candidates), LIMBS), dtype=np.int64)
         _native.gains(
             self.rows.view, self._quantized, candidates, limit, *self._state(), gain, self._hits
         )
-        return gain
+        return whole(gain)
 
-    def lower_to_best(self, candidates: F64, name: int, limit: F64 | None) -> int:
-        """Take in the candidate of largest gain, named `name`; return its index."""
-        best = int(np.argmax(self.gains(candidates, limit)))
+    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
         _native.lower_costs_by_hits(
             self.rows.view, self._quantized, candidates[best : best + 1], best, name, limit,
             *self._state(), self._hits,
         )  # fmt: skip
         if self.quantized and self._hits.wasted > len(candidates) * self.rows.n // WASTE:
             self._quantized = None
-        return best
 
-    def draw(self, pending: F64, first: int, uniforms: F64) -> int:
-        """Propose rows by weight * cost, with two of `uniforms` each; -1 if all are rejected.
+    def propose(self, goal: int, pending: F64, first: int) -> Proposal:
+        words = goal >> 64, goal & WORD
+        return Proposal(*_native.propose(self.rows.view, pending, first, *self._state(), *words))
 
-        `pending` are centres, named from `first` on, that were not taken in. A proposed row is
-        measured to them and accepted with probability (true cost / kept cost).
-        """
-        row, used = _native.draw(self.rows.view, pending, first, *self._state(), uniforms)
-        self.rejected += used // 2 - (row >= 0)
-        return row
+    def rows_at(self, goals: list[int]) -> I64:
+        rows = np.empty(len(goals), dtype=np.int64)
+        words = np.array([(goal & WORD, goal >> 64) for goal in goals], dtype=np.uint64)
+        _native.rows_at(self.rows.view, *self._state(), words.reshape(-1, 2), rows)
+        return rows
 
-    def _state(self) -> tuple[F64, Labels, F64 | None, F64]:
-        return self.cost, self.nearest, self.weight, self._sums
+    def masses(self, k: int, exponent: int) -> list[int]:
+        sums = np.zeros((k, LIMBS), dtype=np.int64)
+        weight = np.ones(self.rows.n) if self.weight is None else self.weight
+        np.add.at(sums, self.nearest, cut(weight, exponent))
+        return whole(sums)
+
+    def by_weight(self) -> RowCosts:
+        return RowCosts(self.rows, self.weight, np.ones(self.rows.n), self.nearest)
+
+    def _state(self) -> tuple[F64, Labels, F64 | None, NDArray[np.uint64] | None, int]:
+        return self.cost, self.nearest, self.weight, self._sums, self._exponent
+
+
+class ShardedCosts:
+    """The costs of several shards as one.
+
+    `map` applies a function to each shard and returns the answers in the order of the shards, as
+    the built-in does; the shards may compute at the same time and finish in any order.
+    `starts`: the number of the first row of each shard.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Costs],
+        starts: list[int],
+        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
+    ) -> None:
+        self._shards, self.starts, self._map = shards, starts, map
+
+    def _ask(self, ask: Callable[[Costs], Answer]) -> list[Answer]:
+        return list(self._map(ask, self._shards))
+
+    @property
+    def weighted(self) -> bool:
+        return any(self._ask(lambda shard: shard.weighted))
+
+    @property
+    def quantized(self) -> bool:
+        return all(self._ask(lambda shard: shard.quantized))
+
+    def quantize(self) -> None:
+        self._ask(lambda shard: shard.quantize())
+
+    def largest(self) -> float:
+        return max(self._ask(lambda shard: shard.largest()))
+
+    def set_exponent(self, exponent: int) -> None:
+        self._ask(lambda shard: shard.set_exponent(exponent))
+
+    def total(self) -> int:
+        return sum(self._ask(lambda shard: shard.total()))
+
+    def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
+        self._ask(lambda shard: shard.lower(centers, first, limit))
+
+    def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
+        parts = self._ask(lambda shard: shard.gains(candidates, limit))
+        return [sum(gains) for gains in zip(*parts, strict=True)]
+
+    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
+        self._ask(lambda shard: shard.lower_to(candidates, best, name, limit))
+
+    def propose(self, goal: int, pending: F64, first: int) -> Proposal:
+        for start, shard in zip(self.starts, self._shards, strict=True):
+            total = shard.total()
+            if goal < total:
+                found = shard.propose(goal, pending, first)
+                return found._replace(row=start + found.row)
+            goal -= total
+        raise ValueError("the goal is not below the total")
+
+    def rows_at(self, goals: list[int]) -> I64:
+        ends = list(itertools.accumulate(self._ask(lambda shard: shard.total())))
+        owner = np.array([bisect.bisect_right(ends, goal) for goal in goals], dtype=np.int64)
+        rows = np.empty(len(goals), dtype=np.int64)
+        for s in np.unique(owner).tolist():
+            own = np.flatnonzero(owner == s)
+            before = ends[s - 1] if s else 0
+            rows[own] = self.starts[s] + self._shards[s].rows_at([goals[i] - before for i in own])
+        return rows
+
+    def masses(self, k: int, exponent: int) -> list[int]:
+        parts = self._ask(lambda shard: shard.masses(k, exponent))
+        return [sum(masses) for masses in zip(*parts, strict=True)]
+
+    def by_weight(self) -> ShardedCosts:
+        return ShardedCosts(self._ask(lambda shard: shard.by_weight()), self.starts, self._map)
 
 
 def stay_limit(centers: F64, fresh: F64) -> F64:

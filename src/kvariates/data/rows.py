@@ -10,6 +10,7 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from kvariates import _native
+from kvariates.data.exact_sums import LIMBS, ExactSums, exact_total, exponent_of, to_float
 
 if TYPE_CHECKING:
     from kvariates.data.cluster_sums import ClusterSums
@@ -119,6 +121,11 @@ class Rows:
         keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
         return np.argsort(keys, kind="stable")
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return _native.largest(self.view)
+
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
         values = self.X.data if sparse.issparse(self.X) else self.X
@@ -160,7 +167,8 @@ class Rows:
 
     def spread(self) -> float:
         """Mean over the features of their variance; ValueError if float64 cannot hold squares."""
-        spread = _native.mean_variance(self.view)
+        labels = np.zeros(self.n, dtype=np.int32)
+        spread = total_cost(self.costs(self._mean(labels), labels), None) / (self.n * self.d)
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
         if spread < NARROWEST and self._varies():
@@ -170,14 +178,23 @@ class Rows:
             )
         return spread
 
+    def _mean(self, labels: Labels) -> F64:
+        """The mean of all rows, by exact sums. `labels` are zeros."""
+        sums = ExactSums(np.zeros((1, LIMBS, self.d), np.int64), exponent_of(self.largest))
+        weights, count = np.zeros((1, LIMBS), np.int64), np.zeros(1, np.int64)
+        _native.update(self.view, None, labels, None, sums.limbs, weights, count, sums.exponent, 1)
+        return sums.values / self.n
+
     def _varies(self) -> bool:
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
 
 
 def total_cost(cost: F64, weight: F64 | None) -> float:
-    """Sum of the weighted costs, in a fixed order (`@` would leave it to the BLAS)."""
-    return float(np.sum(cost if weight is None else cost * weight))
+    """Sum of the weighted costs, exact and then rounded; infinite if a cost is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rough = float(np.sum(cost if weight is None else cost * weight))
+    return to_float(exact_total(cost, weight)) if np.isfinite(rough) else rough
 
 
 def unit_rows(X: Any) -> Any:

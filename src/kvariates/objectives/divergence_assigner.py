@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.rows import F64, Floats, Labels, total_cost
 from kvariates.objectives.distortion import Distortion, sum_rows
-from kvariates.refining.assigners import Statistics
+from kvariates.refining.assigners import FloatStatistics, Statistics
 
 
 class DivergenceAssigner:
@@ -33,7 +33,7 @@ class DivergenceAssigner:
         counted = counted_cost(cost, self._weight)
         if changed:
             self._add_up(filled(labels, counted, self._weight, len(centers)))
-        return Statistics(
+        return FloatStatistics(
             self._sums, self._weights, self._counts, changed,
             lambda: total_cost(counted, self._weight),
         )  # fmt: skip

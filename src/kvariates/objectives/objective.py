@@ -68,7 +68,7 @@ class SquaredEuclidean:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
         return start
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
         return EuclideanPotential(rows, weight, k)
 
     @property

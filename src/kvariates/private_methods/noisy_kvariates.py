@@ -22,6 +22,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
 from kvariates.privacy.cost import Cost
@@ -39,14 +40,15 @@ MOST_ROWS = 2**31 - 1
 ROUNDING = Fraction(2**20 + 1, 2**20)  # more than the relative rounding error of a distance
 
 
-class FlooredPotential(EuclideanPotential):
+class FlooredPotential(EuclideanPotential[Rows]):
     """Draws rows by squared distance plus a floor: integers in [floor, floor + UNIT].
 
     Draws use random bits of the system, and distances are those to clipped centres.
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, domain: Domain, floor: int) -> None:
-        super().__init__(rows, weight, k)
+        self._rows_costs = RowCosts(rows, weight)
+        super().__init__(rows, weight, k, costs=self._rows_costs)
         self.domain, self.floor = domain, floor
 
     def add(self, centers: F64) -> None:
@@ -61,7 +63,8 @@ class FlooredPotential(EuclideanPotential):
         if not len(self.centers):
             each = np.ones(self.points.n, dtype=np.int64)
         else:
-            part = np.minimum(self.costs / _squared_diameter(self.domain), 1.0)
+            self.flush()
+            part = np.minimum(self._rows_costs.cost / _squared_diameter(self.domain), 1.0)
             each = np.ceil(part * UNIT).astype(np.int64) + self.floor
         return each if self.weight is None else each * self.weight.astype(np.int64)
 

@@ -29,7 +29,7 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
-from kvariates.refining.assigners import Statistics
+from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 
 CLEAR = 4.0  # a centre moves if its noisy count is above so many scales of the count's noise
@@ -85,7 +85,7 @@ class NoisyAssigner:
         sums = self.accountant.release(totals, cost.sums)
         self._counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
-        return Statistics(sums.value, self._counts, counts.value, changed=None)
+        return FloatStatistics(sums.value, self._counts, counts.value, changed=None)
 
     def refine(self, centers: F64, update: Update) -> F64:
         """The centres after all steps."""

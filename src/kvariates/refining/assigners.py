@@ -6,6 +6,7 @@ and private data (`private_methods`) are assigners; so are divergences (`objecti
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -14,51 +15,113 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.rows import F64, Labels, Rows, total_cost
+from kvariates.data.cluster_sums import ClusterSums, SumScale
+from kvariates.data.exact_sums import ExactSums, exact_total, to_float
+from kvariates.data.rows import F64, Labels, Rows
+
+
+class Statistics(Protocol):
+    """What one assignment tells about each cluster. Valid until the next assignment."""
+
+    @property
+    def sums(self) -> F64:
+        """Weighted sums of the rows: (k, d)."""
+
+    @property
+    def weights(self) -> F64: ...
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows of positive weight."""
+
+    @property
+    def changed(self) -> int | None:
+        """The number of labels that changed; None if unknown."""
+
+    @property
+    def cost(self) -> float:
+        """Weighted cost of all rows at the centres they were assigned to."""
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """What one assignment tells about each cluster. Valid until the next assignment.
+class FloatStatistics:
+    """Statistics in float64."""
 
-    The value of a sum is ``sums + sums_rest``: the rest is its rounding error. `counts`
-    are rows of positive weight; `changed` is the number of labels that changed, None if unknown.
-    """
-
-    sums: F64  # (k, d), weighted
-    weights: F64  # (k,)
-    counts: NDArray[np.int64]  # (k,)
+    sums: F64
+    weights: F64
+    counts: NDArray[np.int64]
     changed: int | None
     cost_of: Callable[[], float] = lambda: np.nan
-    sums_rest: F64 | float = 0.0
-    weights_rest: F64 | float = 0.0
 
     @cached_property
     def cost(self) -> float:
-        """Weighted cost of all rows at the centres they were assigned to. Computed when read."""
+        """Computed when read."""
         return self.cost_of()
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStatistics:
+    """Statistics as integers: those of several shards can be added in any order.
+
+    `cost_of` returns an `exact_total`, and is called when the cost is read.
+    """
+
+    exact_sums: ExactSums
+    exact_weights: ExactSums
+    counts: NDArray[np.int64]
+    changed: int
+    cost_of: Callable[[], int]
+
+    @cached_property
+    def sums(self) -> F64:
+        return self.exact_sums.values
+
+    @cached_property
+    def weights(self) -> F64:
+        return self.exact_weights.values[:, 0]
+
+    @cached_property
+    def exact_cost(self) -> int:
+        return self.cost_of()
+
+    @property
+    def cost(self) -> float:
+        return to_float(self.exact_cost)
 
     def __getstate__(self) -> dict[str, object]:
         """For another process: the cost as a number."""
-        return {**self.__dict__, "cost": self.cost, "cost_of": None}
+        return {**self.__dict__, "exact_cost": self.exact_cost, "cost_of": None}
 
-    @property
-    def total_sums(self) -> F64:
-        return np.asarray(self.sums + self.sums_rest)
-
-    @property
-    def total_weights(self) -> F64:
-        return np.asarray(self.weights + self.weights_rest)
+    def __add__(self, other: ExactStatistics) -> ExactStatistics:
+        """The statistics of the rows of both."""
+        return ExactStatistics(
+            self.exact_sums + other.exact_sums,
+            self.exact_weights + other.exact_weights,
+            self.counts + other.counts,
+            self.changed + other.changed,
+            lambda: self.exact_cost + other.exact_cost,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class FarRows:
-    """Rows far from their centres, farthest first."""
+    """Rows far from their centres."""
 
     points: F64
     weights: F64
     labels: Labels
     costs: F64
+
+    def first(self, count: int) -> FarRows:
+        """The farthest of them, in order. Ties go by the rows' values, not by their places."""
+
+        def key(i: int) -> tuple[float, bytes, float]:
+            return -self.costs[i], self.points[i].tobytes(), self.weights[i]
+
+        order = sorted(range(len(self.costs)), key=key)[:count]
+        return FarRows(
+            self.points[order], self.weights[order], self.labels[order], self.costs[order]
+        )
 
 
 class Assigner(Protocol):
@@ -69,8 +132,16 @@ class Assigner(Protocol):
         """
 
 
-class ExactAssigner(Assigner, Protocol):
-    """An assigner that may show rows, as moving empty clusters needs."""
+class ExactAssigner(Protocol):
+    """An assigner whose statistics are exact. It may show rows, as moving empty clusters needs."""
+
+    @property
+    def scale(self) -> SumScale:
+        """Of the sums; all shards of the same rows need the same."""
+
+    def set_scale(self, scale: SumScale) -> None: ...
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics: ...
 
     def farthest(self, count: int) -> FarRows:
         """The `count` rows (or all) that cost most at the last assignment."""
@@ -83,18 +154,23 @@ class InMemoryAssigner:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = rows.scan(algorithm, k)
-        self._sums = rows.cluster_sums(weight, k)
+        self._sums = ClusterSums(rows, weight, k)
         self._centers: F64 | None = None  # of the last assignment
 
-    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+    @property
+    def scale(self) -> SumScale:
+        return self._sums.scale
+
+    def set_scale(self, scale: SumScale) -> None:
+        """Pre: nothing was assigned yet."""
+        self._sums = ClusterSums(self._rows, self._weight, len(self._sums.counts), scale)
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         changed = self.relabel(centers, moves)
         sums = self._sums
         if changed:
             sums.update(self.labels, changed)
-        return Statistics(
-            sums.sums[0], sums.weights[0], sums.counts, changed, self.cost,
-            sums.sums[1], sums.weights[1],
-        )  # fmt: skip
+        return ExactStatistics(sums.sums, sums.weights, sums.counts, changed, self._exact_cost)
 
     def relabel(self, centers: F64, moves: F64 | None = None) -> int:
         """Only bring the labels up to date; return how many changed."""
@@ -104,19 +180,18 @@ class InMemoryAssigner:
         self._centers = centers
         return self._scan.assign(centers, moved, self.labels, self._sums.changes)
 
-    def cost(self) -> float:
-        return total_cost(self._costs(), self._weight)
-
     def farthest(self, count: int) -> FarRows:
         cost = self._costs()
         if self._weight is not None:
             cost[self._weight == 0] = 0
         count = min(count, len(cost))
-        far = np.argpartition(cost, -count)[-count:]
-        far = far[np.argsort(-cost[far], kind="stable")]
-        weights = np.ones(count) if self._weight is None else self._weight[far]
-        self._sums.recompute_next()
-        return FarRows(self._rows.take(far), weights, self.labels[far], cost[far])
+        least = np.partition(cost, -count)[-count] if count else np.inf
+        far = np.flatnonzero(cost >= least)
+        weights = np.ones(len(far)) if self._weight is None else self._weight[far]
+        return FarRows(self._rows.take(far), weights, self.labels[far], cost[far]).first(count)
+
+    def _exact_cost(self) -> int:
+        return exact_total(self._costs(), self._weight)
 
     def _costs(self) -> F64:
         assert self._centers is not None  # noqa: S101
@@ -136,53 +211,47 @@ class ShardedAssigner:
         map: Callable[..., Iterable[Any]] = map,  # noqa: A002
     ) -> None:
         self._shards, self._map = shards, map
+        self.set_scale(reduce(SumScale.joined, map(lambda s: s.scale, shards)))
 
-    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
-        parts: Iterable[Statistics] = self._map(lambda s: s.assign(centers, moves), self._shards)
-        return reduce(_added, parts)
+    def set_scale(self, scale: SumScale) -> None:
+        self.scale = scale
+        list(self._map(lambda s: s.set_scale(scale), self._shards))
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
+        parts: Iterable[ExactStatistics] = self._map(
+            lambda s: s.assign(centers, moves), self._shards
+        )
+        return reduce(operator.add, parts)
 
     def farthest(self, count: int) -> FarRows:
         parts: list[FarRows] = list(self._map(lambda s: s.farthest(count), self._shards))
         fields = ("points", "weights", "labels", "costs")
         whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
-        far = np.argsort(-whole["costs"], kind="stable")[:count]
-        return FarRows(**{name: values[far] for name, values in whole.items()})
+        return FarRows(**whole).first(count)
 
 
-def _added(a: Statistics, b: Statistics) -> Statistics:
-    """The statistics of the rows of both."""
-    sums, sums_error = _two_sum(a.sums, b.sums)
-    weights, weights_error = _two_sum(a.weights, b.weights)
-    changed = None if a.changed is None or b.changed is None else a.changed + b.changed
-    return Statistics(
-        sums, weights, a.counts + b.counts, changed,
-        lambda: a.cost + b.cost,
-        a.sums_rest + b.sums_rest + sums_error, a.weights_rest + b.weights_rest + weights_error,
-    )  # fmt: skip
-
-
-def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
-    """The float sum of a and b, and its rounding error (Knuth)."""
-    total = a + b
-    rest = total - a
-    return total, (a - (total - rest)) + (b - rest)
-
-
-def fill_empty_clusters(statistics: Statistics, assigner: ExactAssigner) -> Statistics:
+def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) -> ExactStatistics:
     """Give every empty cluster one of the rows that are farthest from their centres."""
     empty = np.flatnonzero(statistics.counts == 0)
     far = assigner.farthest(len(empty))
-    sums, weights = statistics.sums.copy(), statistics.weights.copy()
+    # Rows of no cost are only duplicates of centres. Farthest first: those are last.
+    given = int(np.count_nonzero(far.costs))
+    own = np.arange(given, dtype=np.int32)
+    rows = ClusterSums.of(
+        Rows.of(far.points[:given]), far.weights[:given], own, given, assigner.scale
+    )
+    sums, weights = statistics.exact_sums.limbs.copy(), statistics.exact_weights.limbs.copy()
     counts = statistics.counts.copy()
-    for i, cluster in enumerate(empty[: len(far.costs)]):
-        if far.costs[i] == 0:
-            break  # only duplicates of centres are left
-        x = far.points[i] * far.weights[i]
-        for j, sign in ((far.labels[i], -1), (cluster, 1)):
-            sums[j] += sign * x
-            weights[j] += sign * far.weights[i]
-            counts[j] += sign
-    return replace(statistics, sums=sums, weights=weights, counts=counts)
+    for into, part in ((sums, rows.sums), (weights, rows.weights), (counts, rows.counts)):
+        limbs = part if isinstance(part, np.ndarray) else part.limbs
+        np.subtract.at(into, far.labels[:given], limbs)
+        np.add.at(into, empty[:given], limbs)
+    return replace(
+        statistics,
+        exact_sums=replace(statistics.exact_sums, limbs=sums),
+        exact_weights=replace(statistics.exact_weights, limbs=weights),
+        counts=counts,
+    )
 
 
 def squared_moves(before: F64, after: F64) -> F64:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kvariates.data.cluster_sums import HartiganBounds
+from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
 from kvariates.data.rows import F64, Rows, total_cost
-from kvariates.refining.assigners import Statistics, squared_moves, upper_bounds
+from kvariates.refining.assigners import FloatStatistics, Statistics, squared_moves, upper_bounds
 from kvariates.refining.lloyd import LloydResult, Step, evaluated
 
 
@@ -30,14 +30,14 @@ class HartiganState:
         self.centers: F64 = start.centers.astype(np.float64)
         self.labels = start.labels.copy()
         self.shift = 0.0  # sum of the squared movements of the means in the last pass
-        self._sums = rows.cluster_sums(weight, k)
+        self._sums = ClusterSums(rows, weight, k)
         self._bounds = HartiganBounds(rows, weight, k)
         self._update_means()
 
     def improve(self) -> int:
         """Make one pass; return the number of moves. It is undone if the cost does not fall."""
         centers, labels, cost = self.centers.copy(), self.labels.copy(), self.cost
-        weights = self._sums.total_weights()
+        weights = self._weights()
         moves = self._bounds.move_rows(self.centers, self.labels, self._sums)
         if moves:
             self._update_means()
@@ -46,20 +46,23 @@ class HartiganState:
             return 0
         moved = squared_moves(centers, self.centers)
         self._bounds.moved, self.shift = upper_bounds(moved), float(moved.sum())
-        self._bounds.shrink = _shrink(weights, self._sums.total_weights())
+        self._bounds.shrink = _shrink(weights, self._weights())
         return moves
 
     def statistics(self, moves: int) -> Statistics:
         sums = self._sums
-        return Statistics(
-            sums.totals(), sums.total_weights(), sums.counts, moves, lambda: self.cost
+        return FloatStatistics(
+            sums.sums.values, self._weights(), sums.counts, moves, lambda: self.cost
         )
+
+    def _weights(self) -> F64:
+        return self._sums.weights.values[:, 0]
 
     def _update_means(self) -> None:
         """Add up all rows, so that rounding does not accumulate. Empty clusters stay in place."""
         self._sums.recompute(self.labels)
         full = self._sums.counts > 0
-        self.centers[full] = self._sums.totals()[full] / self._sums.total_weights()[full, None]
+        self.centers[full] = self._sums.sums.values[full] / self._weights()[full, None]
         self.cost = total_cost(self._rows.costs(self.centers, self.labels), self._weight)
 
 

@@ -23,6 +23,7 @@ from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.refining.assigners import (
     Assigner,
     ExactAssigner,
+    ExactStatistics,
     InMemoryAssigner,
     Statistics,
     fill_empty_clusters,
@@ -101,14 +102,13 @@ class MeanUpdate:
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
-        if not statistics.counts.all():
+        if isinstance(statistics, ExactStatistics) and not statistics.counts.all():
             statistics = fill_empty_clusters(statistics, self.assigner)
-        sums, weights = statistics.total_sums, statistics.total_weights
+        sums, weights = statistics.sums, statistics.weights
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if self.unit else weights
         full = (statistics.counts > 0) & (scale > 0)
         if full.all():
-            sums /= scale[:, None]
-            return sums
+            return sums / scale[:, None]
         out = centers.copy()
         out[full] = sums[full] / scale[full, None]
         out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]

@@ -53,7 +53,7 @@ class RunningMeans:
         count = sums.counts
         self.counts += count
         full = count > 0
-        step = sums.sums[0, full] + sums.sums[1, full] - count[full, None] * self.centers[full]
+        step = sums.sums.values[full] - count[full, None] * self.centers[full]
         self.centers = self.centers.copy()
         self.centers[full] += step / self.counts[full, None]
         return costs

@@ -9,79 +9,90 @@ about as much as one assignment to k centres, not k passes.
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar, cast
+
 import numpy as np
 
-from kvariates.data.row_costs import RowCosts, stay_limit
-from kvariates.data.rows import F64, Labels, Rows
-from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.seeding.sampler import AddedCenters
+from kvariates.data.exact_sums import exponent_of, share_of, unscaled
+from kvariates.data.row_costs import Costs, RowCosts, stay_limit
+from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import I64
+from kvariates.seeding.sampler import AddedCenters, PotentialRows
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FLAT = 4  # features up to which measuring a row costs less than filtering it
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
-class EuclideanPotential(AddedCenters):
+Points = TypeVar("Points", bound=PotentialRows)
+
+
+class EuclideanPotential(AddedCenters, Generic[Points]):
     """Room for k centres. With skip=False no row is left out by bounds: no draw changes.
 
+    `costs`: those of the rows, if they are not in memory.
     Pre: weight is None (all ones) or float64, non-negative, not all zero.
     """
 
-    def __init__(self, rows: Rows, weight: F64 | None, k: int, *, skip: bool = True) -> None:
+    def __init__(
+        self,
+        rows: Points,
+        weight: F64 | None,
+        k: int,
+        *,
+        skip: bool = True,
+        costs: Costs | None = None,
+    ) -> None:
         super().__init__(k, rows.d)
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
-        self._costs = RowCosts(rows, weight)
+        self._costs: Costs = costs or RowCosts(cast("Rows", rows), weight)
+        self._exponent = 0  # of the sums of costs
+        self._rejected = 0  # proposals since the last flush
         self._filter_due = True
 
-    @property
-    def costs(self) -> F64:
-        """Every row's squared distance to its nearest centre. Read only."""
-        self.flush()
-        return self._costs.cost
-
-    @property
-    def nearest(self) -> Labels:
-        """That centre of every row, counted in the order of `add`. Read only."""
-        self.flush()
-        return self._costs.nearest
-
     def masses(self) -> F64:
-        found = np.bincount(self.nearest, self.weight, minlength=self._known)
-        return found.astype(np.float64, copy=False)
+        self.flush()
+        _, exponent = self._by_weight()
+        exact = self._costs.masses(self._known, exponent)
+        return np.array([unscaled(mass, exponent) for mass in exact])
 
     def total(self) -> float:
         if self._known == 0:
-            return float(self.points.n if self.weight is None else self.weight.sum())
+            by_weight, exponent = self._by_weight()
+            return unscaled(by_weight.total(), exponent)
         self.flush()
-        return self._costs.total()
+        return unscaled(self._costs.total(), self._exponent)
 
     def draw(self, rng: np.random.Generator) -> int:
         if self._known == 0:
             return self._draw_by_weight(rng)
         pending = self._known - self._flushed
-        if (
-            pending >= max(FEW, self._flushed)
-            or self._costs.rejected * pending > self.points.n // 8
-        ):
+        many = pending >= max(FEW, self._flushed) or self._rejected * pending > self.points.n // 8
+        if many or self._flushed == 0:
             self.flush()
         while True:
             fresh = self._centers[self._flushed : self._known]
-            row = self._costs.draw(fresh, self._flushed, rng.random(2 * PROPOSALS))
-            if row >= 0:
-                return row
-            if self._flushed == self._known and not self._costs.total():
+            for _ in range(PROPOSALS):
+                total = self._costs.total()
+                if total == 0:
+                    break
+                goal = share_of(total, rng.random())
+                found = self._costs.propose(goal, fresh, self._flushed)
+                if rng.random() * found.bound < found.cost:
+                    return found.row
+                self._rejected += 1
+            if self._flushed == self._known and total == 0:
                 self.points.spread()  # raises if squares merely vanished
                 return self._draw_by_weight(rng)
             self.flush()
 
     def draw_many(self, size: int, rng: np.random.Generator) -> I64:
-        costs = self.costs
-        return draw_proportional(costs if self.weight is None else self.weight * costs, size, rng)
-
-    def gains(self, candidates: F64) -> F64:
         self.flush()
-        return self._costs.gains(candidates, self._limit(candidates))
+        total = self._costs.total()
+        if total == 0:
+            return np.zeros(size, dtype=np.int64)
+        return self._costs.rows_at([share_of(total, u) for u in rng.random(size).tolist()])
 
     def add_best(self, candidates: F64) -> int:
         self.flush()
@@ -91,7 +102,9 @@ class EuclideanPotential(AddedCenters):
             if self.skip and self.points.d > FLAT and passes >= FEW:
                 self._costs.quantize()
         limit = None if self._costs.quantized else self._limit(candidates)
-        best = self._costs.lower_to_best(candidates, self._known, limit)
+        gains = self._costs.gains(candidates, limit)
+        best = gains.index(max(gains))
+        self._costs.lower_to(candidates, best, self._known, limit)
         self.add(candidates[best : best + 1])
         self._flushed = self._known
         return best
@@ -101,9 +114,17 @@ class EuclideanPotential(AddedCenters):
             return
         fresh = self._centers[self._flushed : self._known]
         self._costs.lower(fresh, self._flushed, self._limit(fresh))
-        self._flushed = self._known
-        if not np.isfinite(self._costs.total()):
+        if self._flushed == 0:
+            self._choose_unit()
+        self._flushed, self._rejected = self._known, 0
+
+    def _choose_unit(self) -> None:
+        """Costs only fall, so the largest cost at the first centres bounds all later ones."""
+        largest = self._costs.largest()
+        if not np.isfinite(largest):
             self.points.spread()  # raises: squares overflow
+        self._exponent = exponent_of(largest)
+        self._costs.set_exponent(self._exponent)
 
     def _limit(self, fresh: F64) -> F64 | None:
         """`stay_limit` of the known centres; none for pending ones, which may be nearest too."""
@@ -114,7 +135,15 @@ class EuclideanPotential(AddedCenters):
         limit[:old] = stay_limit(self._centers[:old], fresh)
         return limit
 
+    def _by_weight(self) -> tuple[Costs, int]:
+        """The rows with a cost of one each, and the exponent of their sums."""
+        costs = self._costs.by_weight()
+        exponent = exponent_of(costs.largest())
+        costs.set_exponent(exponent)
+        return costs, exponent
+
     def _draw_by_weight(self, rng: np.random.Generator) -> int:
-        if self.weight is None:
-            return min(int(rng.random() * self.points.n), self.points.n - 1)
-        return int(draw_proportional(self.weight, 1, rng)[0])
+        if not self._costs.weighted:
+            return share_of(self.points.n, rng.random())
+        costs, _ = self._by_weight()
+        return int(costs.rows_at([share_of(costs.total(), rng.random())])[0])

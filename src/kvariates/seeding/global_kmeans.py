@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from kvariates.data.exact_sums import exponent_of, unscaled
 from kvariates.data.row_costs import RowCosts, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
@@ -96,11 +97,14 @@ def _gains(rows: Rows, weight: F64 | None, last: Solution, cost: F64, tried: I64
     """How much each of `tried` would lower the potential as one more centre."""
     gain = np.empty(len(tried))
     costs = RowCosts(rows, weight, cost, last.labels)
+    exponent = exponent_of(costs.largest())
+    costs.set_exponent(exponent)
     # Candidates of one cluster are measured together: rows far from all of them are not read.
     order = np.argsort(last.labels[tried], kind="stable")
     size = max(16, min(CHUNK, rows.n // 16))
     for at in range(0, len(tried), size):
         chunk = order[at : at + size]
         fresh = rows.take(tried[chunk])
-        gain[chunk] = costs.gains(fresh, stay_limit(last.centers, fresh))
+        gains = costs.gains(fresh, stay_limit(last.centers, fresh))
+        gain[chunk] = [unscaled(each, exponent) for each in gains]
     return gain

@@ -30,7 +30,7 @@ class EveryPoint:
     skip: bool = True
     pointwise: ClassVar[bool] = True
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
         return EuclideanPotential(rows, weight, k, skip=self.skip)
 
 
@@ -45,7 +45,7 @@ class Synopses:
     points: Any
     of: Any
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         of = np.asarray(self.of)
         if points.ndim != 2 or points.shape[1] != rows.d:

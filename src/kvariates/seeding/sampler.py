@@ -77,11 +77,15 @@ class TakesRows(Protocol):
     def take(self, indices: I64) -> F64: ...
 
 
+class PotentialRows(TakesRows, Protocol):
+    """Rows that know how far they spread."""
+
+    def spread(self) -> float:
+        """Mean variance of the features; ValueError if float64 cannot hold squares."""
+
+
 class RowPotential(Potential[TakesRows, F64], Protocol):
     """A potential of rows that can also be one of several shards, or be asked by k-means||."""
-
-    def gains(self, candidates: F64) -> F64:
-        """How much each candidate would lower the total. Pre: there is a centre."""
 
     def masses(self) -> F64:
         """The weight of the rows nearest to each centre; zero for one that repeats another."""

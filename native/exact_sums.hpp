@@ -1,0 +1,90 @@
+// Sums of float64 terms as exact integers. The sum of the same terms is the same whoever adds them and in which order,
+// so threads, blocks and shards give the same bits, and a term that is subtracted again leaves nothing behind.
+//
+// For terms below 2^e a term is cut into three limbs: integers of about 30 bits in units of 2^(e-30), 2^(e-61) and
+// 2^(e-92). What is left out is at most 2^(e-93). Each limb has its own int64 sum, which 2^31 terms cannot overflow.
+#pragma once
+
+#include <bit>
+#include <cmath>
+
+#include "common.hpp"
+
+namespace kv {
+
+using limb_t = std::int64_t;
+using exact_t = __int128;  // a whole sum, in units of 2^(e-92)
+
+constexpr int LIMBS = 3;
+constexpr int UNIT_BITS[LIMBS] = {30, 61, 92};
+
+// Adding 1.5 * 2^52 units to a term rounds it to whole units, and the bits of the result are those of the constant plus
+// that number of units.
+struct Scale {
+    int exponent;
+    double magic[LIMBS];
+    limb_t bits[LIMBS];
+
+    explicit Scale(int e) : exponent(e) {
+        for (int l = 0; l < LIMBS; ++l) {
+            magic[l] = std::ldexp(1.5, 52 + e - UNIT_BITS[l]);
+            bits[l] = std::bit_cast<limb_t>(magic[l]);
+        }
+    }
+
+    // Calls put(l, limb) for the three limbs of a term.
+    template <class Put>
+    [[gnu::always_inline]] inline void cut(double term, Put put) const {
+        for (int l = 0; l < LIMBS; ++l) {
+            const double rounded = term + magic[l];
+            put(l, std::bit_cast<limb_t>(rounded) - bits[l]);
+            term -= rounded - magic[l];
+        }
+    }
+    exact_t exact(double term) const {
+        limb_t limb[LIMBS];
+        cut(term, [&](int l, limb_t v) { limb[l] = v; });
+        return whole(limb, 1);
+    }
+    // Joins the limbs at part[0], part[stride], part[2 * stride].
+    static exact_t whole(const limb_t* part, index_t stride) {
+        exact_t sum = part[0];
+        for (int l = 1; l < LIMBS; ++l) sum = sum * (exact_t{1} << (UNIT_BITS[l] - UNIT_BITS[l - 1])) + part[l * stride];
+        return sum;
+    }
+    // The nearest float64 to a whole sum.
+    double rounded(exact_t sum) const { return std::ldexp(static_cast<double>(sum), exponent - UNIT_BITS[LIMBS - 1]); }
+};
+
+// A sum over all of float64's range: bin b holds units of 2^(32 b - 1074). Terms must be finite.
+constexpr int BINS = 67;
+
+struct Bins {
+    limb_t bin[BINS] = {};
+
+    void add(double term) {
+        const auto bits = std::bit_cast<std::uint64_t>(term);
+        const auto biased = static_cast<int>(bits >> 52 & 2047);
+        std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
+        if (biased) mantissa |= std::uint64_t{1} << 52;
+        const int at = std::max(biased - 1, 0), b = at / 32;
+        const unsigned __int128 wide = static_cast<unsigned __int128>(mantissa) << (at % 32);
+        const limb_t part[3] = {static_cast<limb_t>(wide & 0xffffffffu), static_cast<limb_t>(wide >> 32 & 0xffffffffu),
+                                static_cast<limb_t>(wide >> 64)};
+        for (int l = 0; l < 3; ++l) bin[b + l] += term < 0 ? -part[l] : part[l];
+    }
+    void add(const Bins& other) {
+        for (int b = 0; b < BINS; ++b) bin[b] += other.bin[b];
+    }
+};
+
+inline Bins exact_bins(const double* term, const double* weight, index_t n) {
+    std::vector<Bins> parts(threads_for(16.0 * static_cast<double>(n)));
+    parallel_rows(n, parts, [&](index_t from, index_t stop, Bins& bins) {
+        for (index_t i = from; i < stop; ++i) bins.add(weight ? weight[i] * term[i] : term[i]);
+    });
+    for (std::size_t t = 1; t < parts.size(); ++t) parts[0].add(parts[t]);
+    return parts[0];
+}
+
+}  // namespace kv

@@ -1,0 +1,83 @@
+"""Sums as exact integers: the result does not depend on who adds, or in which order.
+
+A term below ``2**exponent`` is cut into three limbs, integers of about 30 bits each; what is left
+out is at most ``2**(exponent - 93)``. The sums of the limbs are int64 (see native/exact_sums.hpp).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates import _native
+
+F64 = NDArray[np.float64]
+Limbs = NDArray[np.int64]
+
+LIMBS = 3
+SMALLEST = -900  # exponent; smaller terms would leave the range of float64
+
+
+def exponent_of(largest: float) -> int:
+    """The exponent for terms of at most this absolute value."""
+    return max(math.frexp(largest)[1], SMALLEST)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSums:
+    """A table of sums. `limbs` has the shape (k, 3, d)."""
+
+    limbs: Limbs
+    exponent: int
+
+    @property
+    def values(self) -> F64:
+        """The sums rounded to float64, of shape (k, d)."""
+        out = np.empty((len(self.limbs), self.limbs.shape[2]))
+        _native.round_limbs(self.limbs, self.exponent, out)
+        return out
+
+    def __add__(self, other: ExactSums) -> ExactSums:
+        """Pre: both have the same exponent."""
+        return ExactSums(self.limbs + other.limbs, self.exponent)
+
+
+def cut(terms: F64, exponent: int) -> Limbs:
+    """The limbs of terms, of shape (n, 3), as the kernels cut them."""
+    out = np.empty((len(terms), LIMBS), dtype=np.int64)
+    rest = terms
+    for limb, bits in enumerate((30, 61, 92)):
+        magic = np.array(math.ldexp(1.5, 52 + exponent - bits))
+        rounded = rest + magic
+        out[:, limb] = rounded.view(np.int64) - magic.view(np.int64)
+        rest = rest - (rounded - magic)
+    return out
+
+
+def share_of(total: int, u: float) -> int:
+    """The integer at the fraction u of [0, total), for u in [0, 1)."""
+    return int(u * 2**53) * total >> 53
+
+
+def unscaled(total: int, exponent: int) -> float:
+    """A sum in units of ``2**(exponent - 92)``, rounded to float64."""
+    return math.ldexp(float(total), exponent - 92)
+
+
+def whole(limbs: Limbs) -> list[int]:
+    """The sums of limbs of shape (k, 3), in units of ``2**(exponent - 92)``."""
+    return [(high << 62) + (middle << 31) + low for high, middle, low in limbs.tolist()]
+
+
+def exact_total(terms: F64, weight: F64 | None = None) -> int:
+    """Sum of (weighted) float64 terms, as an exact number of units of 2**-1074."""
+    bins = _native.exact_bins(terms, weight)
+    return sum(int(b) << (32 * i) for i, b in enumerate(bins.tolist()))
+
+
+def to_float(total: int) -> float:
+    """The float64 nearest to an `exact_total`."""
+    return total / (1 << 1074)
