@@ -17,8 +17,7 @@ from scipy import stats
 
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy import query
-from kvariates.privacy.budget import Budget, BudgetError
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Budget, BudgetError, Cost
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.privacy.mechanisms import charge_of
 from kvariates.privacy.rounding import down, epsilon_of, rho_for, root_up, split, up

@@ -21,8 +21,8 @@ from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 from kvariates.private_methods import sample_aggregate
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
-from kvariates.private_methods.row_count import RowCount, row_count
 from kvariates.private_methods.sample_aggregate import SampleAggregate
+from kvariates.private_methods.task import RowCount, row_count
 
 
 def attack(case, runs):

@@ -14,7 +14,7 @@ from privacy.exact_noise import DRAWS, p_value
 from sampling.chi_square import ALPHA
 
 from kvariates.numerics.lattice import Lattice
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import sample_passing
 from kvariates.privacy.mechanisms import release
 from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
@@ -63,7 +63,7 @@ def test_a_forked_process_draws_its_own_noise():
 AT_EXIT = """
 import threading, time
 import numpy as np
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import release
 from kvariates.privacy.query import count_query
 

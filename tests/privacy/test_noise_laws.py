@@ -16,7 +16,7 @@ from scipy import stats
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.numerics.lattice import Lattice
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import charge_of, release
 from kvariates.privacy.noise_source import measurement
 from kvariates.privacy.query import (

@@ -8,9 +8,9 @@ import pytest
 from privacy.private_models import DELTAS, both_adjacencies, make_task
 
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods import noisy_lloyd, public_start
+from kvariates.private_methods import noisy_lloyd, weighted_kmeans
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
 from kvariates.private_methods.task import Domain
 
@@ -103,7 +103,7 @@ def test_centers_without_rows_stay(delta):
 def test_the_start_is_inside_and_spread_out(ball):
     half = np.array([1.0, 2.0, 5.0])
     domain = Domain.around(np.zeros(3), 2.0) if ball else Domain.box(-half, half)
-    start = public_start.spread_out(domain, 6, np.random.default_rng(0))
+    start = weighted_kmeans.spread_out(domain, 6, np.random.default_rng(0))
     np.testing.assert_allclose(domain.clip(start), start)
     distance = np.linalg.norm(start[:, None] - start, axis=2) + 9 * np.eye(6)
     assert distance.min() > 0.5

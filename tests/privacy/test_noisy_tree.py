@@ -10,12 +10,11 @@ from privacy.exact_noise import ADJACENCIES
 
 from kvariates import KMeans
 from kvariates.data.rows import Rows
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods import principal_axes
-from kvariates.private_methods.auto_method import AutoMethod
+from kvariates.private_methods.methods import AutoMethod
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.principal_axes import Axes, RowsLocation, locate, worthwhile
 from kvariates.private_methods.task import PrivateTask

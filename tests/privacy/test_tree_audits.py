@@ -21,7 +21,7 @@ from privacy.private_models import make_task
 
 from kvariates.data.lattice_rows import Balls
 from kvariates.privacy.auditing import audit
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.neighbours import neighbours
 from kvariates.private_methods import principal_axes

@@ -24,10 +24,10 @@ import numpy as np
 
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
-from kvariates.privacy.cost import Cost
-from kvariates.privacy.exact_draws import draw, subset
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
+from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.query import total_query
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
 from kvariates.seeding.euclidean_potential import EuclideanPotential

@@ -24,11 +24,11 @@ from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
-from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
+from kvariates.private_methods.weighted_kmeans import spread_out
 from kvariates.refining.assigners import Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 

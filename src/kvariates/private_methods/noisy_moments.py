@@ -23,7 +23,7 @@ import numpy as np
 from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import Labels
 from kvariates.numerics.lattice import Lattice
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.task import F64, PrivateTask

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kvariates.data.rows import Rows
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods import weighted_kmeans
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
