@@ -106,7 +106,7 @@ def test_the_ledger_refuses_swapped_budgets(monkeypatch):
 
     def swapped(task, share, accountant, shares):
         right = row_count(task, share, accountant, shares)
-        count = task.costs([share, 1.0 - share])[0]
+        count = task.cost.split([share, 1.0 - share])[0]
         assert count.value > right.costs[0].value
         return RowCount(right.n, [count] * len(shares))
 

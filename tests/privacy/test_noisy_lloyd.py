@@ -92,7 +92,7 @@ def test_one_row_moves_the_sums_of_residuals_by_one(rows, adjacency, kind):
 def test_centers_without_rows_stay(delta):
     """A centre moves only if noise passes CLEAR scales: e^-4 / 2 for Laplace noise."""
     task = make_task(np.empty((0, 2)), 3, delta=delta)
-    costs, radii = StepCosts(*task.costs([1, 1])), np.ones(3)
+    costs, radii = StepCosts(*task.cost.split([1, 1])), np.ones(3)
     start = np.array([[0.5, 0.5], [-0.5, 0.5], [0.0, 0.0]])
     ends = [step(task, start, radii, costs)[1] for _ in range(60)]
     stayed = sum((end == start).all(axis=1).sum() for end in ends)

@@ -25,7 +25,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.neighbours import neighbours
 from kvariates.private_methods import principal_axes
-from kvariates.private_methods.noisy_moments import NoisyMoments
+from kvariates.private_methods.noisy_tree import NoisyMoments
 
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
@@ -35,7 +35,7 @@ LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row
 
 def moments(task, accountant, level):
     labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
-    measure = NoisyMoments(task, task.rows, [COST, COST], accountant, "part")
+    measure = NoisyMoments(task, task.rows, [COST, COST], accountant)
     measure(labels, Balls(np.zeros((2, D)), np.ones(2)), level)
 
 

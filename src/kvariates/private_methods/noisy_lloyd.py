@@ -150,7 +150,7 @@ class NoisyLloyd:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        parts = task.costs([_count_share(task), 1.0] * self.steps)
+        parts = task.cost.split([_count_share(task), 1.0] * self.steps)
         costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)

@@ -94,10 +94,6 @@ class PrivateTask:
         """The whole budget: an epsilon, or a rho if delta > 0."""
         return Cost(epsilon=self.loss.epsilon) if self.pure else Cost(rho=rho_for(*self.loss))
 
-    def costs(self, shares: Sequence[float]) -> list[Cost]:
-        """The whole budget in parts."""
-        return self.cost.split(shares)
-
     @property
     def narrowest_lattice(self) -> Lattice:
         """The lattice with the least sensitivity: in l1 for Laplace noise, in l2 for Gaussian."""
@@ -123,9 +119,9 @@ def row_count(
     The rest of the budget is split by `shares`.
     """
     if task.adjacency == "replace-one":
-        return RowCount(max(1, len(task.rows)), task.costs(shares))
+        return RowCount(max(1, len(task.rows)), task.cost.split(shares))
     whole = sum(shares)
-    first, *costs = task.costs([share, *((1.0 - share) * part / whole for part in shares)])
+    first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
     query = total_query(len(task.rows), "add-remove", "number of rows")
     return RowCount(max(1, accountant.release(query, first).value), costs)
 
