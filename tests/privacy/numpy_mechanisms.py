@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from privacy.neighbours import Neighbours, neighbours
 from scipy import optimize, stats
 
 from kvariates.privacy.auditing import audit
-from kvariates.privacy.neighbours import Neighbours, neighbours
 
 PAIR = (np.array([1.0]), np.array([0.0]))
 

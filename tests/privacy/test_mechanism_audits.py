@@ -4,9 +4,10 @@ Noise is fresh in every run of the tests. A claim that holds fails with probabil
 """
 
 import pytest
+from privacy.exact_noise import repeatable
 from privacy.mechanism_cases import CASES, MISTAKES
 
-from kvariates.privacy.auditing import audit, repeatable
+from kvariates.privacy.auditing import audit
 from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 
 

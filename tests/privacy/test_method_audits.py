@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import pytest
 from privacy.broken_methods import MISTAKES
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import ADJACENCIES, repeatable
 from privacy.method_cases import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
 
-from kvariates.privacy.auditing import audit, repeatable
+from kvariates.privacy.auditing import audit
 from kvariates.privacy.budget import BudgetError
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant

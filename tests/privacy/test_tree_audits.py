@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from privacy.exact_noise import ADJACENCIES
 from privacy.method_cases import watch_releases
+from privacy.neighbours import neighbours
 from privacy.private_models import make_task
 
 from kvariates.data.lattice_rows import Balls
 from kvariates.privacy.auditing import audit
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.neighbours import neighbours
 from kvariates.private_methods import principal_axes
 from kvariates.private_methods.noisy_tree import NoisyMoments
 

@@ -61,7 +61,7 @@ class FlooredPotential(EuclideanPotential):
         if not len(self.centers):
             each = np.ones(self.points.n, dtype=np.int64)
         else:
-            part = np.minimum(self.costs / _squared_diameter(self.domain), 1.0)
+            part = np.minimum(self.costs / (4 * self.domain.radius**2), 1.0)
             each = np.ceil(part * UNIT).astype(np.int64) + self.floor
         return each if self.weight is None else each * self.weight.astype(np.int64)
 
@@ -193,10 +193,6 @@ def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> Nois
         sides = (math.floor(Fraction(side) / Fraction(lattice.step)) for side in task.domain.half)
         largest = min(largest, sum(sides))
     return noisy_rows(lattice, 2 * largest, shares, epsilon)
-
-
-def _squared_diameter(domain: Domain) -> float:
-    return 4 * domain.radius**2
 
 
 def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:
