@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.data.rows import Labels, Rows
+from kvariates.data.rows import F64, Labels, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
@@ -30,7 +30,6 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import documented
 
-F64 = NDArray[np.float64]
 LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding: more centres follow
 
 
@@ -190,11 +189,8 @@ default="k-means++"
         task = self._init_callback_context(max_subtasks=self._n_init)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         fit = Fit(objective, rows, weight, X)
-        best = self._run(task, fit, algorithm, rng)
-        for _ in range(1, self._n_init):
-            other = self._run(task, fit, algorithm, rng)
-            if other.inertia < best.inertia:
-                best = other
+        runs = (self._run(task, fit, algorithm, rng) for _ in range(self._n_init))
+        best = min(runs, key=lambda run: run.inertia)
         self._store(objective, objective.finish(rows, weight, best))
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
