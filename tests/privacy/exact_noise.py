@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pytest
 from sampling.chi_square import chi_square
 
 DRAWS = 6000
 ADJACENCIES = ("add-remove", "replace-one")
+both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
 def pmf(law, scale):
