@@ -100,14 +100,6 @@ def test_the_bound_for_one_medoid_is_the_optimum_after_one_step():
     assert made.iterations == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_blobs_are_certified_closely(dtype):
-    X, medoids = blobs(600, 6)
-    made = certified(Vectors(X.astype(dtype), "euclidean"), medoids)
-    assert made.gap < 0.02
-    assert made.sample is None
-
-
 def test_a_poor_solution_has_a_large_gap():
     X, medoids = blobs(300, 4)
     poor = np.array([medoids[0], *np.flatnonzero(X[:, 0] < 5)[:3]])
@@ -159,7 +151,7 @@ def test_whole_numbers_are_rounded_up():
 @pytest.mark.parametrize("way", ["table", "streamed", "lists", "graph", "pool"])
 def test_a_part_of_the_candidates_gives_nearly_the_same_bound(monkeypatch, way):
     X, medoids = blobs(900, 5)
-    space = Vectors(X, "euclidean")
+    space = Vectors(X.astype(np.float32 if way == "table" else np.float64), "euclidean")
     everyone = certified(space, medoids)
     monkeypatch.setattr(dual, "SMALL", 0)
     monkeypatch.setattr(dual, "ADDED", 64)

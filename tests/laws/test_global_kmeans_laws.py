@@ -5,16 +5,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from laws import brute
-from laws.cases import DTYPES, LAYOUTS, rows
-from laws.threads import on_threads
+from laws.cases import LAYOUTS, every_matrix, rows, weighted_or_not, weights_for
 from sampling.chi_square import ALPHA, chi_square
 
 from kvariates.data.rows import Rows
 from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import draw_candidates, global_kmeans, lloyd_on, sample_size
+from kvariates.seeding.global_kmeans import draw_candidates, global_kmeans, lloyd_on
 from kvariates.seeding.seeding_problem import SeedingProblem
-
-GRID = [(dtype, layout, w) for dtype in DTYPES for layout in LAYOUTS for w in (False, True)]
 
 
 def lloyd_of(X, weight):
@@ -26,11 +23,6 @@ def solve(X, k, weight=None, candidates="all", full=False, lloyd=None):
     rng = np.random.default_rng(0)
     problem = SeedingProblem(Rows.of(X), weight, k, lloyd=lloyd, rng=rng)
     return global_kmeans(problem, candidates=candidates, full=full)
-
-
-def weights_for(n):
-    rng = np.random.default_rng(n)
-    return rng.exponential(size=n) * (rng.random(n) < 0.8)
 
 
 def by_definition(X, k, weight, full):
@@ -58,7 +50,8 @@ def assert_same(found, expected):
         assert a.cost == b.cost
 
 
-@pytest.mark.parametrize(("dtype", "layout", "weighted"), GRID)
+@every_matrix
+@weighted_or_not
 def test_every_step_is_its_definition(dtype, layout, weighted):
     X = LAYOUTS[layout](rows(300, 6, dtype, seed=300, sparsity=0.2))
     weight = weights_for(300) if weighted else None
@@ -97,20 +90,6 @@ def test_candidates_are_drawn_by_their_mass():
     drawn = draw_candidates(np.ones(50), None, 200, rng)
     assert len(np.unique(drawn)) == len(drawn) > 40
     assert len(draw_candidates(np.zeros(50), None, 200, rng)) == 1
-
-
-def test_few_draws_are_nearly_as_good():
-    """Not a law, but the reason for `sample_size`; seeded."""
-    X = rows(3000, 4, seed=8, groups=12)
-    best, sampled = solve(X, 12)[-1], solve(X, 12, candidates=sample_size(3000))[-1]
-    assert sampled.cost < 1.1 * best.cost
-
-
-def test_one_centre_is_the_mean():
-    X, weight = rows(500, 3, seed=9), weights_for(500)
-    (only,) = solve(X, 1, weight)
-    np.testing.assert_allclose(only.centers, [np.average(X, axis=0, weights=weight)], rtol=1e-12)
-    assert only.cost == pytest.approx(brute.inertia(X, only.centers, only.labels, weight))
 
 
 @pytest.mark.parametrize("candidates", ["all", 5])
@@ -154,8 +133,3 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
 
     solve(X, 4, weight, candidates, lloyd=spy)
     assert all(abs(abs(start[0]) - 10) + abs(abs(start[1]) - 10) > 0.9 for start in starts[1:])
-
-
-def test_threads_change_nothing():
-    X = rows(20011, 16, np.float32, seed=12)
-    assert_same(*on_threads(lambda: solve(X, 4, candidates=30), (1, 2)))

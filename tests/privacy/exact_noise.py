@@ -4,12 +4,14 @@ import math
 import random
 
 import numpy as np
+import pytest
 from sampling.chi_square import chi_square
 
 from kvariates.privacy.testers import gather
 
 DRAWS = 6000
 ADJACENCIES = ("add-remove", "replace-one")
+both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
 
 
 def pmf(law, scale):

@@ -97,14 +97,6 @@ def test_the_noise_has_the_documented_scale():
         assert plain.scale / (diameter * lattice.step / 2) == pytest.approx(2 * k)
 
 
-@given(st.integers(2, 10**6), st.floats(0.01, 1.0), st.floats(0.01, 20.0))
-def test_the_bound_is_below_an_earlier_one(m, alpha, log_ratio):
-    ratio, w = math.exp(log_ratio), (1 + alpha) / ((m - 1) * alpha)
-    share = Floored(alpha).shares(m, 2)[1]
-    earlier = min(ratio, 1 + ratio * w)
-    assert loss(log_ratio, [share]) <= math.log(earlier) + 1e-9
-
-
 # --- laws, enumerated ------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 
 import numpy as np
 import pytest
-from privacy.private_models import DELTAS, both_adjacencies, make_task
+from privacy.exact_noise import both_adjacencies
+from privacy.private_models import DELTAS, make_task
 
 from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost

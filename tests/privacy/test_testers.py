@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES, repeatable
+from privacy.exact_noise import both_adjacencies, repeatable
 from privacy.neighbours import KINDS, neighbours
 from privacy.numpy_mechanisms import PAIR, run
 
@@ -85,7 +85,7 @@ def test_repeatable_noise_is_recognised(noise, repeats):
 # --- neighbours ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@both_adjacencies
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_differ_in_one_row_of_the_domain(kind, adjacency):
     orders = {"l1": 1, "l2": 2, "linf": np.inf}

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
 from privacy.neighbours import neighbours
 from privacy.private_models import make_task
@@ -62,7 +62,7 @@ def attack(part, adjacency):
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@both_adjacencies
 def test_a_release_of_the_tree_keeps_its_claim(part, adjacency):
     found = attack(part, adjacency)
     assert found.passed, str(found)
