@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
+from kvariates.data.rows import F64, Labels
 from kvariates.numerics.lattice import Lattice, Norm
-
-F64 = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the native functions
 

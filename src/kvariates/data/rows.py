@@ -1,7 +1,7 @@
 """Rows of a matrix in memory, dense or CSR, under squared Euclidean distance.
 
-`Rows` is the only way to the native kernels for the rest of the library: no module outside this
-room calls them. Rows on another device would be another class with the same methods.
+No module outside this room calls the native kernels. Rows on another device would be another class
+with the same methods.
 
 Cosine distance needs no class of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so spherical
 k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
@@ -10,17 +10,13 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from kvariates import _native
-
-if TYPE_CHECKING:
-    from kvariates.data.cluster_sums import ClusterSums
-    from kvariates.data.scans import Scan
 
 Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
@@ -124,18 +120,6 @@ class Rows:
         values = self.X.data if sparse.issparse(self.X) else self.X
         if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
             raise ValueError(OVERFLOW)
-
-    def scan(self, algorithm: str, k: int) -> Scan:
-        """A scan by name that finds nearest centres again and again."""
-        from kvariates.data.scans import SCANS
-
-        return SCANS[algorithm](self, k)
-
-    def cluster_sums(self, weight: F64 | None, k: int) -> ClusterSums:
-        """Sums of the rows of each cluster, still zero."""
-        from kvariates.data.cluster_sums import ClusterSums
-
-        return ClusterSums(self, weight, k)
 
     def nearest(self, centers: F64) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)

@@ -23,8 +23,8 @@ from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
-from kvariates.refining.lloyd import LloydResult, StopRule
-from kvariates.refining.refinements import REFINEMENTS, RefineProblem
+from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
+from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.global_kmeans import lloyd_on
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS

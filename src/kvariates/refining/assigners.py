@@ -14,7 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Labels, Rows, total_cost
+from kvariates.data.scans import SCANS
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,8 @@ class InMemoryAssigner:
     def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
-        self._scan = rows.scan(algorithm, k)
-        self._sums = rows.cluster_sums(weight, k)
+        self._scan = SCANS[algorithm](rows, k)
+        self._sums = ClusterSums(rows, weight, k)
         self._centers: F64 | None = None  # of the last assignment
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:

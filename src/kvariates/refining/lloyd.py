@@ -7,7 +7,7 @@ are assigned), the update (how statistics become centres) and the rule when to s
 |---|---|---|
 | exact, whitened | `InMemoryAssigner`, `ShardedAssigner` | `MeanUpdate` |
 | spherical | the same | `MeanUpdate` on the unit sphere |
-| divergences | `objectives.divergence_assigner` | mean, or a search for the best centre |
+| divergences | `objectives.divergence_objective` | mean, or a search for the best centre |
 | private | `private_methods.noisy_lloyd` | shrunken noisy mean |
 """
 
@@ -124,6 +124,18 @@ class LloydResult:
     inertia: float
     n_iter: int
     converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RefineProblem:
+    """Centres to improve. `lloyd` is the objective's, with a scan given by name."""
+
+    rows: Rows
+    weight: F64 | None
+    centers: F64
+    stop: StopRule
+    lloyd: Callable[[Rows, F64, F64 | None, Stop, str], LloydResult]
+    rng: np.random.Generator
 
 
 def refine(
