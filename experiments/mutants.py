@@ -157,7 +157,7 @@ MUTANTS = [
         "laws/test_minibatch_laws.py",
     ),
     Mutant(
-        "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_assigner",
+        "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_objective",
         "sum_rows(self._X[own], None if self._weight is None else weight)",
         "sum_rows(self._X[own], None) / max(len(own), 1) * weight.sum()",
         "laws/test_distortion_fit_laws.py",

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.seeding.medoid_potential import kmedian_plusplus
+from kvariates.seeding.medoid_seedings import kmedian_plusplus
 
 RUNS = 3000
 
