@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import global_kmeans, lloyd_on, sample_size
-from kvariates.seeding.seeding_problem import SeedingProblem, Solution
+from kvariates.refining.lloyd import LloydResult, StopRule, refine
+from kvariates.seeding.global_kmeans import global_kmeans, sample_size
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 Ints = NDArray[np.int64]
-Solve = Callable[[Rows, int, F64 | None], list[Solution]]
+Solutions = list[LloydResult]
+Solve = Callable[[Rows, int, F64 | None], Solutions]
 CLEAR = 4.0  # errors by which a gap must exceed that of one cluster; uniform rows do in 1 of 100
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 
@@ -115,23 +116,25 @@ def choose(
             sample_found = solve(sample, ks[-1], mass)
         mass = np.ones(sample.n) if mass is None else mass
         apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
-        labels = (sample.nearest(solution.centers) for solution in found)
+        labels = (sample.nearest(solution.centers.astype(np.float64)) for solution in found)
         silhouette = np.array([silhouette_of(apart, mass, one) for one in labels])
         gap, error = gaps(sample, mass, sample_found, solve, options.n_reference, rng)
     tried, asked = np.array(ks), slice(ks[0] - 1, None)
     inertia = _costs(found[asked])
     criteria = (elbow_of(tried, inertia), silhouette[asked], gap[asked], error[asked])
-    centers = tuple(solution.centers.astype(rows.dtype) for solution in found[asked])
+    centers = tuple(solution.centers for solution in found[asked])
     return Choice(*suggest(tried, *criteria), tried, inertia, *criteria, centers)
 
 
 def nested_solver(method: str, rng: np.random.Generator) -> Solve:
     """A function that returns the solutions for 1..k clusters of the given rows and weights."""
 
-    def solve(rows: Rows, k: int, weight: F64 | None) -> list[Solution]:
-        lloyd = lloyd_on(rows, weight, StopRule(300, 1e-4 * rows.spread()))
+    def solve(rows: Rows, k: int, weight: F64 | None) -> Solutions:
+        stop = StopRule(300, 1e-4 * rows.spread())
         candidates: Literal["all"] | int = "all" if method == "global" else sample_size(rows.n)
-        problem = SeedingProblem(rows, weight, k, lloyd=lloyd, rng=rng)
+        problem = SeedingProblem(
+            rows, weight, k, lloyd=lambda centers: refine(rows, centers, weight, stop), rng=rng
+        )
         return global_kmeans(problem, candidates=candidates)
 
     return solve
@@ -149,7 +152,7 @@ def count_distinct(rows: Rows, limit: int) -> int:
 
 
 def gaps(
-    sample: Rows, mass: F64, found: list[Solution], solve: Solve, B: int, rng: np.random.Generator
+    sample: Rows, mass: F64, found: Solutions, solve: Solve, B: int, rng: np.random.Generator
 ) -> tuple[F64, F64]:
     """The gap for every k, and its error. The gap is infinite if the cost is zero."""
     box = principal(sample.take(np.arange(sample.n)), mass)
@@ -164,8 +167,8 @@ def gaps(
         return gap, logs.std(axis=0) * math.sqrt(1 + 1 / B)
 
 
-def _costs(found: list[Solution]) -> F64:
-    return np.array([solution.cost for solution in found])
+def _costs(found: Solutions) -> F64:
+    return np.array([solution.inertia for solution in found])
 
 
 def principal(rows: F64, mass: F64) -> F64:

@@ -49,6 +49,11 @@ def _local_search(p: SeedingProblem) -> F64:
     return local_search(p, _greedy(p), steps=search_steps(p.k)).centers
 
 
+def _global(p: SeedingProblem) -> F64:
+    last = global_kmeans(p, candidates=default_candidates(p.rows))[-1]
+    return last.centers.astype(np.float64)
+
+
 POTENTIAL = frozenset({"potential"})
 DISTANCES = POTENTIAL | {"squared distances"}
 
@@ -88,7 +93,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "the start is greedy. init='d2' has a bound in numbers.",
         ),
         "global": Entry(
-            lambda p: global_kmeans(p, candidates=default_candidates(p.rows))[-1].centers,
+            _global,
             "Adds one centre at a time where it lowers the cost most; slower, with a lower cost.",
             DISTANCES,
             lost="global k-means is the best in practice, but no bound on it is known.",
