@@ -20,14 +20,8 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
-from kvariates.refining.assigners import (
-    Assigner,
-    ExactAssigner,
-    InMemoryAssigner,
-    Statistics,
-    fill_empty_clusters,
-    squared_moves,
-)
+from kvariates.refining import assigners
+from kvariates.refining.assigners import Statistics, squared_moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +51,7 @@ class LloydEnd:
     converged: bool  # no label changed in the last iteration
 
 
-def lloyd(assigner: Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
+def lloyd(assigner: assigners.Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
     """Iterate until `stop` says so. `centers` are not changed."""
     iteration, moves = 0, None
     while True:
@@ -95,14 +89,14 @@ class MeanUpdate:
     cluster, as in scikit-learn.
     """
 
-    assigner: ExactAssigner
+    assigner: assigners.ExactAssigner
     unit: bool = False
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
         if not statistics.counts.all():
-            statistics = fill_empty_clusters(statistics, self.assigner)
+            statistics = assigners.fill_empty_clusters(statistics, self.assigner)
         sums, weights = statistics.total_sums, statistics.total_weights
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if self.unit else weights
         full = (statistics.counts > 0) & (scale > 0)
@@ -148,7 +142,7 @@ def refine(
     unit: bool = False,
 ) -> LloydResult:
     """Exact Lloyd on rows in memory. Steps are taken in float64. Pre: weight is None or float64."""
-    assigner = InMemoryAssigner(rows, weight, len(centers), algorithm)
+    assigner = assigners.InMemoryAssigner(rows, weight, len(centers), algorithm)
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(rows.dtype)
     final = rounded.astype(np.float64)

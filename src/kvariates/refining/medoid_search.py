@@ -19,29 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kvariates.data import metric_spaces as spaces
 from kvariates.data.hst_tree import is_squared
-from kvariates.data.metric_spaces import (
-    CallableMetric,
-    DistanceMatrix,
-    DistanceRows,
-    Ints,
-    MedoidSearchResult,
-    MetricSpace,
-    Vectors,
-)
+from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace, Vectors
 from kvariates.data.rows import F64
+from kvariates.refining import swaps
 from kvariates.refining.alternating import alternate
-from kvariates.refining.swaps import (
-    BLOCK,
-    AllCandidates,
-    Improving,
-    MedoidProblem,
-    MedoidState,
-    SampledCandidates,
-    SwapSearch,
-    search,
-    swap_medoids,
-)
+from kvariates.refining.swaps import MedoidProblem, SwapSearch
 
 MATRIX_BYTES = 2**30
 CALLS = 2 * 10**6  # of a callable, to fill a matrix
@@ -71,10 +55,10 @@ def search_task(
 ) -> SearchTask:  # fmt: skip
     """Leave out points of weight zero, and compute the matrix of distances if it fits."""
     measured, mass, points = space, weight, np.arange(space.n)
-    if mass is not None and isinstance(measured, DistanceRows) and not mass.all():
+    if mass is not None and isinstance(measured, spaces.DistanceRows) and not mass.all():
         points = np.flatnonzero(mass)
         measured, mass = measured.measured_at(points), mass[points]
-    if isinstance(measured, DistanceRows) and _matrix_fits(measured):
+    if isinstance(measured, spaces.DistanceRows) and _matrix_fits(measured):
         measured = measured.matrix().as_float32()
         # Seeding can use the matrix too, except that a cosine tree needs the chords.
         space = measured if measured.n == space.n and not is_squared(space) else space
@@ -84,10 +68,10 @@ def search_task(
     return SearchTask(problem, space, weight, restarts, max_swaps, rng)
 
 
-def _matrix_fits(space: DistanceRows) -> bool:
+def _matrix_fits(space: spaces.DistanceRows) -> bool:
     cells = space.n_candidates * space.n
     return cells * space.dtype.itemsize <= MATRIX_BYTES and (
-        not isinstance(space, CallableMetric) or cells <= CALLS
+        not isinstance(space, spaces.CallableMetric) or cells <= CALLS
     )
 
 
@@ -100,25 +84,25 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
     medoids = start(task.space, task.weight) if callable(start) else start
     if isinstance(space, Vectors):
         return _move_and_swap(task, space, medoids)
-    graph = not isinstance(space, DistanceRows)
-    if isinstance(space, DistanceMatrix) or (graph and space.n_candidates <= EXHAUSTIVE):
-        proposals = AllCandidates(rng.permutation(space.n_candidates), BLOCK)
-        how = SwapSearch(proposals, Improving(), task.max_swaps, task.restarts)
+    graph = not isinstance(space, spaces.DistanceRows)
+    if isinstance(space, spaces.DistanceMatrix) or (graph and space.n_candidates <= EXHAUSTIVE):
+        proposals = swaps.AllCandidates(rng.permutation(space.n_candidates), swaps.BLOCK)
+        how = SwapSearch(proposals, swaps.Improving(), task.max_swaps, task.restarts)
     else:
         how = _sampled_swaps(task, len(medoids), close=True)
-    return search(problem, medoids, how, rng)
+    return swaps.search(problem, medoids, how, rng)
 
 
 def _sampled_swaps(task: SearchTask, k: int, *, close: bool) -> SwapSearch:
-    proposals = SampledCandidates(BLOCK, PATIENCE + k, close=close, rng=task.rng)
-    return SwapSearch(proposals, Improving(ALPHA / k), task.max_swaps, task.restarts)
+    proposals = swaps.SampledCandidates(swaps.BLOCK, PATIENCE + k, close=close, rng=task.rng)
+    return SwapSearch(proposals, swaps.Improving(ALPHA / k), task.max_swaps, task.restarts)
 
 
 def _move_and_swap(task: SearchTask, space: Vectors, medoids: Ints) -> MedoidSearchResult:
-    state, most, rng = MedoidState.of(task.problem, medoids), task.max_swaps, task.rng
+    state, most, rng = swaps.MedoidState.of(task.problem, medoids), task.max_swaps, task.rng
     moves = alternate(state, space, most, rng)
     how = replace(_sampled_swaps(task, len(medoids), close=False), max_swaps=most - moves)
-    moves += swap_medoids(state, how).n_swaps
+    moves += swaps.swap_medoids(state, how).n_swaps
     moves += alternate(state, space, most - moves, rng)
     return MedoidSearchResult(state.medoids, state.near, state.cost, moves, False)
 

@@ -22,13 +22,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kvariates.data.metric_spaces import (
-    DistanceMatrix,
-    EagerOptions,
-    Ints,
-    MedoidSearchResult,
-    MetricSpace,
-)
+from kvariates.data import metric_spaces
+from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace
 from kvariates.data.rows import F64, TwoNearest, total_cost
 from kvariates.numerics.draws import CumulativeMass
 
@@ -219,11 +214,11 @@ def search(
     """
     space, proposals, choose = problem.space, how.proposals, how.choose
     if (
-        isinstance(space, DistanceMatrix)
+        isinstance(space, metric_spaces.DistanceMatrix)
         and isinstance(proposals, AllCandidates)
         and isinstance(choose, Improving)
     ):
-        options = EagerOptions(
+        options = metric_spaces.EagerOptions(
             proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
             seed=int(rng.integers(2**63)) if how.restarts else 0,
         )  # fmt: skip
