@@ -55,7 +55,7 @@ def assert_two_nearest(near, D, medoids):
     first, second = order[:, 0], order[:, min(1, len(medoids) - 1)]
     second_cost = table[every, second] if len(medoids) > 1 else np.full(len(table), np.inf)
     expected = first, second, table[every, first], second_cost
-    for part, values in zip(near.parts, expected, strict=True):
+    for part, values in zip(near, expected, strict=True):
         np.testing.assert_array_equal(part, values)
 
 

@@ -18,7 +18,7 @@ from kvariates.certificates import dual
 from kvariates.certificates.dual import CertifiedProblem
 from kvariates.certificates.sampled_bound import sampled_bound
 from kvariates.data.distance_tables import DistanceLists, DistanceOracle, DistanceTable, graph_lists
-from kvariates.data.graph import Graph
+from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import DistanceRows, MetricSpace
 from kvariates.data.rows import F64, Floats, TwoNearest
 
@@ -164,8 +164,8 @@ def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances 
         points.append(np.nonzero(below)[1].astype(np.int32))
         kept.append(rows[below].astype(np.float64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    lists = DistanceLists(weight, start, np.concatenate(points), np.concatenate(kept))
-    return _AllDistances(lists, cap, whole)
+    lists = NeighborLists(start, np.concatenate(points), np.concatenate(kept))
+    return _AllDistances(DistanceLists(weight, lists), cap, whole)
 
 
 def _all_whole(D: Floats) -> bool:

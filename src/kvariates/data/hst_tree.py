@@ -111,7 +111,7 @@ def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
         return HstTree(*_native.tree_over_matrix(space.D, seed))
     if isinstance(space, Graph):
         lists = space.least_elements(rng.permutation(space.n))
-        return HstTree(*_native.tree_over_lists(lists.start, lists.point, lists.distance, seed))
+        return HstTree(*_native.tree_over_lists(*lists, seed))
 
     def distances(point: int, others: Ints) -> F64:
         return np.ascontiguousarray(space.distances(np.array([point]), others)[0], dtype=np.float64)

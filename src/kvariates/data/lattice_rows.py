@@ -15,10 +15,7 @@ NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the nativ
 
 
 def quantize(
-    rows: NDArray[np.floating],
-    lattice: Lattice,
-    center: F64 | None = None,
-    half: F64 | None = None,
+    rows: NDArray[np.floating], lattice: Lattice, center: F64 | None = None, half: F64 | None = None
 ) -> F64:
     """Rows clipped to the lattice's ball and rounded towards zero, each independently.
 

@@ -10,7 +10,7 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -32,9 +32,8 @@ OVERFLOW = (
 )
 
 
-@dataclass(frozen=True)
-class TwoNearest:
-    """Every point's nearest and second nearest centre, and their costs.
+class TwoNearest(NamedTuple):
+    """Every point's nearest and second nearest centre, and their costs, in the kernels' order.
 
     The cost is the squared distance for `Rows` and the distance in a metric space. Ties go to the
     lowest index. With one centre, `second` equals `labels` and `second_cost` is infinite.
@@ -50,11 +49,6 @@ class TwoNearest:
         """Arrays of n entries for a kernel to fill."""
         labels, second = np.empty((2, n), dtype=np.int32)
         return cls(labels, second, *np.empty((2, n), dtype=dtype))
-
-    @property
-    def parts(self) -> tuple[Labels, Labels, Floats, Floats]:
-        """The four arrays, in the order in which the kernels take them."""
-        return self.labels, self.second, self.cost, self.second_cost
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,7 @@ class Rows:
 
     def two_nearest(self, centers: F64) -> TwoNearest:
         near = TwoNearest.empty(self.n)
-        _native.two_nearest(self.view, centers, *near.parts)
+        _native.two_nearest(self.view, centers, *near)
         return near
 
     def costs(self, centers: F64, labels: Labels) -> F64:

@@ -75,7 +75,7 @@ class DivergencePotential(AddedCenters):
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, distortion: Distortion) -> None:
-        super().__init__(k, rows.d)
+        super().__init__(np.empty((k, rows.d)))
         self.points, self.weight = rows, weight
         self._flushed = 0  # how many of the added centres the costs know
         self._distortion, self._prepared = distortion, distortion.prepare(rows.X)

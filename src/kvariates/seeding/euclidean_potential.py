@@ -28,7 +28,7 @@ class EuclideanPotential(AddedCenters):
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, *, skip: bool = True) -> None:
-        super().__init__(k, rows.d)
+        super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
         self._costs = RowCosts(rows, weight)

@@ -15,11 +15,11 @@ from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, TwoNearest
 from kvariates.numerics.draws import draw_proportional
 from kvariates.seeding.hst import hst_seed
-from kvariates.seeding.sampler import sample
+from kvariates.seeding.sampler import AddedCenters, sample
 from kvariates.tables import Entry, Table
 
 
-class MedoidPotential:
+class MedoidPotential(AddedCenters):
     """Weight * distance to the nearest centre so far.
 
     While some points of positive weight are infinitely far from all centres, only these are drawn,
@@ -27,20 +27,14 @@ class MedoidPotential:
     """
 
     def __init__(self, space: MetricSpace, weight: F64 | None, k: int) -> None:
+        super().__init__(np.empty(k, dtype=np.int64))
         self.points, self.weight = space, weight
         self._mass = np.ones(space.n) if weight is None else weight
-        self._centers = np.empty(k, dtype=np.int64)
-        self._known = 0
         self._near: TwoNearest | None = None
-
-    @property
-    def centers(self) -> Ints:
-        return self._centers[: self._known]
 
     def add(self, centers: Ints) -> None:
         for center in centers:
-            self._centers[self._known] = center
-            self._known += 1
+            super().add(center[None])
             self._near = (
                 self.points.two_nearest(self.centers)
                 if self._near is None

@@ -35,10 +35,7 @@ class ShardedRows:
 
 
 class ShardedPotential:
-    """Several potentials as one; each holds a part of the rows.
-
-    `map` applies a function to each shard and returns the answers in the order of the shards, as
-    the built-in does; the shards may compute at the same time and finish in any order.
+    """Several potentials as one; each holds a part of the rows. `map`: as in `ShardedAssigner`.
 
     Pre: no shard has a centre yet; all shards have weights or none has.
     """
