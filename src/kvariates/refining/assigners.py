@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,7 @@ class Statistics:
         return np.asarray(self.weights + self.weights_rest)
 
 
-@dataclass(frozen=True, eq=False)
-class FarRows:
+class FarRows(NamedTuple):
     """Rows far from their centres, farthest first."""
 
     points: F64
@@ -144,11 +143,10 @@ class ShardedAssigner:
         return reduce(_added, parts)
 
     def farthest(self, count: int) -> FarRows:
-        parts: list[FarRows] = list(self._map(lambda s: s.farthest(count), self._shards))
-        fields = ("points", "weights", "labels", "costs")
-        whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
-        far = np.argsort(-whole["costs"], kind="stable")[:count]
-        return FarRows(**{name: values[far] for name, values in whole.items()})
+        parts: Iterable[FarRows] = self._map(lambda s: s.farthest(count), self._shards)
+        whole: Any = FarRows(*map(np.concatenate, zip(*parts, strict=True)))
+        far = np.argsort(-whole.costs, kind="stable")[:count]
+        return FarRows(*(values[far] for values in whole))
 
 
 def _added(a: Statistics, b: Statistics) -> Statistics:
