@@ -70,8 +70,8 @@ MUTANTS = [
     ),
     Mutant(
         "LS++ makes swaps that do not help", "seeding.local_search",
-        "if swap.cost < state.total() * (1 - p.rows.n * EPS):",
-        "if swap.cost < state.total() * 1.5:",
+        "if swap.cost < state.total * (1 - p.rows.n * EPS):",
+        "if swap.cost < state.total * 1.5:",
         "laws/test_local_search_laws.py",
     ),
     Mutant(

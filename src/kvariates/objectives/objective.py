@@ -64,7 +64,7 @@ class SquaredEuclidean:
     def lloyd(
         self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
     ) -> LloydResult:
-        return refine(rows, centers, weight, stop, algorithm=scan, unit=self.unit)
+        return refine(rows, centers, weight, stop, scan, self.unit)
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         if self.whitened is None:

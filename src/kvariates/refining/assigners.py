@@ -18,6 +18,8 @@ from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Labels, Rows, total_cost
 from kvariates.data.scans import SCANS
 
+Map = Callable[..., Iterable[Any]]
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -131,11 +133,7 @@ class ShardedAssigner:
     the built-in does; the shards may compute at the same time and finish in any order.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[ExactAssigner],
-        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
-    ) -> None:
+    def __init__(self, shards: Sequence[ExactAssigner], map: Map = map) -> None:  # noqa: A002
         self._shards, self._map = shards, map
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:

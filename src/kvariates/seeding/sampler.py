@@ -149,9 +149,7 @@ def sample_step(
         potential.flush()
     picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
     candidates = density.sample(potential.points, picked, potential.weight, rng)
-    best = 0
     if size > 1:
-        best = potential.add_best(candidates)
-    else:
-        potential.add(candidates)
-    return int(picked[best])
+        return int(picked[potential.add_best(candidates)])
+    potential.add(candidates)
+    return int(picked[0])

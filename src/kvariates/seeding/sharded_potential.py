@@ -7,12 +7,13 @@ So it does not matter who computes an answer, or which answer comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from kvariates.numerics.draws import F64, I64, draw_proportional
+from kvariates.refining.assigners import Map
 from kvariates.seeding.sampler import RowPotential, TakesRows
 
 Answer = TypeVar("Answer")
@@ -40,11 +41,7 @@ class ShardedPotential:
     Pre: no shard has a centre yet; all shards have weights or none has.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[RowPotential],
-        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
-    ) -> None:
+    def __init__(self, shards: Sequence[RowPotential], map: Map = map) -> None:  # noqa: A002
         self.points = ShardedRows([shard.points for shard in shards])
         self._shards, self._map = shards, map
         self._weights = self._totals()
