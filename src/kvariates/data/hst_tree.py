@@ -59,10 +59,6 @@ class HstTree:
     def nodes(self) -> int:
         return len(self.parent)
 
-    @property
-    def leaves(self) -> Ints:
-        return np.setdiff1d(np.arange(self.nodes), self.parent)
-
     def distance(self, i: int, j: int) -> float:
         return float(self.distances(np.array([[i, j]]))[0])
 

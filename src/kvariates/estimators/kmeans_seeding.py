@@ -184,8 +184,6 @@ def global_kmeans(
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     rows, weight = problem.rows, problem.weight
     stop = StopRule(max_iter, tol * rows.spread())
-    if candidates == "auto":
-        candidates = nested.default_candidates(rows)
     problem = replace(problem, lloyd=lambda centers: refine(rows, centers, weight, stop))
     found = nested.global_kmeans(problem, candidates=candidates, full=full)
     return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

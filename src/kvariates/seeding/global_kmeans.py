@@ -19,14 +19,14 @@ from typing import Literal
 import numpy as np
 
 from kvariates.data.row_costs import RowCosts, stay_limit
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 CHUNK = 256  # candidates measured in one pass; fewer for few rows, to use less memory than X
 EXHAUSTIVE = 10**9  # multiply-adds a step up to which every row is a candidate by default
-Candidates = Literal["all"] | int
+Candidates = Literal["auto", "all"] | int
 
 
 def sample_size(n: int) -> int:
@@ -40,21 +40,18 @@ def sample_size(n: int) -> int:
     return max(1, math.ceil(2 * math.log2(n)))
 
 
-def default_candidates(rows: Rows) -> Candidates:
-    """All rows where that is quick."""
-    return "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
-
-
 def global_kmeans(
-    problem: SeedingProblem, *, candidates: Candidates, full: bool = False
+    problem: SeedingProblem, *, candidates: Candidates = "auto", full: bool = False
 ) -> list[LloydResult]:
-    """Solutions for 1..k centres, by the problem's `lloyd`.
+    """Solutions for 1..k centres, by the problem's `lloyd`. "auto": all rows where that is quick.
 
     Nothing random is drawn if all rows are candidates.
     """
     rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
     if lloyd is None:
         raise TypeError("global k-means needs a problem with `lloyd`.")
+    if candidates == "auto":
+        candidates = "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
     order = rows.canonical_order()
     solutions = [lloyd(rows.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
     while len(solutions) < problem.k:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kvariates import guarantees
 from kvariates.numerics.draws import F64, I64
-from kvariates.seeding.global_kmeans import default_candidates, global_kmeans
+from kvariates.seeding.global_kmeans import global_kmeans
 from kvariates.seeding.hst import hst_seed
 from kvariates.seeding.kmeans_parallel import kmeans_parallel
 from kvariates.seeding.local_search import local_search, search_steps
@@ -47,11 +47,6 @@ def _random(p: SeedingProblem) -> F64:
 
 def _local_search(p: SeedingProblem) -> F64:
     return local_search(p, _greedy(p), steps=search_steps(p.k)).centers
-
-
-def _global(p: SeedingProblem) -> F64:
-    last = global_kmeans(p, candidates=default_candidates(p.rows))[-1]
-    return last.centers.astype(np.float64)
 
 
 POTENTIAL = frozenset({"potential"})
@@ -93,7 +88,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "the start is greedy. init='d2' has a bound in numbers.",
         ),
         "global": Entry(
-            _global,
+            lambda p: global_kmeans(p)[-1].centers.astype(np.float64),
             "Adds one centre at a time where it lowers the cost most; slower, with a lower cost.",
             DISTANCES,
             lost="global k-means is the best in practice, but no bound on it is known.",
