@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import global_kmeans, lloyd_on, sample_size
-from kvariates.seeding.seeding_problem import SeedingProblem, Solution
+from kvariates.refining.lloyd import LloydResult, StopRule, refine
+from kvariates.seeding.global_kmeans import global_kmeans, sample_size
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 Ints = NDArray[np.int64]
+Solutions = list[LloydResult]
 CLEAR = 4.0  # errors by which a gap must exceed that of one cluster; uniform rows do in 1 of 100
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 
@@ -94,12 +95,12 @@ class SelectionOptions:
     n_reference: int
     sample_size: int
 
-    def solve(
-        self, rows: Rows, k: int, weight: F64 | None, rng: np.random.Generator
-    ) -> list[Solution]:
+    def solve(self, rows: Rows, k: int, weight: F64 | None, rng: np.random.Generator) -> Solutions:
         """The solutions for 1..k clusters."""
-        lloyd = lloyd_on(rows, weight, StopRule(300, 1e-4 * rows.spread()))
-        problem = SeedingProblem(rows, weight, k, lloyd=lloyd, rng=rng)
+        stop = StopRule(300, 1e-4 * rows.spread())
+        problem = SeedingProblem(
+            rows, weight, k, lloyd=lambda centers: refine(rows, centers, weight, stop), rng=rng
+        )
         all_rows = self.method == "global"
         return global_kmeans(problem, candidates="all" if all_rows else sample_size(rows.n))
 
@@ -121,13 +122,13 @@ def choose(
             sample_found = options.solve(sample, ks[-1], mass, rng)
         mass = np.ones(sample.n) if mass is None else mass
         apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
-        labels = (sample.nearest(solution.centers) for solution in found)
+        labels = (sample.nearest(solution.centers.astype(np.float64)) for solution in found)
         silhouette = np.array([silhouette_of(apart, mass, one) for one in labels])
         gap, error = gaps(sample, mass, sample_found, options, rng)
     tried, asked = np.array(ks), slice(ks[0] - 1, None)
     inertia = _costs(found[asked])
     criteria = (elbow_of(tried, inertia), silhouette[asked], gap[asked], error[asked])
-    centers = tuple(solution.centers.astype(rows.dtype) for solution in found[asked])
+    centers = tuple(solution.centers for solution in found[asked])
     return Choice(*suggest(tried, *criteria), tried, inertia, *criteria, centers)
 
 
@@ -143,9 +144,8 @@ def count_distinct(rows: Rows, limit: int) -> int:
 
 
 def gaps(
-    sample: Rows, mass: F64, found: list[Solution], options: SelectionOptions,
-    rng: np.random.Generator,
-) -> tuple[F64, F64]:  # fmt: skip
+    sample: Rows, mass: F64, found: Solutions, options: SelectionOptions, rng: np.random.Generator
+) -> tuple[F64, F64]:
     """The gap for every k, and its error. The gap is infinite if the cost is zero."""
     box = principal(sample.take(np.arange(sample.n)), mass)
     low, high = box.min(axis=0), box.max(axis=0)
@@ -159,8 +159,8 @@ def gaps(
         return gap, logs.std(axis=0) * math.sqrt(1 + 1 / len(uniform))
 
 
-def _costs(found: list[Solution]) -> F64:
-    return np.array([solution.cost for solution in found])
+def _costs(found: Solutions) -> F64:
+    return np.array([solution.inertia for solution in found])
 
 
 def principal(rows: F64, mass: F64) -> F64:

@@ -7,8 +7,7 @@ from scipy import sparse
 
 from kvariates import kmeans_plusplus
 from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 
@@ -19,8 +18,8 @@ WEIGHTS = np.random.default_rng(1).exponential(size=500)
 def seeded(name, data=X, weights=WEIGHTS, k=20, seed=0):
     points = Rows.of(data)
     problem = SeedingProblem(
-        points, weights, k, lloyd=lloyd_on(points, weights, StopRule(100, 0.0)),
-        rng=np.random.default_rng(seed),
+        points, weights, k, rng=np.random.default_rng(seed),
+        lloyd=lambda centers: refine(points, centers, weights, StopRule(100, 0.0)),
     )  # fmt: skip
     return SEEDINGS[name].run(problem)
 

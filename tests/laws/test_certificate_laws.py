@@ -16,7 +16,7 @@ from kvariates.certificates import certificate, dual, sampled_bound
 from kvariates.certificates.certificate import Certificate
 from kvariates.data import distance_tables
 from kvariates.data.distance_tables import DistanceLists, DistanceTable, StreamedDistances
-from kvariates.data.graph import Graph
+from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 
@@ -178,7 +178,8 @@ def test_lists_tables_and_streams_agree_on_any_number_of_threads():
         D = rng.random((m, n)).astype(dtype)
         weight, price, some = rng.random(n), rng.random(n), rng.permutation(m)[:11]
         point = np.tile(np.arange(n, dtype=np.int32), m)
-        lists = DistanceLists(weight, np.arange(0, m * n + 1, n), point, D.astype(float).ravel())
+        lists = NeighborLists(np.arange(0, m * n + 1, n), point, D.astype(float).ravel())
+        lists = DistanceLists(weight, lists)
         expected = np.maximum(price - D.astype(float), 0) @ weight
         covered = (D[some].astype(float) < price).sum(axis=0)
         streamed = StreamedDistances(weight, DistanceMatrix(D))

@@ -10,7 +10,7 @@ from laws.divergences import every, fitted, lloyd_under, measured, rows, table, 
 from scipy import sparse
 
 from kvariates.objectives.distortion import mean_row
-from kvariates.objectives.divergence_assigner import filled, in_dtype
+from kvariates.objectives.divergence_objective import filled, in_dtype
 from kvariates.objectives.mahalanobis import Mahalanobis
 
 

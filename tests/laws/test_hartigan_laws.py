@@ -11,8 +11,16 @@ from laws import brute
 from laws.cases import DTYPES, LAYOUTS, every_matrix, rows, start, weighted_or_not, weights_for
 
 from kvariates.data.rows import Rows
-from kvariates.refining.hartigan import hartigan
-from kvariates.refining.lloyd import StopRule, refine
+from kvariates.refining.hartigan import hartigan as lloyd_then_moves
+from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule, refine
+
+
+def hartigan(points, begin, weight, max_iter, callback=None):
+    """Only the moves: Lloyd ends where it begins, in no iterations."""
+    stop = StopRule(max_iter, 0.0, callback)
+    end = LloydResult(begin.centers, begin.labels, 0.0, 0, True)
+    problem = RefineProblem(points, weight, begin.centers, stop, lambda *_: end, None)
+    return lloyd_then_moves(problem)
 
 
 def lloyd(X, k, weight=None, seed=1, tol=0.0):

@@ -75,7 +75,6 @@ def test_nodes_are_balls(space, seed):
             else:
                 assert tree.center[node] in points
                 assert (D[np.ix_(points, points)] == 0).all()
-        assert set(tree.leaves.tolist()) == set(range(tree.nodes)) - inner
         assert (tree.counts() == [len(points) for points in inside]).all()
         weight = rng(s).integers(0, 5, space.n).astype(float)
         assert (tree.counts(weight) == [weight[points].sum() for points in inside]).all()

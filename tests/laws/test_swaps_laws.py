@@ -11,7 +11,7 @@ from laws.brute import best_swap, medoid_cost
 
 from kvariates.data.metric_spaces import Vectors
 from kvariates.data.rows import unit_rows
-from kvariates.refining import alternating, medoid_search, swaps
+from kvariates.refining import medoid_search, swaps
 from kvariates.refining.swaps import MedoidProblem, MedoidState, SwapSearch, search
 
 
@@ -47,7 +47,7 @@ def test_native_and_python_searches_make_the_same_swaps_to_a_local_optimum(seed,
     slow = swaps.swap_medoids(MedoidState.of(problem, start), eager(order))
     np.testing.assert_array_equal(fast.medoids, slow.medoids)
     assert fast.n_swaps == slow.n_swaps
-    for a, b in zip(fast.near.parts, slow.near.parts, strict=True):
+    for a, b in zip(fast.near, slow.near, strict=True):
         np.testing.assert_array_equal(a, b)
     for found in (fast, slow):
         assert_local_optimum(found, problem.space.D, problem.weight)
@@ -120,10 +120,10 @@ def test_a_chooser_may_be_any_function():
     assert best_swap(problem.space.D, found.medoids) >= found.cost * (1 - 1e-8)
 
 
-@pytest.mark.parametrize("metric", alternating.MEDIANS)
+@pytest.mark.parametrize("metric", medoid_search.MEDIANS)
 def test_moves_within_clusters_never_raise_the_cost(metric, monkeypatch):
     """From optima of swaps too, with one point tried in each cluster: it is often worse."""
-    monkeypatch.setattr(alternating, "TRIED", 1)
+    monkeypatch.setattr(medoid_search, "TRIED", 1)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, weight = np.abs(rng.normal(size=(60, 3))) + 0.1, rng.random(60)
@@ -132,7 +132,7 @@ def test_moves_within_clusters_never_raise_the_cost(metric, monkeypatch):
         start = search(problem, every[:5], eager(every), rng).medoids if seed % 2 else every[:5]
         state = MedoidState.of(replace(problem, space=space), start)
         before = state.cost
-        moves = alternating.alternate(state, space, 10**9, rng)
+        moves = medoid_search.alternate(state, space, 10**9, rng)
         assert state.cost < before if moves else state.cost == before
         assert len(np.unique(state.medoids)) == 5
         np.testing.assert_array_equal(state.near.cost, space.two_nearest(state.medoids).cost)

@@ -12,7 +12,7 @@ from scipy import sparse
 from kvariates.data.rows import Rows
 from kvariates.objectives.distortion import MIX
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import DivergenceObjective
+from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 POSITIVE = np.array([[0.5, 4], [1, 1], [3, 0.25], [6, 5], [0.5, 0.75], [2, 8]])

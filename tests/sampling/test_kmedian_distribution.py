@@ -11,7 +11,7 @@ from sampling.sets import SMALL
 from scipy.spatial.distance import cdist
 
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.seeding.medoid_potential import kmedian_plusplus
+from kvariates.seeding.medoid_seedings import kmedian_plusplus
 
 RUNS = 3000
 

@@ -24,12 +24,6 @@ class ClusterSums:
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._moves = rows.n
 
-    @classmethod
-    def of(cls, rows: Rows, weight: F64 | None, labels: Labels, k: int) -> ClusterSums:
-        sums = cls(rows, weight, k)
-        sums.recompute(labels)
-        return sums
-
     def update(self, labels: Labels, changed: int) -> None:
         """Move the rows whose labels changed, or add up all rows again."""
         self._moves += 2 * changed

@@ -29,16 +29,11 @@ class RowCosts:
         self.rejected = 0  # proposals of `draw` since the last `lower`
         self._sums = np.zeros(-(-rows.n // _native.DRAW_TILE))
         self._hits = _native.Hits()
-        self._quantized: _native.QuantizedRows | None = None
-
-    @property
-    def quantized(self) -> bool:
-        """Whether a quantized copy of the rows filters the pairs that `lower_to_best` measures."""
-        return self._quantized is not None
+        self.quantized: _native.QuantizedRows | None = None
 
     def quantize(self) -> None:
-        """Make that copy, if the rows vary."""
-        self._quantized = _native.quantize(self.rows.view, self.cost)
+        """Make a copy that filters the pairs which `lower_to_best` measures, if the rows vary."""
+        self.quantized = _native.quantize(self.rows.view, self.cost)
 
     def total(self) -> float:
         """Sum of weight * cost. Pre: a centre was added here."""
@@ -53,7 +48,7 @@ class RowCosts:
         """How much each candidate would lower the total."""
         gain = np.empty(len(candidates))
         _native.gains(
-            self.rows.view, self._quantized, candidates, limit, *self._state(), gain, self._hits
+            self.rows.view, self.quantized, candidates, limit, *self._state(), gain, self._hits
         )
         return gain
 
@@ -61,11 +56,11 @@ class RowCosts:
         """Take in the candidate of largest gain, named `name`; return its index."""
         best = int(np.argmax(self.gains(candidates, limit)))
         _native.lower_costs_by_hits(
-            self.rows.view, self._quantized, candidates[best : best + 1], best, name, limit,
+            self.rows.view, self.quantized, candidates[best : best + 1], best, name, limit,
             *self._state(), self._hits,
         )  # fmt: skip
-        if self.quantized and self._hits.wasted > len(candidates) * self.rows.n // WASTE:
-            self._quantized = None
+        if self._hits.wasted > len(candidates) * self.rows.n // WASTE:
+            self.quantized = None
         return best
 
     def draw(self, pending: F64, first: int, uniforms: F64) -> int:

@@ -23,9 +23,8 @@ from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
-from kvariates.refining.lloyd import LloydResult, StopRule
-from kvariates.refining.refinements import REFINEMENTS, RefineProblem
-from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
+from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import documented
@@ -261,10 +260,9 @@ default="k-means++"
         objective, rows = fit.objective, fit.rows
         if isinstance(self.init, str):
             stop = StopRule(self.max_iter, LOOSER * self._tol)
-            lloyd = lloyd_on(rows, fit.weight, stop, objective.lloyd)
             problem = SeedingProblem(
-                rows, fit.weight, self.n_clusters, objective.potential, objective.density, lloyd,
-                rng=rng,
+                rows, fit.weight, self.n_clusters, objective.potential, objective.density,
+                lambda centers: objective.lloyd(rows, centers, fit.weight, stop), rng=rng,
             )  # fmt: skip
             return SEEDINGS[self.init].run(problem)
         given = self.init

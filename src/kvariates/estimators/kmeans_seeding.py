@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import Labels
 from kvariates.estimators import validation
-from kvariates.refining.lloyd import StopRule
+from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding import global_kmeans as nested
 from kvariates.seeding import kmeans_parallel as parallel
 from kvariates.seeding.sampler import greedy_trials
@@ -157,11 +157,8 @@ def global_kmeans(
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
-    rows = problem.rows
-    lloyd = nested.lloyd_on(rows, problem.weight, StopRule(max_iter, tol * rows.spread()))
-    if candidates == "auto":
-        candidates = nested.default_candidates(rows)
-    found = nested.global_kmeans(replace(problem, lloyd=lloyd), candidates=candidates, full=full)
-    return [
-        Clustering(len(s.centers), s.centers.astype(rows.dtype), s.labels, s.cost) for s in found
-    ]
+    rows, weight = problem.rows, problem.weight
+    stop = StopRule(max_iter, tol * rows.spread())
+    problem = replace(problem, lloyd=lambda centers: refine(rows, centers, weight, stop))
+    found = nested.global_kmeans(problem, candidates=candidates, full=full)
+    return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

@@ -12,7 +12,7 @@ from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS
 from kvariates.estimators import metric_input, validation
-from kvariates.seeding import medoid_potential
+from kvariates.seeding import medoid_seedings
 from kvariates.seeding.hst import hst_seed
 from kvariates.tables import documented
 
@@ -88,7 +88,7 @@ def kmedian_plusplus(
     """
     points = metric_input.validated_points(X, metric, n_clusters, demand)
     rng, trials = validation.generator(random_state), n_local_trials
-    return medoid_potential.kmedian_plusplus(points.space, n_clusters, points.weight, trials, rng)
+    return medoid_seedings.kmedian_plusplus(points.space, n_clusters, points.weight, trials, rng)
 
 
 @validation.parameters(COMMON)

@@ -15,7 +15,7 @@ from kvariates.estimators import validation
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.distortions import LOST as DISTORTION_LOST
-from kvariates.objectives.objective import DivergenceObjective
+from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
 from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows

@@ -15,7 +15,7 @@ from kvariates.data.lattice_rows import quantize
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import sum_query
 from kvariates.private_methods.task import PrivateResult, PrivateTask
-from kvariates.seeding.forgy import forgy
+from kvariates.seeding.seedings import forgy
 
 
 @dataclass(frozen=True)

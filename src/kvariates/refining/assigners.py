@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Labels, Rows, total_cost
+from kvariates.data.scans import SCANS
+
+Map = Callable[..., Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +55,7 @@ class Statistics:
         return np.asarray(self.weights + self.weights_rest)
 
 
-@dataclass(frozen=True, eq=False)
-class FarRows:
+class FarRows(NamedTuple):
     """Rows far from their centres, farthest first."""
 
     points: F64
@@ -82,8 +85,8 @@ class InMemoryAssigner:
     def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
-        self._scan = rows.scan(algorithm, k)
-        self._sums = rows.cluster_sums(weight, k)
+        self._scan = SCANS[algorithm](rows, k)
+        self._sums = ClusterSums(rows, weight, k)
         self._centers: F64 | None = None  # of the last assignment
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
@@ -130,11 +133,7 @@ class ShardedAssigner:
     the built-in does; the shards may compute at the same time and finish in any order.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[ExactAssigner],
-        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
-    ) -> None:
+    def __init__(self, shards: Sequence[ExactAssigner], map: Map = map) -> None:  # noqa: A002
         self._shards, self._map = shards, map
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
@@ -142,11 +141,10 @@ class ShardedAssigner:
         return reduce(_added, parts)
 
     def farthest(self, count: int) -> FarRows:
-        parts: list[FarRows] = list(self._map(lambda s: s.farthest(count), self._shards))
-        fields = ("points", "weights", "labels", "costs")
-        whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
-        far = np.argsort(-whole["costs"], kind="stable")[:count]
-        return FarRows(**{name: values[far] for name, values in whole.items()})
+        parts: Iterable[FarRows] = self._map(lambda s: s.farthest(count), self._shards)
+        whole: Any = FarRows(*map(np.concatenate, zip(*parts, strict=True)))
+        far = np.argsort(-whole.costs, kind="stable")[:count]
+        return FarRows(*(values[far] for values in whole))
 
 
 def _added(a: Statistics, b: Statistics) -> Statistics:

@@ -28,7 +28,7 @@ class EuclideanPotential(AddedCenters):
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, *, skip: bool = True) -> None:
-        super().__init__(k, rows.d)
+        super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
         self._costs = RowCosts(rows, weight)
@@ -60,10 +60,8 @@ class EuclideanPotential(AddedCenters):
         if self._known == 0:
             return self._draw_by_weight(rng)
         pending = self._known - self._flushed
-        if (
-            pending >= max(FEW, self._flushed)
-            or self._costs.rejected * pending > self.points.n // 8
-        ):
+        wasted = self._costs.rejected * pending
+        if pending >= max(FEW, self._flushed) or wasted > self.points.n // 8:
             self.flush()
         while True:
             fresh = self._centers[self._flushed : self._known]
@@ -90,7 +88,7 @@ class EuclideanPotential(AddedCenters):
             passes = len(self._centers) - self._known
             if self.skip and self.points.d > FLAT and passes >= FEW:
                 self._costs.quantize()
-        limit = None if self._costs.quantized else self._limit(candidates)
+        limit = self._limit(candidates) if self._costs.quantized is None else None
         best = self._costs.lower_to_best(candidates, self._known, limit)
         self.add(candidates[best : best + 1])
         self._flushed = self._known

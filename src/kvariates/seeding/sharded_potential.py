@@ -7,12 +7,13 @@ So it does not matter who computes an answer, or which answer comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from kvariates.numerics.draws import F64, I64, draw_proportional
+from kvariates.refining.assigners import Map
 from kvariates.seeding.sampler import RowPotential, TakesRows
 
 Answer = TypeVar("Answer")
@@ -35,19 +36,12 @@ class ShardedRows:
 
 
 class ShardedPotential:
-    """Several potentials as one; each holds a part of the rows.
-
-    `map` applies a function to each shard and returns the answers in the order of the shards, as
-    the built-in does; the shards may compute at the same time and finish in any order.
+    """Several potentials as one; each holds a part of the rows. `map`: as in `ShardedAssigner`.
 
     Pre: no shard has a centre yet; all shards have weights or none has.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[RowPotential],
-        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
-    ) -> None:
+    def __init__(self, shards: Sequence[RowPotential], map: Map = map) -> None:  # noqa: A002
         self.points = ShardedRows([shard.points for shard in shards])
         self._shards, self._map = shards, map
         self._weights = self._totals()
