@@ -70,8 +70,8 @@ MUTANTS = [
     ),
     Mutant(
         "LS++ makes swaps that do not help", "seeding.local_search",
-        "if swap.cost < state.total() * (1 - p.rows.n * EPS):",
-        "if swap.cost < state.total() * 1.5:",
+        "if swap.cost < state.total * (1 - p.rows.n * EPS):",
+        "if swap.cost < state.total * 1.5:",
         "laws/test_local_search_laws.py",
     ),
     Mutant(
@@ -157,7 +157,7 @@ MUTANTS = [
         "laws/test_minibatch_laws.py",
     ),
     Mutant(
-        "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_assigner",
+        "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_objective",
         "sum_rows(self._X[own], None if self._weight is None else weight)",
         "sum_rows(self._X[own], None) / max(len(own), 1) * weight.sum()",
         "laws/test_distortion_fit_laws.py",

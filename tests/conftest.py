@@ -13,7 +13,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first OpenMP library loads
-sys.path.insert(0, str(Path(__file__).parent))
+TESTS = Path(__file__).resolve().parent
+sys.path[:0] = [str(TESTS), str(TESTS.parent)]  # the latter for benchmarks/ and experiments/
 
 settings.register_profile(
     "steady",

@@ -1,10 +1,5 @@
 """The mistakes that `make mutants` plants still fit the source."""
 
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # the folder of experiments/
-
 from experiments.mutants import MUTANTS, ROOT
 
 

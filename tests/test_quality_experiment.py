@@ -2,44 +2,29 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # the folder of experiments/
-
 from experiments import quality
-from experiments.quality import Cell, Outcome, Problem, centroid_index, run_problem, text
+from experiments.quality import Cell, Outcome, centroid_index
 
 CORNERS = np.array([[0.0, 0], [0, 9], [9, 0], [9, 9]])
+ROWS = CORNERS[np.arange(120) % 4] + np.random.default_rng(0).normal(size=(120, 2))
 
 
-def planted(n=120):
-    rng = np.random.default_rng(0)
-    return Problem("corners", CORNERS[np.arange(n) % 4] + rng.normal(size=(n, 2)), 4, CORNERS, 3)
-
-
-@pytest.mark.parametrize(
-    ("found", "missing"),
-    [
-        (CORNERS, 0),
-        (CORNERS[::-1] + 0.5, 0),
-        (CORNERS[[0, 0, 1, 2]] + np.array([[0, 0], [1, 1], [0, 0], [0, 0]]), 1),
-        (np.zeros((4, 2)) + 4, 3),
-        (CORNERS[:3], 1),
-        (np.vstack([CORNERS, [[9.0, 8]]]), 1),
-    ],
-)
-def test_the_centroid_index_counts_centres_without_a_counterpart(found, missing):
-    assert centroid_index(found, CORNERS) == missing
-    assert centroid_index(CORNERS, found) == missing
+def test_the_centroid_index_counts_centres_without_a_counterpart():
+    twice = CORNERS[[0, 0, 1, 2]] + np.array([[0, 0], [1, 1], [0, 0], [0, 0]])
+    moved, more = CORNERS[::-1] + 0.5, np.vstack([CORNERS, [[9.0, 8]]])
+    middle = np.full((4, 2), 4.0)
+    for found, missing in ((moved, 0), (twice, 1), (CORNERS[:3], 1), (more, 1), (middle, 3)):
+        assert centroid_index(found, CORNERS) == centroid_index(CORNERS, found) == missing
 
 
 def test_every_pair_runs_on_a_set():
-    outcome = run_problem(planted(), ("random", "k-means++"), ("lloyd", "elkan"))
-    assert [cell.pair for cell in outcome.cells] == [
-        ("random", "lloyd"), ("random", "elkan"), ("k-means++", "lloyd"), ("k-means++", "elkan"),
+    problem = quality.Problem("corners", ROWS, 4, CORNERS, 3)
+    outcome = quality.run_problem(problem, ("random", "k-means++"), ("lloyd", "elkan"))
+    assert [" ".join(cell.pair) for cell in outcome.cells] == [
+        "random lloyd", "random elkan", "k-means++ lloyd", "k-means++ elkan",
     ]  # fmt: skip
     assert all(len(cell.costs) == len(cell.missed) == 3 for cell in outcome.cells)
     assert outcome.cells[2].missed == (0, 0, 0)
@@ -48,76 +33,53 @@ def test_every_pair_runs_on_a_set():
     assert outcome.cells[0].costs == outcome.cells[1].costs
 
 
+def outcome(name, planted_cost, *cells):
+    made = [Cell(*pair, costs, missed, (0.1, 0.1, 0.3)) for pair, costs, missed in cells]
+    return Outcome(name, (10, 2), 3, planted_cost, made)
+
+
 OUTCOMES = [
-    Outcome("one", (10, 2), 3, 2.0, [
-        Cell("a", "x", (2.0, 2.0, 3.0), (0, 0, 0), (0.1, 0.2, 0.3)),
-        Cell("b", "x", (3.0, 2.5, 4.0), (1, 0, 2), (0.1, 0.1, 0.1)),
-    ]),
-    Outcome("two", (10, 2), 3, 5.0, [
-        Cell("a", "x", (4.0, 4.0, 4.0), (1, 0, 1), (0.1, 0.1, 0.1)),
-        Cell("b", "x", (8.0, 8.0, 8.0), (1, 1, 1), (0.1, 0.1, 0.1)),
-    ]),
-    Outcome("three", (10, 2), 3, None, [
-        Cell("a", "x", (1.0, 1.0, 1.0), (), (0.1, 0.1, 0.1)),
-        Cell("b", "x", (0.5, 0.5, 0.5), (), (0.1, 0.1, 0.1)),
-    ]),
-]  # fmt: skip
-
-
-def words(table, start):
-    """Return the words of the line that starts so."""
-    return next(line.split() for line in table.splitlines() if line.startswith(start))
+    outcome("one", 2.0, ("ax", (2.0, 2.0, 3.0), (0, 0, 0)), ("bx", (3.0, 2.5, 4.0), (1, 0, 2))),
+    outcome("two", 5.0, ("ax", (4.0, 4.0, 4.0), (1, 0, 1)), ("bx", (8.0, 8.0, 8.0), (1, 1, 1))),
+    outcome("three", None, ("ax", (1.0, 1.0, 1.0), ()), ("bx", (0.5, 0.5, 0.5), ())),
+]
 
 
 def test_the_tables_show_medians_means_and_finders():
-    table = text(OUTCOMES, ["four (no file)"])
-    first, second, third, ranking, finders, left_out = table.split("\n\n")
-    assert words(first, "a ") == ["a", "+0.00%", "0", "0.200"]
-    assert words(first, "b ") == ["b", "+50.00%", "1", "0.100"]
-    assert words(second, "a ") == ["a", "+0.00%", "1", "0.100"]
-    assert words(third, "a ") == ["a", "+100.00%", "-", "0.100"]
-    # Over seeds, then sets: (1.5^(1/3) 1 2)^(1/3) for a, ((1.5 1.25 2)^(1/3) 2 1)^(1/3) for b.
-    assert [line.split()[3:6] for line in ranking.splitlines()[2:]] == [
-        [f"{100 * (1.5 ** (1 / 9) * 2 ** (1 / 3) - 1):+.2f}%", "+100.00%", "4/6"],
-        [f"{100 * (3.75 ** (1 / 9) * 2 ** (1 / 3) - 1):+.2f}%", "+100.00%", "1/6"],
+    *sets, ranking, finders, left_out = quality.text(OUTCOMES, ["four (no file)"]).split("\n\n")
+    assert [[line.split() for line in table.splitlines()[-2:]] for table in sets] == [
+        [["a", "+0.00%", "0", "0.100"], ["b", "+50.00%", "1", "0.100"]],
+        [["a", "+0.00%", "1", "0.100"], ["b", "+100.00%", "1", "0.100"]],
+        [["a", "+100.00%", "-", "0.100"], ["b", "+0.00%", "-", "0.100"]],
     ]
-    assert [line.split()[0] for line in ranking.splitlines()[2:]] == ["a", "b"]
+    # Over seeds, then sets: (1.5^(1/3) 1 2)^(1/3) for a, ((1.5 1.25 2)^(1/3) 2 1)^(1/3) for b.
+    means = [f"{100 * (x ** (1 / 9) * 2 ** (1 / 3) - 1):+.2f}%" for x in (1.5, 3.75)]
+    assert [line.split()[:6] for line in ranking.splitlines()[2:]] == [
+        ["a", "+", "x", means[0], "+100.00%", "4/6"],
+        ["b", "+", "x", means[1], "+100.00%", "1/6"],
+    ]
     assert finders.splitlines()[1:] == ["one  a", "two  no pair in every run; in some by a"]
     assert left_out == "Left out: four (no file)"
+    # A seeding is listed with the refinements that find all.
+    costs, pairs = (1.0, 1.0), (("ax", (0, 0)), ("ay", (0, 1)), ("bx", (0, 0)), ("by", (0, 0)))
+    four = outcome("one", 1.0, *((pair, costs, missed) for pair, missed in pairs))
+    assert quality.text([four], []).splitlines()[-1] == "one  a + x, b"
 
 
-def test_a_seeding_is_listed_with_the_refinements_that_find_all():
-    cells = [
-        Cell("a", "x", (1.0, 1.0), (0, 0), (0.1, 0.1)),
-        Cell("a", "y", (1.0, 1.0), (0, 1), (0.1, 0.1)),
-        Cell("b", "x", (1.0, 1.0), (0, 0), (0.1, 0.1)),
-        Cell("b", "y", (1.0, 1.0), (0, 0), (0.1, 0.1)),
-    ]
-    table = text([Outcome("one", (10, 2), 3, 1.0, cells)], [])
-    assert table.splitlines()[-1] == "one  a + x, b"
-
-
-def test_sets_without_data_are_left_out(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("KVARIATES_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(sys, "argv", ["quality", "--quick", "--save", str(tmp_path)])
-    quality.main()
-    said = capsys.readouterr().out
-    for name in quality.QUICK:
-        assert f"Left out: {name} (no sipu/{name}.npz" in said
-    (kept,) = tmp_path.glob("quality-*.json")
-    assert json.loads(kept.read_text())["sets"] == []
-
-
-def test_a_set_is_read_run_and_saved(tmp_path, monkeypatch, capsys):
-    problem = planted()
+def test_a_set_is_read_run_and_saved_and_one_without_data_is_left_out(
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "sipu").mkdir()
-    np.savez(tmp_path / "sipu/s1.npz", X=problem.X.astype(np.int32), centers=CORNERS)
+    np.savez(tmp_path / "sipu/s1.npz", X=ROWS.astype(np.int32), centers=CORNERS)
     monkeypatch.setenv("KVARIATES_DATA", str(tmp_path))
     monkeypatch.setattr(quality, "COMPARED_SEEDINGS", ("k-means++",))
     monkeypatch.setattr(quality, "COMPARED_REFINEMENTS", ("auto",))
-    monkeypatch.setattr(sys, "argv", ["quality", "--sets", "s1", "--save", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["quality", "--quick", "--save", str(tmp_path)])
     quality.main()
-    assert "s1: 120 x 2, k = 4, 5 seeds" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "s1: 120 x 2, k = 4, 5 seeds" in said
+    for name in quality.QUICK[1:]:
+        assert f"Left out: {name} (no sipu/{name}.npz" in said
     (kept,) = tmp_path.glob("quality-*.json")
     (outcome,) = json.loads(kept.read_text())["sets"]
     assert outcome["cells"][0]["missed"] == [0] * 5

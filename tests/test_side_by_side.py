@@ -1,14 +1,9 @@
 """The comparison of two versions, on made-up packages that sleep instead of computing."""
 
 import json
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # benchmarks/ is beside tests/
-
 from benchmarks import side_by_side
 from benchmarks.side_by_side import Compared, Round
 from benchmarks.side_by_side_cells import SUITES, cells

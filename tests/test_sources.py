@@ -35,15 +35,13 @@ def failure(path, columns=None):
 
 
 class TestReading:
-    def test_csv(self, cities):
+    def test_csv(self, cities, tmp_path):
         table = read(cities)
         assert table.names == ("lat", "lon", "people")
         assert table.left_out == ("name",)
         assert table.path == cities
         assert table.X.flags.c_contiguous
         np.testing.assert_array_equal(table.X, X)
-
-    def test_csv_gz(self, tmp_path):
         path = tmp_path / "cities.CSV.gz"
         path.write_bytes(gzip.compress(CSV.encode()))
         np.testing.assert_array_equal(read(path).X, X)
@@ -90,10 +88,8 @@ class TestReading:
             assert table.names == ("x0", "x1", "x2")
             np.testing.assert_array_equal(table.X, X.astype(dtype))
         assert read(tmp_path / "a.npy", ["x2"]).X.shape == (3, 1)
-
-    def test_integers_become_float64(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.arange(6).reshape(3, 2))
-        assert read(tmp_path / "a.npy").X.dtype == np.float64
+        np.save(tmp_path / "integers.npy", np.arange(6).reshape(3, 2))
+        assert read(tmp_path / "integers.npy").X.dtype == np.float64
 
     def test_a_column_can_be_removed(self, cities):
         table = read(cities).without("people")

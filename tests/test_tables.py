@@ -117,19 +117,15 @@ def test_the_command_line_has_the_entry(key, tmp_path, monkeypatch):
     assert HELP in run("fit", "--help")[1]
 
 
-def pytest_with_entries(*words):
-    """Run pytest in a fresh process in which every table has one more entry."""
+def test_the_contract_tests_cover_the_entries_and_pass():
+    """In a fresh process in which every table has one more entry."""
     tests = Path(__file__).parent
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p",
-         "contracts.added_entries", "-k", NAME, *words],
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "contracts.added_entries",
+         "-k", NAME, "-v", "tests/contracts", "tests/sklearn/test_estimator_checks.py"],
         check=False, capture_output=True, text=True, cwd=tests.parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])},
     ).stdout  # fmt: skip
-
-
-def test_the_contract_tests_cover_the_entries_and_pass():
-    told = pytest_with_entries("-v", "tests/contracts", "tests/sklearn/test_estimator_checks.py")
     for table, _ in [COPIED[key] for key in ESTIMATORS if type(ESTIMATORS[key]) is KMeans]:
         assert f"test_methods_agree[{table.parameter}={NAME}] PASSED" in told, told
     for words in (

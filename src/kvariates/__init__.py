@@ -1,28 +1,17 @@
 """k-means, k-median and private k-means with scikit-learn's interface and with guarantees."""
 
-from kvariates import _openmp
-
-_openmp.load()
-
-from kvariates import guarantees, privacy  # noqa: E402
-from kvariates.estimators.choose_k import choose_k  # noqa: E402
-from kvariates.estimators.kmeans import KMeans  # noqa: E402
-from kvariates.estimators.kmeans_seeding import (  # noqa: E402
-    global_kmeans,
-    kmeans_parallel,
-    kmeans_plusplus,
-)
-from kvariates.estimators.kmedian import KMedian  # noqa: E402
-from kvariates.estimators.kmedian_seeding import (  # noqa: E402
-    hst_seeding,
-    hst_tree,
-    kmedian_plusplus,
-)
-from kvariates.estimators.kvariates_plusplus import kvariates_plusplus  # noqa: E402
-from kvariates.estimators.private_kmeans import PrivateKMeans  # noqa: E402
-from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver  # noqa: E402
-from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses  # noqa: E402
-from kvariates.seeding.seedings import explain_guarantees  # noqa: E402
+# First of all, `_openmp` loads the native module.
+from kvariates import _openmp, guarantees, privacy  # noqa: F401
+from kvariates.estimators.choose_k import choose_k
+from kvariates.estimators.kmeans import KMeans
+from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, kmeans_plusplus
+from kvariates.estimators.kmedian import KMedian
+from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
+from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
+from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
+from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
+from kvariates.seeding.seedings import explain_guarantees
 
 __version__ = "0.1.0"
 

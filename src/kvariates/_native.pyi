@@ -313,13 +313,7 @@ def table_cover(distance: Float, some: I64 | None, price: F64, cover: F64) -> No
     """Count, for each point, the candidates that are nearer than its price."""
 
 def list_gains(
-    start: I64,
-    point: I32,
-    distance: F64,
-    some: I64 | None,
-    price: F64,
-    weight: F64,
-    gain: F64,
+    start: I64, point: I32, distance: F64, some: I64 | None, price: F64, weight: F64, gain: F64
 ) -> None: ...
 def list_cover(
     start: I64, point: I32, distance: F64, some: I64 | None, price: F64, cover: F64

@@ -11,15 +11,12 @@ from __future__ import annotations
 import os
 
 SPINS = "1000"  # about 50 microseconds
-USER_SETTINGS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+OURS = not any(name in os.environ for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"))
 
-
-def load() -> None:
-    ours = not any(name in os.environ for name in USER_SETTINGS)
-    if ours:
-        os.environ["GOMP_SPINCOUNT"] = SPINS
-    try:
-        from kvariates import _native  # noqa: F401
-    finally:
-        if ours:
-            del os.environ["GOMP_SPINCOUNT"]
+if OURS:
+    os.environ["GOMP_SPINCOUNT"] = SPINS
+try:
+    from kvariates import _native  # noqa: F401
+finally:
+    if OURS:
+        del os.environ["GOMP_SPINCOUNT"]

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from rich import progress as bars
 from rich.box import SIMPLE_HEAD
@@ -28,6 +27,7 @@ from rich.markup import escape
 from rich.table import Table as ScreenTable
 from typer.core import TyperCommand, TyperGroup
 
+from .data.rows import Floats
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
 from .objectives.objective import OBJECTIVES
@@ -40,7 +40,6 @@ from .tables import Table
 if TYPE_CHECKING:
     from .report.fit import FitRun
 
-Array = npt.NDArray[Any]
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
@@ -191,7 +190,7 @@ def _cells(r: Region) -> tuple[str, ...]:
     return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)
 
 
-def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTable, Array | None]:
+def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTable, Floats | None]:
     wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     table = read(data, wanted)
     if weights is None:
@@ -199,7 +198,7 @@ def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTab
     return table.without(weights), read(data, [weights]).X[:, 0]
 
 
-def _fit(model: KMeans, X: Array, weights: Array | None, bar: _ProgressBar) -> float:
+def _fit(model: KMeans, X: Floats, weights: Floats | None, bar: _ProgressBar) -> float:
     """Fit with a progress bar, print warnings on standard error, return the seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:

@@ -25,7 +25,6 @@ class Cities:
     """The bundled cities, largest first; `places` are unit vectors of shape (n, 3)."""
 
     names: list[str]
-    countries: list[str]
     people: Array
     places: Array
 
@@ -46,15 +45,10 @@ def load_cities() -> Cities:
     """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
     path = Path(__file__).parent / "datasets" / "cities.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        names, countries, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
-    places = unit_vectors(np.array(lat, dtype=np.float64), np.array(lon, dtype=np.float64))
-    return Cities(list(names), list(countries), np.array(people, dtype=np.float64), places)
-
-
-def unit_vectors(lat: Array, lon: Array) -> Array:
-    """Return points on the sphere for latitudes and longitudes in degrees."""
-    lat, lon = np.radians(lat), np.radians(lon)
-    return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+        names, _, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
+    y, x = np.radians(np.array([lat, lon], dtype=np.float64))
+    places = np.column_stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)])
+    return Cities(list(names), np.array(people, dtype=np.float64), places)
 
 
 def name_regions(cities: Cities, labels: Array, centers: Array) -> list[Region]:

@@ -50,8 +50,7 @@ class Guarantee:
             lines.append(f"  bound on the expected cost: {self.bound:.6g}")
         return "\n".join([*lines, *self.notes])
 
-    def __str__(self) -> str:
-        return self.explain()
+    __str__ = explain
 
 
 OPT_IS_FOUND = (

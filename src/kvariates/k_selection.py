@@ -15,21 +15,20 @@ same way. If the cost falls like a power of k, there is no elbow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import global_kmeans, lloyd_on, sample_size
-from kvariates.seeding.seeding_problem import SeedingProblem, Solution
+from kvariates.refining.lloyd import LloydResult, StopRule, refine
+from kvariates.seeding.global_kmeans import global_kmeans, sample_size
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 Ints = NDArray[np.int64]
-Solve = Callable[[Rows, int, F64 | None], list[Solution]]
+Solutions = list[LloydResult]
 CLEAR = 4.0  # errors by which a gap must exceed that of one cluster; uniform rows do in 1 of 100
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 
@@ -96,6 +95,15 @@ class SelectionOptions:
     n_reference: int
     sample_size: int
 
+    def solve(self, rows: Rows, k: int, weight: F64 | None, rng: np.random.Generator) -> Solutions:
+        """The solutions for 1..k clusters."""
+        stop = StopRule(300, 1e-4 * rows.spread())
+        problem = SeedingProblem(
+            rows, weight, k, lloyd=lambda centers: refine(rows, centers, weight, stop), rng=rng
+        )
+        all_rows = self.method == "global"
+        return global_kmeans(problem, candidates="all" if all_rows else sample_size(rows.n))
+
 
 def choose(
     rows: Rows, weight: F64 | None, ks: range, options: SelectionOptions, rng: np.random.Generator
@@ -104,37 +112,24 @@ def choose(
 
     Pre: at least max(ks) distinct rows, all weights > 0, max(ks) <= options.sample_size.
     """
-    solve = nested_solver(options.method, rng)
     # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
-        found = solve(rows, ks[-1], weight)
+        found = options.solve(rows, ks[-1], weight, rng)
         sample, mass, sample_found = rows, weight, found
         if rows.n > options.sample_size:
             picked = np.sort(rng.choice(rows.n, options.sample_size, replace=False))
             sample, mass = Rows.of(rows.X[picked]), None if weight is None else weight[picked]
-            sample_found = solve(sample, ks[-1], mass)
+            sample_found = options.solve(sample, ks[-1], mass, rng)
         mass = np.ones(sample.n) if mass is None else mass
         apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
-        labels = (sample.nearest(solution.centers) for solution in found)
+        labels = (sample.nearest(solution.centers.astype(np.float64)) for solution in found)
         silhouette = np.array([silhouette_of(apart, mass, one) for one in labels])
-        gap, error = gaps(sample, mass, sample_found, solve, options.n_reference, rng)
+        gap, error = gaps(sample, mass, sample_found, options, rng)
     tried, asked = np.array(ks), slice(ks[0] - 1, None)
     inertia = _costs(found[asked])
     criteria = (elbow_of(tried, inertia), silhouette[asked], gap[asked], error[asked])
-    centers = tuple(solution.centers.astype(rows.dtype) for solution in found[asked])
+    centers = tuple(solution.centers for solution in found[asked])
     return Choice(*suggest(tried, *criteria), tried, inertia, *criteria, centers)
-
-
-def nested_solver(method: str, rng: np.random.Generator) -> Solve:
-    """A function that returns the solutions for 1..k clusters of the given rows and weights."""
-
-    def solve(rows: Rows, k: int, weight: F64 | None) -> list[Solution]:
-        lloyd = lloyd_on(rows, weight, StopRule(300, 1e-4 * rows.spread()))
-        candidates: Literal["all"] | int = "all" if method == "global" else sample_size(rows.n)
-        problem = SeedingProblem(rows, weight, k, lloyd=lloyd, rng=rng)
-        return global_kmeans(problem, candidates=candidates)
-
-    return solve
 
 
 def count_distinct(rows: Rows, limit: int) -> int:
@@ -149,23 +144,23 @@ def count_distinct(rows: Rows, limit: int) -> int:
 
 
 def gaps(
-    sample: Rows, mass: F64, found: list[Solution], solve: Solve, B: int, rng: np.random.Generator
+    sample: Rows, mass: F64, found: Solutions, options: SelectionOptions, rng: np.random.Generator
 ) -> tuple[F64, F64]:
     """The gap for every k, and its error. The gap is infinite if the cost is zero."""
     box = principal(sample.take(np.arange(sample.n)), mass)
     low, high = box.min(axis=0), box.max(axis=0)
     uniform = []
-    for _ in range(B):
+    for _ in range(options.n_reference):
         rows = Rows.of(rng.uniform(low, high, size=box.shape))
-        uniform.append(_costs(solve(rows, len(found), None)) / rows.n)
+        uniform.append(_costs(options.solve(rows, len(found), None, rng)) / rows.n)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(uniform)
         gap = logs.mean(axis=0) - np.log(_costs(found) / mass.sum())
-        return gap, logs.std(axis=0) * math.sqrt(1 + 1 / B)
+        return gap, logs.std(axis=0) * math.sqrt(1 + 1 / len(uniform))
 
 
-def _costs(found: list[Solution]) -> F64:
-    return np.array([solution.cost for solution in found])
+def _costs(found: Solutions) -> F64:
+    return np.array([solution.inertia for solution in found])
 
 
 def principal(rows: F64, mass: F64) -> F64:

@@ -128,7 +128,10 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> _Columns:
-    reader = _reader(path)
+    name = path.name.lower()
+    reader = next((read for end, read in _READERS.items() if name.endswith(end)), None)
+    if reader is None:
+        raise ValueError(f"{path}: unknown extension; known are {_listed(list(_READERS))}")
     if path.is_dir():
         raise ValueError(f"{path}: is a directory, not a file")
     if not path.exists():
@@ -140,14 +143,6 @@ def _open(path: Path, columns: Sequence[str] | None) -> _Columns:
         if reason.startswith(str(path)):
             raise ValueError(reason) from None
         raise ValueError(f"{path}: cannot be read: {reason}") from error
-
-
-def _reader(path: Path) -> Callable[[Path, Sequence[str] | None], _Columns]:
-    name = path.name.lower()
-    for extension, reader in _READERS.items():
-        if name.endswith(extension):
-            return reader
-    raise ValueError(f"{path}: unknown extension; known are {_listed(list(_READERS))}")
 
 
 def _read_csv(path: Path, _columns: Sequence[str] | None) -> _Columns:

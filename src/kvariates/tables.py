@@ -69,10 +69,6 @@ class Table(dict[str, Entry[T]]):
             for name, entry in self.items()
         )  # fmt: skip
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Name, help and guarantee of each entry, for the documentation."""
-        return [(n, e.help, e.theorem or e.lost or "") for n, e in self.items()]
-
 
 def documented(**tables: Table[Any]) -> Callable[[D], D]:
     """Fill ``<names of KEY>`` and lines ``<list of KEY>`` in a docstring from the table KEY."""

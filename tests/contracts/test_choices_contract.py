@@ -11,15 +11,8 @@ from laws.cases import DTYPES, same_bits
 from scipy import sparse
 from sklearn.base import clone
 
-from kvariates import (
-    KMeans,
-    MiniBatches,
-    Synopses,
-    UniformOver,
-    global_kmeans,
-    kmeans_parallel,
-    kvariates_plusplus,
-)
+import kvariates as kv
+from kvariates import KMeans, kvariates_plusplus
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import objective_for
 from kvariates.refining.refinements import REFINEMENTS
@@ -179,16 +172,16 @@ def test_ls_and_global_seeding_have_the_lowest_cost():
     best = min(cost.values())
     assert cost["global"] <= 1.02 * best
     assert cost["ls++"] <= 1.02 * best
-    assert cost["k-means++"] < cost["d2"] < cost["random"]
+    assert max(cost["k-means++"], cost["k-means||"]) < cost["d2"] < cost["random"]
 
 
 def test_functions_agree_with_the_estimator():
-    nested = global_kmeans(X, 6)
+    nested = kv.global_kmeans(X, 6)
     assert [s.n_clusters for s in nested] == [1, 2, 3, 4, 5, 6]
     model = KMeans(6, init="global", random_state=0).fit(X)
     assert model.inertia_ == pytest.approx(nested[-1].inertia, rel=1e-3)
     assert model.inertia_ <= nested[-1].inertia * (1 + 1e-12)
-    centers, indices = kmeans_parallel(X, 6, random_state=0)
+    centers, indices = kv.kmeans_parallel(X, 6, random_state=0)
     assert (X[indices] == centers).all()
 
 
@@ -198,9 +191,9 @@ def test_kvariates_says_what_is_wrong():
         ({"probe": 3}, "probe"),
         ({"probe": lambda rows, t: rows[:-1]}, "shape"),
         ({"distortion": "kl", "probe": lambda rows, t: rows}, "distortion"),
-        ({"density": UniformOver([0, 1])}, "group labels"),
-        ({"probe": MiniBatches([[0, 1], [2]])}, "batches"),
-        ({"probe": Synopses(X[:2], np.full(300, 2))}, "synopsis"),
+        ({"density": kv.UniformOver([0, 1])}, "group labels"),
+        ({"probe": kv.MiniBatches([[0, 1], [2]])}, "batches"),
+        ({"probe": kv.Synopses(X[:2], np.full(300, 2))}, "synopsis"),
     ]
     for options, words in wrong:
         with pytest.raises(ValueError, match=words):

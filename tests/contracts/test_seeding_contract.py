@@ -7,8 +7,7 @@ from scipy import sparse
 
 from kvariates import kmeans_plusplus
 from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 
@@ -19,8 +18,8 @@ WEIGHTS = np.random.default_rng(1).exponential(size=500)
 def seeded(name, data=X, weights=WEIGHTS, k=20, seed=0):
     points = Rows.of(data)
     problem = SeedingProblem(
-        points, weights, k, lloyd=lloyd_on(points, weights, StopRule(100, 0.0)),
-        rng=np.random.default_rng(seed),
+        points, weights, k, rng=np.random.default_rng(seed),
+        lloyd=lambda centers: refine(points, centers, weights, StopRule(100, 0.0)),
     )  # fmt: skip
     return SEEDINGS[name].run(problem)
 
@@ -90,16 +89,3 @@ def test_a_seed_determines_the_draws(trials):
         assert draw(3, data) == once
     assert draw(3, sample_weight=np.ones(500)) == once
     assert draw(3, x_squared_norms=(X**2).sum(axis=1)) == once
-
-
-def test_greedy_is_better_than_plain_and_plain_than_uniform():
-    def cost(centers):
-        return ((X[:, None, :] - centers) ** 2).sum(axis=2).min(axis=1).sum()
-
-    def mean(trials):
-        draws = [kmeans_plusplus(X, 10, n_local_trials=trials, random_state=s) for s in range(60)]
-        return np.mean([cost(centers) for centers, _ in draws])
-
-    uniform = [cost(X[np.random.default_rng(s).permutation(500)[:10]]) for s in range(60)]
-    assert mean(None) < 0.97 * mean(1)
-    assert mean(1) < 0.97 * np.mean(uniform)

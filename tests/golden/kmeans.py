@@ -94,8 +94,8 @@ def pair(place, *, init, algorithm, objective, dtype, layout, weight):
         positive = objective in POSITIVE
         X = rows(n, d, dtype, layout, positive=positive)
         new = rows(60, d, dtype, layout, positive=positive, seed=5) if (i + a) % 3 == 0 else None
-        w = weights(n) if weight == "yes" else None
-        return fit(X, k, init=start(init, X, k), weight=w, new=new, **options)
+        start_at, w = start(init, X, k), weights(n, weight)
+        return fit(X, k, init=start_at, weight=w, new=new, **options)
 
     name = (
         f"init={init} algorithm={algorithm} objective={objective} dtype={dtype} "

@@ -6,20 +6,8 @@ import numpy as np
 from golden.kmeans import POSITIVE, VARIANTS
 from golden.sets import dense, repeated, rows, weights
 
-from kvariates import (
-    Dirac,
-    EveryPoint,
-    Gaussian,
-    Laplace,
-    MiniBatches,
-    Synopses,
-    UniformOver,
-    choose_k,
-    global_kmeans,
-    kmeans_parallel,
-    kmeans_plusplus,
-    kvariates_plusplus,
-)
+import kvariates as kv
+from kvariates import UniformOver, choose_k, kvariates_plusplus
 
 LARGE = (20011, 67, 30)
 
@@ -27,21 +15,20 @@ LARGE = (20011, 67, 30)
 def draws():
     """kmeans_plusplus and kmeans_parallel."""
     ways = {
-        "kmeans_plusplus greedy": (kmeans_plusplus, {}),
-        "kmeans_plusplus n_local_trials=1": (kmeans_plusplus, {"n_local_trials": 1}),
-        "kmeans_plusplus n_local_trials=3": (kmeans_plusplus, {"n_local_trials": 3}),
-        "kmeans_parallel": (kmeans_parallel, {}),
+        "kmeans_plusplus greedy": (kv.kmeans_plusplus, {}),
+        "kmeans_plusplus n_local_trials=1": (kv.kmeans_plusplus, {"n_local_trials": 1}),
+        "kmeans_plusplus n_local_trials=3": (kv.kmeans_plusplus, {"n_local_trials": 3}),
+        "kmeans_parallel": (kv.kmeans_parallel, {}),
         "kmeans_parallel n_rounds=2 oversampling=2.5": (
-            kmeans_parallel, {"n_rounds": 2, "oversampling": 2.5},
+            kv.kmeans_parallel, {"n_rounds": 2, "oversampling": 2.5},
         ),
-        "kmeans_parallel n_rounds=0": (kmeans_parallel, {"n_rounds": 0}),
+        "kmeans_parallel n_rounds=0": (kv.kmeans_parallel, {"n_rounds": 0}),
     }  # fmt: skip
     for (what, (seed, options)), variant in itertools.product(ways.items(), VARIANTS):
         dtype, layout, weighted = variant
 
         def run(seed=seed, options=options, dtype=dtype, layout=layout, weighted=weighted):
-            w = weights(900) if weighted == "yes" else None
-            X = rows(900, 7, dtype, layout)
+            X, w = rows(900, 7, dtype, layout), weights(900, weighted)
             return seed(X, 25, sample_weight=w, random_state=3, **options)
 
         yield f"seeding/{what} dtype={dtype} layout={layout} weight={weighted}", run
@@ -74,20 +61,20 @@ def variates():
     batches = [np.arange(t, n, 11) for t in range(11)]
     densities = {
         "default": None,
-        "Dirac": Dirac(),
-        "Laplace": Laplace(0.3),
-        "Gaussian": Gaussian(0.2),
-        "Gaussian per feature": Gaussian(np.linspace(0.1, 1, d)),
+        "Dirac": kv.Dirac(),
+        "Laplace": kv.Laplace(0.3),
+        "Gaussian": kv.Gaussian(0.2),
+        "Gaussian per feature": kv.Gaussian(np.linspace(0.1, 1, d)),
         "UniformOver": UniformOver(groups),
-        "UniformOver then Laplace": UniformOver(groups, then=Laplace(0.1)),
-        "UniformOver then Gaussian": UniformOver(groups, then=Gaussian(0.1)),
+        "UniformOver then Laplace": UniformOver(groups, then=kv.Laplace(0.1)),
+        "UniformOver then Gaussian": UniformOver(groups, then=kv.Gaussian(0.1)),
     }
     probes = {
         "default": None,
-        "EveryPoint": EveryPoint(),
-        "EveryPoint skip=False": EveryPoint(skip=False),
-        "Synopses": Synopses(rows(9, d, seed=7), groups),
-        "MiniBatches": MiniBatches(batches),
+        "EveryPoint": kv.EveryPoint(),
+        "EveryPoint skip=False": kv.EveryPoint(skip=False),
+        "Synopses": kv.Synopses(rows(9, d, seed=7), groups),
+        "MiniBatches": kv.MiniBatches(batches),
         "callable": moved,
     }
     everything = itertools.product(densities.items(), probes.items())
@@ -95,8 +82,7 @@ def variates():
         dtype, layout, weighted = VARIANTS[(place + place // 8) % 8]
 
         def run(p=p, q=q, dtype=dtype, layout=layout, weighted=weighted):
-            X = rows(n, d, dtype, layout)
-            w = weights(n) if weighted == "yes" else None
+            X, w = rows(n, d, dtype, layout), weights(n, weighted)
             found = kvariates_plusplus(X, k, density=p, probe=q, sample_weight=w, random_state=6)
             return found.centers, found.indices, found.guarantee is None  # fmt: skip
 
@@ -107,7 +93,7 @@ def variates():
 
         def distorted(distortion=distortion, dtype=dtype, layout=layout, weighted=weighted):
             X = rows(n, d, dtype, layout, positive=distortion in POSITIVE)
-            w = weights(n) if weighted == "yes" else None
+            w = weights(n, weighted)
             found = kvariates_plusplus(X, k, distortion=distortion, sample_weight=w, random_state=6)
             return found.centers, found.indices  # fmt: skip
 
@@ -118,11 +104,11 @@ def variates():
         "groups of synopses": {
             "probe": probes["Synopses"], "density": UniformOver(groups[:9] % 3), "random_state": 1,
         },
-        "distortion and density": {"distortion": "mahalanobis", "density": Dirac()},
-        "too few batches": {"probe": MiniBatches(batches[:3])},
+        "distortion and density": {"distortion": "mahalanobis", "density": kv.Dirac()},
+        "too few batches": {"probe": kv.MiniBatches(batches[:3])},
         "groups of another length": {"density": UniformOver(groups[:9])},
-        "synopses of other features": {"probe": Synopses(X[:9, :2], groups)},
-        "synopses without rows": {"probe": Synopses(X[:3], groups)},
+        "synopses of other features": {"probe": kv.Synopses(X[:9, :2], groups)},
+        "synopses without rows": {"probe": kv.Synopses(X[:3], groups)},
         "probe of another shape": {"probe": lambda X, step: X[:, :2]},
     }  # fmt: skip
     for what, options in others.items():
@@ -143,29 +129,27 @@ def nested():
     for candidates, (dtype, layout, weighted) in itertools.product(("auto", "all", 5), VARIANTS):
 
         def run(candidates=candidates, dtype=dtype, layout=layout, weighted=weighted):
-            w = weights(400) if weighted == "yes" else None
             X = rows(400, 4, dtype, layout)
-            how = {"sample_weight": w, "random_state": 1}
-            return solutions(global_kmeans(X, 7, candidates=candidates, **how))
+            how = {"sample_weight": weights(400, weighted), "random_state": 1}
+            return solutions(kv.global_kmeans(X, 7, candidates=candidates, **how))
 
         name = f"candidates={candidates} dtype={dtype} layout={layout} weight={weighted}"
         yield f"global/{name}", run
     more = {
-        "full all": lambda: global_kmeans(rows(120, 3), 5, full=True, candidates="all"),
-        "full 6": lambda: global_kmeans(
+        "full all": lambda: kv.global_kmeans(rows(120, 3), 5, full=True, candidates="all"),
+        "full 6": lambda: kv.global_kmeans(
             rows(300, 3), 6, full=True, candidates=6, random_state=1, sample_weight=weights(300)
         ),
-        "few distinct rows": lambda: global_kmeans(repeated(300, 3, 8), 10, candidates="all"),
-        "max_iter=1 tol=0": lambda: global_kmeans(rows(300, 3), 6, max_iter=1, tol=0),
-        "too many rows to try all": lambda: global_kmeans(rows(20001, 3), 6, random_state=1),
+        "few distinct rows": lambda: kv.global_kmeans(repeated(300, 3, 8), 10, candidates="all"),
+        "max_iter=1 tol=0": lambda: kv.global_kmeans(rows(300, 3), 6, max_iter=1, tol=0),
+        "too many rows to try all": lambda: kv.global_kmeans(rows(20001, 3), 6, random_state=1),
     }
     for what, run in more.items():
         yield f"global/{what}", lambda run=run: solutions(run())
     for method, (dtype, layout, weighted) in itertools.product(("warm", "global"), VARIANTS):
 
         def choose(method=method, dtype=dtype, layout=layout, weighted=weighted):
-            w = weights(350) if weighted == "yes" else None
-            X = rows(350, 5, dtype, layout)
+            X, w = rows(350, 5, dtype, layout), weights(350, weighted)
             return choice(choose_k(X, (1, 8), method=method, sample_weight=w, random_state=1))
 
         yield f"choose_k/{method} dtype={dtype} layout={layout} weight={weighted}", choose

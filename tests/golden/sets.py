@@ -27,8 +27,10 @@ def repeated(n, d, distinct, dtype="float64", layout="dense", *, positive=False)
     return base[np.random.default_rng([n, distinct]).integers(distinct, size=n)]
 
 
-def weights(n):
-    """One weight for every row. Some are zero, and some are equal."""
+def weights(n, given="yes"):
+    """One weight for every row, or None if not `given`. Some are zero, and some are equal."""
+    if given == "no":
+        return None
     w = np.random.default_rng([n, 2]).exponential(size=n)
     w[::11] = 0.0
     w[1::7] = 1.0

@@ -44,8 +44,9 @@ def inertia(X, centers, labels, weights=None):
     return float(squares.sum() if weights is None else squares @ np.asarray(weights, np.float64))
 
 
-def tolerance(X, tol):
-    return tol * dense64(X).var(axis=0).mean()
+def cost(X, centers, weights=None):
+    """The inertia of nearest centres."""
+    return inertia(X, centers, nearest(X, centers), weights)
 
 
 def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
@@ -56,7 +57,7 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
     centers = unit_rows(init) if spherical else dense64(init)
     centers = centers.astype(dtype).astype(np.float64)
-    tol, old = tolerance(X, tol), None
+    tol, old = tol * X.var(axis=0).mean(), None
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
@@ -74,8 +75,8 @@ def lloyd(X, init, weights=None, tol=1e-4, max_iter=300, metric="euclidean"):
     # Rounded to the rows' dtype; the labels are those of the rounded centres.
     centers = centers.astype(dtype)
     labels = nearest(X, centers)
-    cost = inertia(X, centers, labels, weights)
-    return Fit(labels, centers, cost / 2 if spherical else cost, n_iter)
+    total = inertia(X, centers, labels, weights)
+    return Fit(labels, centers, total / 2 if spherical else total, n_iter)
 
 
 def means(X, weights, labels, centers):
@@ -94,3 +95,35 @@ def means(X, weights, labels, centers):
     moved = np.divide(sums, mass[:, None], where=mass[:, None] > 0, out=np.zeros_like(sums))
     moved[mass <= 0] = moved[mass.argmax()]
     return moved
+
+
+def assert_two_nearest(near, d, medoids, *, ties=True):
+    """Compare with a sort of all distances `d`; with `ties`, ties must go to the lowest slot."""
+    rows, nodes = d[medoids], np.arange(d.shape[1])
+    order = np.argsort(rows, axis=0, kind="stable")
+    cost = np.take_along_axis(rows, order, axis=0)
+    first, second = order[0], order[min(1, len(medoids) - 1)]
+    second_cost = cost[1] if len(medoids) > 1 else np.full(len(nodes), np.inf)
+    assert np.array_equal(near.cost, cost[0])
+    assert np.array_equal(near.second_cost, second_cost)
+    assert np.array_equal(rows[near.labels, nodes], cost[0])
+    if len(medoids) > 1:
+        assert np.array_equal(rows[near.second, nodes], second_cost)
+        assert (near.labels != near.second).all()
+    if ties:
+        assert np.array_equal(near.labels, first)
+        assert np.array_equal(near.second, second)
+
+
+def medoid_cost(D, medoids, weight=None):
+    nearest = D[medoids].min(axis=0)
+    return float(nearest.sum() if weight is None else nearest @ weight)
+
+
+def best_swap(D, medoids, weight=None):
+    """The least cost after a single swap, by trying all."""
+    return min(
+        medoid_cost(D, np.r_[np.delete(medoids, m), c], weight)
+        for m in range(len(medoids))
+        for c in range(len(D))
+    )

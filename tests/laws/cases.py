@@ -1,6 +1,9 @@
 """Data that the laws are tested on, and the choices that must agree on them."""
 
+from itertools import product
+
 import numpy as np
+import pytest
 from scipy import sparse
 
 from kvariates import KMeans
@@ -11,12 +14,20 @@ ALGORITHMS = list(SCANS)  # all of them give the same fit
 METRICS = list(OBJECTIVES)
 DTYPES = [np.float32, np.float64]
 LAYOUTS = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}
+every_matrix = pytest.mark.parametrize(("dtype", "layout"), [*product(DTYPES, LAYOUTS)])
+every_metric = pytest.mark.parametrize("metric", METRICS)
+weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 
 
 def fit(X, init, weights=None, **options):
     """Fit from the given start."""
     model = KMeans(len(init), init=init, n_init=1, **options)
     return model.fit(X, sample_weight=weights)
+
+
+def cluster(data, k=3, sample_weight=None, **options):
+    """Fit from a seed."""
+    return KMeans(k, random_state=0, **options).fit(data, sample_weight=sample_weight)
 
 
 def rows(n, d, dtype=np.float64, seed=0, sparsity=0.0, groups=5):
@@ -33,6 +44,12 @@ def start(X, k, seed=1):
     """Return k different rows, so that no cluster is empty at first."""
     X = X.toarray() if sparse.issparse(X) else X
     return X[np.random.default_rng(seed).permutation(len(X))[:k]].copy()
+
+
+def weights_for(n, seed=0):
+    """Return weights of many sizes, some of them zero."""
+    rng = np.random.default_rng(seed)
+    return rng.exponential(size=n) ** 2 * (rng.random(n) < 0.9)
 
 
 def same_bits(a, b):

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kvariates.certificates.certificate import certify
-from kvariates.certificates.certified_problem import CertifyOptions
 from kvariates.data.graph import Graph
 
 
@@ -50,7 +49,7 @@ def line_optimum(x, k):
 def certified(space, medoids, weight=None, seed=0, **options):
     near = space.two_nearest(np.asarray(medoids, dtype=np.int64))
     rng = np.random.default_rng(seed)
-    return certify(space, len(medoids), near, weight, CertifyOptions(**options), rng)
+    return certify(space, len(medoids), near, weight, rng, **options)
 
 
 def blobs(n, k, seed=0, spread=20.0):

@@ -6,7 +6,7 @@ from scipy.special import kl_div, xlogy
 
 from kvariates.data.rows import Rows
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import DivergenceObjective
+from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.refining.lloyd import StopRule
 
 NAMES = list(DISTORTIONS)

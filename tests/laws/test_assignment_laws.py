@@ -10,17 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from laws import brute
-from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, fit, rows, start
+from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, every_matrix, every_metric, fit, rows, start
+from laws.threads import on_threads
 from scipy import sparse
 
 from kvariates import KMeans
-
-GRID = [
-    pytest.param(dtype, layout, metric, id=f"{np.dtype(dtype)}-{layout}-{metric}")
-    for dtype in DTYPES
-    for layout in LAYOUTS
-    for metric in METRICS
-]
+from kvariates.data.rows import Rows
 
 
 def assert_nearest(labels, X, centers):
@@ -38,7 +33,8 @@ def model_with(centers, metric="euclidean"):
     return model
 
 
-@pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
+@every_matrix
+@every_metric
 def test_fitted_labels_costs_and_predictions_agree(dtype, layout, metric):
     dense = rows(777, 9, dtype, seed=11, sparsity=0.3)
     X, other = LAYOUTS[layout](dense), LAYOUTS["csr" if layout == "dense" else "dense"](dense)
@@ -65,7 +61,7 @@ def test_fitted_labels_costs_and_predictions_agree(dtype, layout, metric):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("metric", METRICS)
+@every_metric
 def test_labels_are_those_of_the_returned_centres(algorithm, dtype, metric):
     """However a fit stopped: converged, by tolerance, by max_iter.
 
@@ -80,7 +76,7 @@ def test_labels_are_those_of_the_returned_centres(algorithm, dtype, metric):
             assert np.array_equal(model.labels_, brute.nearest(X, model.cluster_centers_))
 
 
-INTEGERS = st.integers(-4, 4)
+INTEGERS = st.integers(-2, 2)
 
 
 @given(
@@ -99,8 +95,7 @@ def test_ties_go_to_the_lowest_index(X, centers, dtype, layout):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every_matrix
 def test_ties_while_fitting_go_to_the_lowest_index(algorithm, dtype, layout):
     """A square grid and centres on it, weights that make every mean exact: ties all over."""
     side = np.arange(16.0)
@@ -119,12 +114,11 @@ def test_equal_centres_leave_all_rows_to_the_first():
     assert (model.predict(X) == 1).all()
 
 
-widths = pytest.mark.parametrize("d", [2, 16, 100])
 OFFSETS = [1e4, -1e4, 3e5, -3e5, 1e4]
 
 
 @pytest.mark.parametrize(("algorithm", "offset"), [*zip(ALGORITHMS, OFFSETS, strict=True)])
-@widths
+@pytest.mark.parametrize("d", [2, 16, 100])
 def test_single_precision_far_from_the_origin(algorithm, offset, d):
     """Overlapping groups: brute force in float64, of which only the rows were ever float32."""
     X = (rows(2000, d, seed=14, groups=6) + offset).astype(np.float32)
@@ -137,29 +131,7 @@ def test_single_precision_far_from_the_origin(algorithm, offset, d):
     assert model.inertia_ == pytest.approx(expected.inertia, rel=1e-4)
 
 
-@pytest.mark.parametrize(("algorithm", "offset"), [("auto", 1e4), ("yinyang", -1e4)])
-@widths
-def test_single_precision_gets_the_labels_of_double(algorithm, offset, d):
-    """Groups that are apart, rows around 1e4: the labels are those of float64 all the way."""
-    centers = 8 * np.random.default_rng(d).normal(size=(12, d)) / np.sqrt(d)
-    truth = np.random.default_rng(15).integers(12, size=3000)
-    X = centers[truth] + np.random.default_rng(16).normal(scale=0.3, size=(3000, d)) + offset
-    X = X.astype(np.float32)
-    init = start(X, 12)
-    expected = brute.lloyd(X.astype(np.float64), init)
-    model = fit(X, init, algorithm=algorithm)
-    squares = brute.squared_distances(X, expected.centers)
-    near, second = np.sort(squares, axis=1)[:, :2].T
-    # Ties apart: a centre returned in float32 is off by half a unit in the last place a feature.
-    off = np.spacing(np.float32(offset)) / 2 * np.sqrt(d)
-    clear = np.sqrt(second) - np.sqrt(near) > 2 * abs(off)
-    assert clear.mean() > 0.98
-    assert np.array_equal(model.labels_[clear], expected.labels[clear])
-    np.testing.assert_allclose(model.cluster_centers_, expected.centers, rtol=0, atol=2e-3)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every_matrix
 @pytest.mark.parametrize("d", [1, 2, 3, 17, 64, 300])
 def test_rows_almost_halfway_between_two_centres(dtype, layout, d):
     """The fast form of the distance cannot tell; only differences in float64 can."""
@@ -197,3 +169,73 @@ def test_any_rows_at_all(X, k, dtype, algorithm):
     assert np.array_equal(model.predict(sparse.csr_array(X)), model.labels_)
     cost = brute.inertia(X, model.cluster_centers_, model.labels_)
     assert model.inertia_ == pytest.approx(cost, rel=1e-9)
+
+
+# ---- the two nearest centres ----
+
+
+def plain(X, centers):
+    """Return the two nearest of every row, and their costs, by a stable sort."""
+    squares = brute.squared_distances(X, centers)
+    order = np.argsort(squares, axis=1, kind="stable")[:, :2]
+    return order, np.take_along_axis(squares, order, axis=1)
+
+
+def two_nearest(X, centers):
+    two = Rows.of(X).two_nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    return np.stack([two.labels, two.second], axis=1), np.stack([two.cost, two.second_cost], axis=1)
+
+
+@every_matrix
+@pytest.mark.parametrize(
+    ("n", "d", "k", "offset"),
+    [(1, 1, 2, 0), (1025, 3, 17, 0), (700, 16, 130, 0), (300, 131, 9, 0), (1500, 7, 20, 3e5)],
+)
+def test_the_two_nearest(n, d, k, offset, layout, dtype):
+    """Far from the origin the error of the filter is as large as the distances."""
+    X = (rows(max(n, k), d, seed=n, sparsity=0.2 if d > 2 else 0) + offset).astype(dtype)
+    centers = start(X, k) + 0.1 * np.random.default_rng(d).normal(size=(k, d))
+    order, costs = plain(X[:n], centers)
+    ours, cost = two_nearest(LAYOUTS[layout](X[:n]), centers)
+    assert np.array_equal(ours, order)
+    scale = (brute.dense64(X) ** 2).sum(axis=1).max()
+    np.testing.assert_allclose(cost, costs, rtol=1e-12, atol=1e-14 * scale)
+
+
+@given(
+    X=hnp.arrays(np.float64, st.tuples(st.integers(1, 70), st.just(2)), elements=INTEGERS),
+    centers=hnp.arrays(np.float64, st.tuples(st.integers(2, 9), st.just(2)), elements=INTEGERS),
+    dtype=st.sampled_from(DTYPES),
+    layout=st.sampled_from(sorted(LAYOUTS)),
+)
+def test_ties_of_the_two_nearest_go_to_the_lowest_index(X, centers, dtype, layout):
+    """Small integers are exact, and many distances are tied."""
+    for ours, right in zip(
+        two_nearest(LAYOUTS[layout](X.astype(dtype)), centers), plain(X, centers), strict=True
+    ):
+        assert np.array_equal(ours, right)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_two_nearest_agree_with_nearest_and_costs_bit_for_bit(layout):
+    X = LAYOUTS[layout](rows(5000, 9, np.float32, seed=4, sparsity=0.3))
+    points, centers = Rows.of(X), start(X, 40).astype(np.float64)
+    two = points.two_nearest(centers)
+    assert np.array_equal(two.labels, points.nearest(centers))
+    assert np.array_equal(two.cost, points.costs(centers, two.labels))
+    assert np.array_equal(two.second_cost, points.costs(centers, two.second))
+    assert (two.labels != two.second).all()
+
+
+def test_one_centre_has_no_second():
+    X = rows(100, 3, seed=5)
+    two = Rows.of(X).two_nearest(X[:1])
+    assert not two.labels.any()
+    assert not two.second.any()
+    assert np.isposinf(two.second_cost).all()
+
+
+def test_threads_do_not_change_the_two_nearest():
+    X = rows(20011, 16, seed=6)
+    parts = on_threads(lambda: two_nearest(X, start(X, 50)))
+    assert all(np.array_equal(a, b) for a, *others in zip(*parts, strict=True) for b in others)

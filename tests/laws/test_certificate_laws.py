@@ -16,7 +16,7 @@ from kvariates.certificates import certificate, dual, sampled_bound
 from kvariates.certificates.certificate import Certificate
 from kvariates.data import distance_tables
 from kvariates.data.distance_tables import DistanceLists, DistanceTable, StreamedDistances
-from kvariates.data.graph import Graph
+from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 
@@ -100,14 +100,6 @@ def test_the_bound_for_one_medoid_is_the_optimum_after_one_step():
     assert made.iterations == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_blobs_are_certified_closely(dtype):
-    X, medoids = blobs(600, 6)
-    made = certified(Vectors(X.astype(dtype), "euclidean"), medoids)
-    assert made.gap < 0.02
-    assert made.sample is None
-
-
 def test_a_poor_solution_has_a_large_gap():
     X, medoids = blobs(300, 4)
     poor = np.array([medoids[0], *np.flatnonzero(X[:, 0] < 5)[:3]])
@@ -159,7 +151,7 @@ def test_whole_numbers_are_rounded_up():
 @pytest.mark.parametrize("way", ["table", "streamed", "lists", "graph", "pool"])
 def test_a_part_of_the_candidates_gives_nearly_the_same_bound(monkeypatch, way):
     X, medoids = blobs(900, 5)
-    space = Vectors(X, "euclidean")
+    space = Vectors(X.astype(np.float32 if way == "table" else np.float64), "euclidean")
     everyone = certified(space, medoids)
     monkeypatch.setattr(dual, "SMALL", 0)
     monkeypatch.setattr(dual, "ADDED", 64)
@@ -186,7 +178,8 @@ def test_lists_tables_and_streams_agree_on_any_number_of_threads():
         D = rng.random((m, n)).astype(dtype)
         weight, price, some = rng.random(n), rng.random(n), rng.permutation(m)[:11]
         point = np.tile(np.arange(n, dtype=np.int32), m)
-        lists = DistanceLists(weight, np.arange(0, m * n + 1, n), point, D.astype(float).ravel())
+        lists = NeighborLists(np.arange(0, m * n + 1, n), point, D.astype(float).ravel())
+        lists = DistanceLists(weight, lists)
         expected = np.maximum(price - D.astype(float), 0) @ weight
         covered = (D[some].astype(float) < price).sum(axis=0)
         streamed = StreamedDistances(weight, DistanceMatrix(D))

@@ -66,11 +66,7 @@ STEP, NOTHING = 1e-3, 1e-9  # in 8000 draws the largest gain was 6e-11
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), d=st.integers(1, 4))
 def test_total_jensen_centre_is_stationary(seed, n, d):
     rng = np.random.default_rng(seed)
-    X, w, D = (
-        rows("total-jensen", n, d, seed),
-        rng.exponential(size=n),
-        JENSEN,
-    )
+    X, w, D = rows("total-jensen", n, d, seed), rng.exponential(size=n), JENSEN
     found = D.center(X, w)
     assert (found[~X.any(axis=0)] == 0).all()
     assume(local_size(X, found) >= STEP)  # one draw in fifty: almost on a row
@@ -97,11 +93,7 @@ def test_a_centre_that_is_not_stationary_would_be_seen(wrong):
 @example(seed=2221, n=2, d=2)  # a start of zeros, and the best one
 def test_total_jensen_centre_is_never_worse_than_its_start(seed, n, d):
     rng = np.random.default_rng(seed)
-    X, w, D = (
-        rows("total-jensen", n, d, seed),
-        rng.exponential(size=n),
-        JENSEN,
-    )
+    X, w, D = rows("total-jensen", n, d, seed), rng.exponential(size=n), JENSEN
     for start in (rows("itakura-saito", 1, d, seed + 1)[0], X[0], D.center(X, w), X.max(axis=0)):
         after = summed(D, X, w, D.center(X, w, start))
         assert after <= summed(D, X, w, start) * (1 + 1e-12) + 1e-15

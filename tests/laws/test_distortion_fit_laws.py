@@ -4,29 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
+from laws import divergences
 from laws.brute import lloyd
-from laws.divergences import (
-    covariance_of,
-    distributions,
-    every,
-    fitted,
-    labelled,
-    lloyd_under,
-    measured,
-    rows,
-    table,
-    weighted,
-    weights_of,
-)
+from laws.divergences import every, fitted, lloyd_under, measured, rows, table, weights_of
 from scipy import sparse
 
 from kvariates.objectives.distortion import mean_row
-from kvariates.objectives.divergence_assigner import filled, in_dtype
+from kvariates.objectives.divergence_objective import filled, in_dtype
 from kvariates.objectives.mahalanobis import Mahalanobis
 
 
 @every
-@weighted
+@divergences.weighted
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_step_raises_the_cost(name, with_weights, dtype):
     X = rows(name, 500, 5, seed=2, dtype=dtype)
@@ -50,7 +39,7 @@ def test_no_step_raises_the_cost(name, with_weights, dtype):
     assert fit.inertia == pytest.approx(costs[-1], rel=1e-6 if dtype == np.float32 else 1e-11)
     assert fit.centers.dtype == dtype
     assert len(np.unique(fit.labels[share > 0])) == 9
-    labels, cost = labelled(distortion, X, fit.centers.astype(np.float64))
+    labels, cost = divergences.labelled(distortion, X, fit.centers.astype(np.float64))
     assert np.array_equal(labels, fit.labels)
     assert fit.inertia == pytest.approx(float((share * cost)[share > 0].sum()), rel=1e-13)
 
@@ -150,7 +139,7 @@ def best_partition(name, X, k):
 @pytest.mark.parametrize("name", ["kl", "itakura-saito"])
 @pytest.mark.parametrize(("n", "k", "seed"), [(8, 2, 0), (8, 2, 1), (7, 3, 2), (6, 3, 3)])
 def test_the_best_restart_is_the_best_partition(name, n, k, seed):
-    X = distributions(n, 3, seed)
+    X = divergences.distributions(n, 3, seed)
     distortion, best = fitted(name, X), np.inf
     for start in itertools.combinations(range(n), k):
         centers = distortion.seed(X, np.array(start))
@@ -159,7 +148,7 @@ def test_the_best_restart_is_the_best_partition(name, n, k, seed):
     assert best == pytest.approx(best_partition(name, X, k), rel=1e-10)
 
 
-@weighted
+@divergences.weighted
 @pytest.mark.parametrize("given_matrix", [False, True], ids=["estimated", "given"])
 def test_mahalanobis_is_euclidean_of_whitened_rows(with_weights, given_matrix):
     X = rows("mahalanobis", 400, 4, seed=9) * [1, 1e5, 1e-4, 1] + [0, 1e6, 0, 5]
@@ -168,7 +157,7 @@ def test_mahalanobis_is_euclidean_of_whitened_rows(with_weights, given_matrix):
     distortion = Mahalanobis(matrix)
     distortion.check(X)
     distortion = distortion.fitted(X, w)
-    S = covariance_of(X, w) if matrix is None else matrix
+    S = divergences.covariance_of(X, w) if matrix is None else matrix
     white = X @ np.linalg.inv(np.linalg.cholesky(S)).T  # another root of the same inverse
     fit = lloyd_under(distortion, X, X[:7], w, max_iter=300, tol=0)
     peer = lloyd(white, white[:7], w, tol=0)

@@ -3,7 +3,9 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.brute import assert_two_nearest
 from laws.threads import on_threads
+from laws.trees import csr_of
 from scipy import sparse
 from scipy.sparse import csgraph
 
@@ -16,14 +18,6 @@ LENGTHS = {
     "scales": st.sampled_from([0.0, 1e-17, 0.1, 1.0, 1 / 3, 1e17]),  # sums with large rounding
 }
 EXACT = ("integers", "ones")
-
-
-def csr_of(n, edges):
-    """From {(u, v): length}: both directions are stored, zeros too."""
-    u, v = np.array(list(edges), dtype=np.int64).reshape(-1, 2).T
-    w = np.array(list(edges.values()), dtype=np.float64)
-    both = (np.concatenate([u, v]), np.concatenate([v, u]))
-    return sparse.csr_array(sparse.coo_array((np.concatenate([w, w]), both), shape=(n, n)))
 
 
 def table(csr):
@@ -52,24 +46,6 @@ def graphs(draw, lengths=tuple(LENGTHS), most=12):
 
 def some_points(draw, n, most=5, **options):
     return np.array(draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=most, **options)))
-
-
-def assert_two_nearest(near, d, medoids, *, ties):
-    """`ties`: labels are compared too, with ties to the lowest slot."""
-    rows, nodes = d[medoids], np.arange(d.shape[1])
-    order = np.argsort(rows, axis=0, kind="stable")
-    cost = np.take_along_axis(rows, order, axis=0)
-    first, second = order[0], order[min(1, len(medoids) - 1)]
-    second_cost = cost[1] if len(medoids) > 1 else np.full(len(nodes), np.inf)
-    assert np.array_equal(near.cost, cost[0])
-    assert np.array_equal(near.second_cost, second_cost)
-    assert np.array_equal(rows[near.labels, nodes], cost[0])
-    if len(medoids) > 1:
-        assert np.array_equal(rows[near.second, nodes], second_cost)
-        assert (near.labels != near.second).all()
-    if ties:
-        assert np.array_equal(near.labels, first)
-        assert np.array_equal(near.second, second)
 
 
 def pair_cost(d, medoids, weight):

@@ -10,17 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from kvariates import (
-    Gaussian,
-    KMeans,
-    Laplace,
-    MiniBatches,
-    Synopses,
-    UniformOver,
-    explain_guarantees,
-    guarantees,
-    kvariates_plusplus,
-)
+import kvariates as kv
+from kvariates import KMeans, guarantees, kvariates_plusplus
 from kvariates.seeding.seedings import SEEDINGS
 
 RUNS = 2000
@@ -64,7 +55,7 @@ def hard_set(seed):
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
     ("density", "variance"),
-    [(None, 0), (Laplace(0.5), 2 * 2 * 0.5**2), (Gaussian([0.1, 3.0]), 0.1**2 + 3.0**2)],
+    [(None, 0), (kv.Laplace(0.5), 2 * 2 * 0.5**2), (kv.Gaussian([0.1, 3.0]), 0.1**2 + 3.0**2)],
     ids=["dirac", "laplace", "gaussian"],
 )
 def test_theorem_2_holds_on_average(density, variance, k):
@@ -186,18 +177,18 @@ def seeded(**options):
 
 THEOREMS = {  # options, the theorem, whether it has a number
     "every row": ({}, 2, True),
-    "noise": ({"density": Laplace(0.1)}, 2, True),
+    "noise": ({"density": kv.Laplace(0.1)}, 2, True),
     "moved probes": ({"probe": lambda X, t: X + 1}, 2, False),
     "an unknown density": ({"density": Farther()}, 2, False),
-    "peers": ({"density": UniformOver(PEERS)}, 4, True),
-    "noisy peers": ({"density": UniformOver(PEERS, then=Gaussian(0.1))}, 4, True),
-    "peers of an unknown density": ({"density": UniformOver(PEERS, then=Farther())}, 2, False),
-    "peers of peers": ({"density": UniformOver(PEERS, then=UniformOver(PEERS))}, 2, False),
+    "peers": ({"density": kv.UniformOver(PEERS)}, 4, True),
+    "noisy peers": ({"density": kv.UniformOver(PEERS, then=kv.Gaussian(0.1))}, 4, True),
+    "peers of an unknown density": ({"density": kv.UniformOver(PEERS, then=Farther())}, 2, False),
+    "peers of peers": ({"density": kv.UniformOver(PEERS, then=kv.UniformOver(PEERS))}, 2, False),
     "peers, moved probes": (
-        {"density": UniformOver(PEERS), "probe": lambda X, t: X + 1}, 2, False,
+        {"density": kv.UniformOver(PEERS), "probe": lambda X, t: X + 1}, 2, False,
     ),
-    "nearest synopses": ({"probe": Synopses(FEW, NEAREST)}, 5, False),
-    "mini-batches": ({"probe": MiniBatches(HALVES)}, 6, False),
+    "nearest synopses": ({"probe": kv.Synopses(FEW, NEAREST)}, 5, False),
+    "mini-batches": ({"probe": kv.MiniBatches(HALVES)}, 6, False),
 }  # fmt: skip
 
 
@@ -210,12 +201,12 @@ def test_the_sampler_carries_the_theorem_of_its_pair(name):
     assert (seeds.guarantee.bound is not None) == known
     if number == 2:
         centred = "bias" not in seeds.guarantee.terms
-        assert centred == (not isinstance(options.get("density"), Farther | UniformOver))
+        assert centred == (not isinstance(options.get("density"), Farther | kv.UniformOver))
 
 
-@pytest.mark.parametrize("probe", [MiniBatches(HALVES), Synopses(FEW, NEAREST)])
+@pytest.mark.parametrize("probe", [kv.MiniBatches(HALVES), kv.Synopses(FEW, NEAREST)])
 def test_synopses_and_mini_batches_of_another_density_have_no_theorem(probe):
-    for density in (Laplace(0.1), Farther()):
+    for density in (kv.Laplace(0.1), Farther()):
         seeds = seeded(probe=probe, density=density)
         assert seeds.guarantee is None
         assert "Dirac" in seeds.guarantee_lost
@@ -224,17 +215,17 @@ def test_synopses_and_mini_batches_of_another_density_have_no_theorem(probe):
 def test_synopses_that_are_not_the_nearest_have_no_theorem():
     of = NEAREST.copy()
     of[17] = (of[17] + 1) % 9
-    seeds = seeded(probe=Synopses(FEW, of))
+    seeds = seeded(probe=kv.Synopses(FEW, of))
     assert seeds.guarantee is None
     assert "nearest" in seeds.guarantee_lost
     weights = np.ones(80)
     weights[17] = 0
-    assert seeded(probe=Synopses(FEW, of), sample_weight=weights).guarantee is not None
+    assert seeded(probe=kv.Synopses(FEW, of), sample_weight=weights).guarantee is not None
 
 
 def test_equally_near_synopses_are_both_nearest():
     twice = np.concatenate([FEW, FEW])
-    found = seeded(probe=Synopses(twice, NEAREST + 9)).guarantee
+    found = seeded(probe=kv.Synopses(twice, NEAREST + 9)).guarantee
     spread = ((DATA - FEW[NEAREST]) ** 2).sum()
     assert found.terms["spread"] == pytest.approx(spread, rel=1e-12)
 
@@ -262,6 +253,6 @@ def test_bounds_are_the_papers(promise, phi):
 
 
 def test_every_seeding_is_explained():
-    lines = dict(line.split(": ", 1) for line in explain_guarantees().splitlines())
+    lines = dict(line.split(": ", 1) for line in kv.explain_guarantees().splitlines())
     assert list(lines) == [f"init={name!r}" for name in SEEDINGS]
     assert "8 (2 + ln k)" in lines["init='d2'"]

@@ -7,15 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
-from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, close, fit, rows, same_bits, start
+from laws.cases import (
+    ALGORITHMS,
+    DTYPES,
+    LAYOUTS,
+    METRICS,
+    close,
+    every_matrix,
+    every_metric,
+    fit,
+    rows,
+    same_bits,
+    start,
+    weighted_or_not,
+)
 from sklearn.cluster import KMeans as Peer
-
-GRID = [
-    pytest.param(dtype, layout, metric, id=f"{np.dtype(dtype)}-{layout}-{metric}")
-    for dtype in DTYPES
-    for layout in LAYOUTS
-    for metric in METRICS
-]
 
 
 def check_against_brute(X, init, metric="euclidean", weights=None, **options):
@@ -40,8 +46,9 @@ def check_against_brute(X, init, metric="euclidean", weights=None, **options):
     return first
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
+@weighted_or_not
+@every_matrix
+@every_metric
 def test_algorithms_agree_with_brute_force(dtype, layout, metric, weighted):
     X = LAYOUTS[layout](rows(900, 7, dtype, sparsity=0.4))
     weights = np.random.default_rng(2).exponential(size=900) if weighted else None
@@ -49,7 +56,8 @@ def test_algorithms_agree_with_brute_force(dtype, layout, metric, weighted):
     assert model.n_iter_ > 5, "too easy to tell the algorithms apart"
 
 
-@pytest.mark.parametrize(("dtype", "layout", "metric"), GRID)
+@every_matrix
+@every_metric
 def test_stopping_early_stops_at_the_same_place(dtype, layout, metric):
     X = LAYOUTS[layout](rows(500, 5, dtype, seed=3, sparsity=0.3))
     for max_iter in (1, 2, 3, 7):
@@ -69,24 +77,21 @@ SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 63, 64, 65, 127, 129, 255, 256, 25
 TILES = [1023, 1025, 4095, 4096, 4097, 8193, 16385]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every_matrix
 def test_any_number_of_features(layout, dtype):
     for d in WIDTHS:
         X = LAYOUTS[layout](rows(150 + d % 7, d, dtype, seed=d, sparsity=0.2))
         check_against_brute(X, start(X, 9), tol=0, max_iter=6)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every_matrix
 def test_every_number_of_centres(layout, dtype):
     for k in COUNTS:
         X = LAYOUTS[layout](rows(140 + 2 * k, 3 + k % 5, dtype, seed=k, groups=9))
         check_against_brute(X, start(X, k), tol=0, max_iter=4)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@every_matrix
 def test_every_number_of_rows(layout, dtype):
     for n in SIZES:
         X = LAYOUTS[layout](rows(n, 6, dtype, seed=n))
@@ -130,7 +135,7 @@ def test_same_start_same_end_as_scikit_learn(dtype, weighted):
     assert ours.inertia_ == pytest.approx(peer.inertia_, rel=1e-5)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@every_metric
 def test_cost_never_rises(metric):
     X = rows(1500, 6, seed=7)
     init = start(X, 20)
@@ -140,7 +145,7 @@ def test_cost_never_rises(metric):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("weighted", [False, True])
+@weighted_or_not
 def test_centres_are_means_whatever_the_scales(algorithm, weighted):
     rng = np.random.default_rng(8)
     X = rng.normal(size=(3000, 2)) * np.exp(3 * rng.standard_cauchy(size=(3000, 1)).clip(-7, 9))

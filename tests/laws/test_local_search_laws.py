@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from laws.brute import inertia, nearest, squared_distances
-from laws.cases import DTYPES, LAYOUTS, rows, start
+from laws import brute
+from laws.brute import nearest, squared_distances
+from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not
 from laws.threads import on_threads
 from sampling.chi_square import ALPHA, chi_square
 from scipy import sparse
@@ -29,24 +30,19 @@ def search(X, centers, weights=None, steps=60, seed=0):
     return local_search(problem, np.ascontiguousarray(centers, dtype=np.float64), steps=steps)
 
 
-def cost_of(X, centers, weights=None):
-    return inertia(X, centers, nearest(X, centers), weights)
-
-
 def costs_after(X, centers, p, weights):
     """Return the cost with p in the place of each centre in turn."""
     out = []
     for j in range(len(centers)):
         swapped = centers.copy()
         swapped[j] = p
-        out.append(cost_of(X, swapped, weights))
+        out.append(brute.cost(X, swapped, weights))
     return np.array(out)
 
 
 @every_size
 @every_data
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@every_matrix
 def test_two_nearest_stay_exact(n, d, k, make, layout, dtype):
     """Whichever centre is swapped for whichever row."""
     X = make(n, d, dtype, seed=n)
@@ -61,12 +57,12 @@ def test_two_nearest_stay_exact(n, d, k, make, layout, dtype):
         anew = points.two_nearest(state.centers)
         for name in ("labels", "second", "cost", "second_cost"):
             assert np.array_equal(getattr(state.two, name), getattr(anew, name)), name
-        assert state.total() == pytest.approx(anew.cost.sum(), rel=1e-12)
+        assert state.total == pytest.approx(anew.cost.sum(), rel=1e-12)
 
 
 @every_size
 @every_data
-@pytest.mark.parametrize("weighted", [False, True])
+@weighted_or_not
 def test_every_swap_is_the_best_and_lowers_the_cost(n, d, k, make, weighted, monkeypatch):
     X = make(n, d, seed=n + 1)
     weights = np.random.default_rng(n).integers(0, 4, size=n) * 0.5 if weighted else None
@@ -76,18 +72,18 @@ def test_every_swap_is_the_best_and_lowers_the_cost(n, d, k, make, weighted, mon
         found = best(self, to_p)
         p = self.points.X[np.flatnonzero(to_p == 0)[0]]
         after = costs_after(self.points.X, self.centers, p, self.weight)
-        tiny = 1e-9 * self.total()
+        tiny = 1e-9 * self.total
         assert after[found.center] == pytest.approx(after.min(), abs=tiny)
         assert found.cost == pytest.approx(after.min(), abs=tiny)
-        steps.append(after.min() > self.total() - tiny)  # whether no swap helps
+        steps.append(after.min() > self.total - tiny)  # whether no swap helps
         return found
 
     def spy_swap(self, j, p, to_p):
-        before, cost = self.centers.copy(), self.total()
+        before, cost = self.centers.copy(), self.total
         swap(self, j, p, to_p)
         before[j] = p
         assert np.array_equal(self.centers, before)
-        assert self.total() < cost
+        assert self.total < cost
         assert not steps[-1]
         steps[-1] = None
 
@@ -106,15 +102,15 @@ def test_cost_never_rises_and_is_exact(make, layout):
     weights = np.random.default_rng(3).exponential(size=500)
     centers = start(X, 15).astype(np.float64)
     before = centers.copy()
-    last = cost_of(X, centers, weights)
+    last = brute.cost(X, centers, weights)
     for steps in range(0, 60, 12):
         found = search(LAYOUTS[layout](X), centers, weights, steps)
-        assert found.cost == pytest.approx(cost_of(X, found.centers, weights), rel=1e-11)
+        assert found.cost == pytest.approx(brute.cost(X, found.centers, weights), rel=1e-11)
         assert found.cost <= last * (1 + 1e-15)
         assert (found.swaps > 0) == (steps > 0)
         last = found.cost
     assert np.array_equal(centers, before), "the start was changed"
-    assert last < 0.9 * cost_of(X, before, weights)
+    assert last < 0.9 * brute.cost(X, before, weights)
 
 
 def test_tight_groups_far_apart():
@@ -124,7 +120,7 @@ def test_tight_groups_far_apart():
     found = search(X, X[:6], steps=80)
     again = search(X, found.centers, steps=300, seed=1)
     assert again.cost <= found.cost
-    assert again.cost == pytest.approx(cost_of(X, again.centers), rel=1e-11)
+    assert again.cost == pytest.approx(brute.cost(X, again.centers), rel=1e-11)
     assert again.cost < 300 * 4e-14
 
 

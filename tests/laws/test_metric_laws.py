@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from laws.brute import assert_two_nearest
 from scipy.spatial.distance import cdist
 
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
@@ -46,17 +47,6 @@ def test_a_large_offset_costs_no_digits():
     near = Vectors(X, "euclidean").distances(np.arange(5))
     far = Vectors((X + 2.0**20).astype(np.float64), "euclidean").distances(np.arange(5))
     np.testing.assert_allclose(near, far, rtol=1e-8)
-
-
-def assert_two_nearest(near, D, medoids):
-    """Against a stable sort of every point's distances to the medoids."""
-    table, every = D[medoids].T, np.arange(D.shape[1])
-    order = np.argsort(table, axis=1, kind="stable")
-    first, second = order[:, 0], order[:, min(1, len(medoids) - 1)]
-    second_cost = table[every, second] if len(medoids) > 1 else np.full(len(table), np.inf)
-    expected = first, second, table[every, first], second_cost
-    for part, values in zip(near.parts, expected, strict=True):
-        np.testing.assert_array_equal(part, values)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 80), d=st.integers(1, 3), data=st.data())

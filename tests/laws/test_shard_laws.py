@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
-from laws.cases import LAYOUTS, rows, start
+from laws.cases import LAYOUTS, rows, start, weighted_or_not
 
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import Rows, total_cost
@@ -54,7 +54,7 @@ def backwards(function, shards):
     return [function(shard) for shard in reversed(shards)][::-1]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@weighted_or_not
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_who_computes_and_who_answers_first_changes_no_bit(layout, weighted):
     X = rows(900, 5, seed=3, sparsity=0.2)

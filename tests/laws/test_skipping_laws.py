@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from laws.cases import DTYPES
 
@@ -40,7 +40,6 @@ def test_skipping_changes_no_draw(name, n, d, dtype):
         assert (drawn(X, w, 40, trials, True) == drawn(X, w, 40, trials, False)).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(-280, 280), st.integers(20, 400), st.integers(5, 40), st.integers(0, 2**32 - 1))
 def test_skipping_changes_no_draw_at_any_scale(exponent, n, d, seed):
     rng = np.random.default_rng(seed)
@@ -55,4 +54,4 @@ def test_all_sets_have_a_filter_unless_the_rows_are_equal():
         costs = RowCosts(Rows.of(X), None)
         costs.lower(X[:1], 0, None)
         costs.quantize()
-        assert costs.quantized == bool(X.var() > 0)
+        assert (costs.quantized is not None) == bool(X.var() > 0)

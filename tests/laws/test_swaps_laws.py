@@ -7,40 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from laws.brute import best_swap, medoid_cost
 
 from kvariates.data.metric_spaces import Vectors
 from kvariates.data.rows import unit_rows
-from kvariates.refining import alternating, medoid_search
-from kvariates.refining.swaps import (
-    BLOCK,
-    AllCandidates,
-    MedoidProblem,
-    MedoidState,
-    MedoidSwap,
-    SampledCandidates,
-    SwapSearch,
-    search,
-    swap_medoids,
-)
-
-
-def cost(D, medoids, weight=None):
-    nearest = D[medoids].min(axis=0)
-    return float(nearest.sum() if weight is None else nearest @ weight)
-
-
-def best_swap(D, medoids, weight=None):
-    """The least cost after a single swap, by trying all."""
-    return min(
-        cost(D, np.r_[np.delete(medoids, m), c], weight)
-        for m in range(len(medoids))
-        for c in range(len(D))
-    )
+from kvariates.refining import medoid_search, swaps
+from kvariates.refining.swaps import MedoidProblem, MedoidState, SwapSearch, search
 
 
 def assert_local_optimum(found, D, weight=None):
     assert found.local_optimum
-    assert found.cost == pytest.approx(cost(D, found.medoids, weight))
+    assert found.cost == pytest.approx(medoid_cost(D, found.medoids, weight))
     assert best_swap(D, found.medoids, weight) >= found.cost * (1 - 1e-9)
     assert len(np.unique(found.medoids)) == len(found.medoids)
 
@@ -54,7 +31,7 @@ def made(seed, n, weighted=False):
 
 
 def eager(order, **limits):
-    return SwapSearch(AllCandidates(order, BLOCK), **limits)
+    return SwapSearch(swaps.AllCandidates(order, swaps.BLOCK), **limits)
 
 
 cases = given(
@@ -67,14 +44,14 @@ def test_native_and_python_searches_make_the_same_swaps_to_a_local_optimum(seed,
     rng, problem = made(seed, n, weighted)
     start, order = rng.permutation(n)[: min(k, n)], rng.permutation(n)
     fast = search(problem, start, eager(order), rng)
-    slow = swap_medoids(MedoidState.of(problem, start), eager(order))
+    slow = swaps.swap_medoids(MedoidState.of(problem, start), eager(order))
     np.testing.assert_array_equal(fast.medoids, slow.medoids)
     assert fast.n_swaps == slow.n_swaps
-    for a, b in zip(fast.near.parts, slow.near.parts, strict=True):
+    for a, b in zip(fast.near, slow.near, strict=True):
         np.testing.assert_array_equal(a, b)
     for found in (fast, slow):
         assert_local_optimum(found, problem.space.D, problem.weight)
-    assert fast.cost <= cost(problem.space.D, start, problem.weight) * (1 + 1e-12)
+    assert fast.cost <= medoid_cost(problem.space.D, start, problem.weight) * (1 + 1e-12)
 
 
 @cases
@@ -82,10 +59,10 @@ def test_one_block_of_all_candidates_makes_the_best_swap(seed, n, k, weighted):
     """Algorithm 1 of Fan et al. 2023."""
     rng, problem = made(seed, n, weighted)
     D, start = problem.space.D, rng.permutation(n)[: min(k, n)]
-    how = SwapSearch(AllCandidates(np.arange(n), n), max_swaps=1)
-    found = swap_medoids(MedoidState.of(problem, start), how)
-    best = min(best_swap(D, start, problem.weight), cost(D, start, problem.weight))
-    assert cost(D, found.medoids, problem.weight) == pytest.approx(best)
+    how = SwapSearch(swaps.AllCandidates(np.arange(n), n), max_swaps=1)
+    found = swaps.swap_medoids(MedoidState.of(problem, start), how)
+    best = min(best_swap(D, start, problem.weight), medoid_cost(D, start, problem.weight))
+    assert medoid_cost(D, found.medoids, problem.weight) == pytest.approx(best)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(8, 200), restarts=st.integers(1, 5))
@@ -108,7 +85,7 @@ def test_restarts_never_cost_more(seed, n, restarts):
 def test_many_restarts_find_the_optimum():
     rng, problem = made(5, 14)
     D = problem.space.D
-    best = min(cost(D, list(some)) for some in itertools.combinations(range(14), 4))
+    best = min(medoid_cost(D, list(some)) for some in itertools.combinations(range(14), 4))
     found = search(problem, np.arange(4), eager(np.arange(14), restarts=200), rng)
     assert found.cost == pytest.approx(best)
 
@@ -117,10 +94,10 @@ def test_many_restarts_find_the_optimum():
 def test_sampled_candidates_never_raise_the_cost(seed, n):
     rng, problem = made(seed, n, weighted=True)
     start = np.flatnonzero(problem.weight)[:3]
-    how = SwapSearch(SampledCandidates(BLOCK, 64, close=True, rng=rng))
+    how = SwapSearch(swaps.SampledCandidates(swaps.BLOCK, 64, close=True, rng=rng))
     found = search(problem, start, how, rng)
-    assert found.cost == pytest.approx(cost(problem.space.D, found.medoids, problem.weight))
-    assert found.cost <= cost(problem.space.D, start, problem.weight) * (1 + 1e-12)
+    assert found.cost == pytest.approx(medoid_cost(problem.space.D, found.medoids, problem.weight))
+    assert found.cost <= medoid_cost(problem.space.D, start, problem.weight) * (1 + 1e-12)
     assert not found.local_optimum
 
 
@@ -134,19 +111,19 @@ def test_a_chooser_may_be_any_function():
         lower = np.where(changes < -1e-9 * now, changes, -np.inf)
         if not np.isfinite(lower).any():
             return None
-        return MedoidSwap(*np.unravel_index(int(np.argmax(lower)), lower.shape))
+        return swaps.MedoidSwap(*np.unravel_index(int(np.argmax(lower)), lower.shape))
 
-    how = SwapSearch(AllCandidates(np.arange(40), 40), worst)
+    how = SwapSearch(swaps.AllCandidates(np.arange(40), 40), worst)
     found = search(problem, np.arange(3), how, rng)
     assert found.n_swaps > 0
     assert shapes[0] == (37, 3)
     assert best_swap(problem.space.D, found.medoids) >= found.cost * (1 - 1e-8)
 
 
-@pytest.mark.parametrize("metric", alternating.MEDIANS)
+@pytest.mark.parametrize("metric", medoid_search.MEDIANS)
 def test_moves_within_clusters_never_raise_the_cost(metric, monkeypatch):
     """From optima of swaps too, with one point tried in each cluster: it is often worse."""
-    monkeypatch.setattr(alternating, "TRIED", 1)
+    monkeypatch.setattr(medoid_search, "TRIED", 1)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, weight = np.abs(rng.normal(size=(60, 3))) + 0.1, rng.random(60)
@@ -155,7 +132,7 @@ def test_moves_within_clusters_never_raise_the_cost(metric, monkeypatch):
         start = search(problem, every[:5], eager(every), rng).medoids if seed % 2 else every[:5]
         state = MedoidState.of(replace(problem, space=space), start)
         before = state.cost
-        moves = alternating.alternate(state, space, 10**9, rng)
+        moves = medoid_search.alternate(state, space, 10**9, rng)
         assert state.cost < before if moves else state.cost == before
         assert len(np.unique(state.medoids)) == 5
         np.testing.assert_array_equal(state.near.cost, space.two_nearest(state.medoids).cost)
@@ -179,7 +156,7 @@ def test_costs_are_measured_at_the_demand_and_weights_are_repeats(seed, n, resta
     task = medoid_search.search_task(space, weight, restarts=restarts, max_swaps=10**9, rng=rng)
     found = medoid_search.find_medoids(task, start)
     assert_local_optimum(found, space.D, weight)
-    assert found.cost == pytest.approx(cost(repeated.D, found.medoids))
+    assert found.cost == pytest.approx(medoid_cost(repeated.D, found.medoids))
     order = rng.permutation(n)
     one = search(problem, start, eager(order), rng)
     two = search(MedoidProblem(repeated, None, repeats), start, eager(order), rng)

@@ -8,10 +8,7 @@ from itertools import cycle, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, fit, rows, start
-from scipy import sparse
+from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, every_matrix, fit, rows, start
 
 from kvariates import kmeans_parallel, kmeans_plusplus
 
@@ -91,16 +88,22 @@ def test_powers_of_two_scale_exactly(dtype, layout, options):
         assert scaled.inertia_ == once.inertia_ * float(kept) ** 2
 
 
-@pytest.mark.parametrize("trials", [1, None], ids=["plain", "greedy"])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_powers_of_two_change_no_draw(layout, dtype, trials):
+DRAWS = {
+    "plain": partial(kmeans_plusplus, n_local_trials=1),
+    "greedy": kmeans_plusplus,
+    "parallel": kmeans_parallel,
+}
+every_draw = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+
+
+@every_draw
+@every_matrix
+def test_powers_of_two_change_no_draw(layout, dtype, draw):
     dense, wrap = make(dtype, layout, n=1500)
     weights = np.random.default_rng(2).exponential(size=len(dense))
 
     def drawn(X, weights):
-        how = {"n_local_trials": trials, "random_state": 3}
-        return kmeans_plusplus(wrap(X), 40, sample_weight=weights, **how)[1].tolist()
+        return draw(wrap(X), 40, sample_weight=weights, random_state=3)[1].tolist()
 
     once = drawn(dense, weights)
     for power in (-80, -5, 9, 80):
@@ -108,15 +111,15 @@ def test_powers_of_two_change_no_draw(layout, dtype, trials):
         assert drawn(dense, weights * 2.0**power) == once, power
 
 
+@every_draw
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_order_of_few_rows_changes_no_draw(layout):
+def test_the_order_of_few_rows_changes_no_draw(layout, draw):
     dense, wrap = make(np.float32, layout)
     weights = np.random.default_rng(3).uniform(0.5, 2, size=len(dense))
     order = np.random.default_rng(4).permutation(len(dense))
-    for draw in (partial(kmeans_plusplus, n_local_trials=1), kmeans_plusplus, kmeans_parallel):
-        once = draw(wrap(dense), 20, sample_weight=weights, random_state=3)[1]
-        moved = draw(wrap(dense[order]), 20, sample_weight=weights[order], random_state=3)[1]
-        assert np.array_equal(once, order[moved])
+    once = draw(wrap(dense), 20, sample_weight=weights, random_state=3)[1]
+    moved = draw(wrap(dense[order]), 20, sample_weight=weights[order], random_state=3)[1]
+    assert np.array_equal(once, order[moved])
 
 
 @every_case
@@ -136,8 +139,7 @@ def test_permuted_rows_and_starts_give_permuted_results(dtype, layout, options):
     assert np.array_equal(once.cluster_centers_[order], moved.cluster_centers_)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@every_matrix
 def test_translated_rows_have_translated_centres(dtype, layout):
     """The shift of the rows is exact; shifted float32 centres are rounded more coarsely."""
     dense, wrap = make(dtype, layout)
@@ -164,42 +166,3 @@ def test_features_may_change_places_and_zeros_may_be_added(dtype, layout, option
     padded = fit(wrap(np.hstack([dense, pad])), np.hstack([start(dense, 9), pad[:9]]), **options)
     assert np.array_equal(once.labels_, padded.labels_)
     assert not padded.cluster_centers_[:, 6:].any()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("metric", METRICS)
-def test_sparse_and_dense_give_the_same_result(dtype, metric):
-    # A direction at right angles to several centres is tied between them: few zeros for cosine.
-    sparsity = 0.8 if metric == "euclidean" else 0.3
-    dense = rows(600, 30, dtype, seed=22, sparsity=sparsity)
-    a = fit(dense, start(dense, 12), metric=metric, tol=0)
-    b = fit(sparse.csr_array(dense), start(dense, 12), metric=metric, tol=0)
-    assert np.array_equal(a.labels_, b.labels_)
-    assert a.n_iter_ == b.n_iter_
-    np.testing.assert_allclose(a.cluster_centers_, b.cluster_centers_, rtol=1e-6, atol=1e-7)
-    assert a.inertia_ == pytest.approx(b.inertia_, rel=1e-6)
-    np.testing.assert_allclose(
-        a.transform(dense), b.transform(sparse.csr_array(dense)), rtol=1e-5, atol=1e-6
-    )
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    n=st.integers(10, 80),
-    k=st.integers(2, 9),
-    dtype=st.sampled_from(DTYPES),
-    algorithm=st.sampled_from(ALGORITHMS),
-    metric=st.sampled_from(METRICS),
-)
-def test_symmetries_of_any_small_set(seed, n, k, dtype, algorithm, metric):
-    dense = rows(n, 3, dtype, seed=seed)
-    rng = np.random.default_rng(seed)
-    weights, order = rng.integers(1, 4, size=n), rng.permutation(n)
-    init = start(dense, k, seed=seed)
-    options = {"algorithm": algorithm, "metric": metric, "tol": 0, "max_iter": 10}
-    once = fit(dense, init, weights, **options)
-    repeated = np.repeat(dense[order], weights[order], axis=0)
-    mixed = fit(repeated * dtype(8), init * dtype(8), **options)
-    assert np.array_equal(np.repeat(once.labels_[order], weights[order]), mixed.labels_)
-    cost = mixed.inertia_ / (64 if metric == "euclidean" else 1)
-    assert once.inertia_ == pytest.approx(cost, rel=1e-4, abs=float(n * np.finfo(dtype).eps))

@@ -43,7 +43,15 @@ def make(kind, rng, n):
     if kind == "callable":
         X = some_rows(rng, n, 3, np.float64)
         return CallableMetric(X, lambda a, b: np.abs(a - b).max())
-    return Graph(sparse.csr_array(some_graph(rng, n)))
+    return Graph(some_graph(rng, n))
+
+
+def csr_of(n, edges):
+    """From {(u, v): length}: both directions are stored, zeros too."""
+    u, v = np.array(list(edges), dtype=np.int64).reshape(-1, 2).T
+    w = np.array(list(edges.values()), dtype=np.float64)
+    both = (np.concatenate([u, v]), np.concatenate([v, u]))
+    return sparse.csr_array(sparse.coo_array((np.concatenate([w, w]), both), shape=(n, n)))
 
 
 def some_graph(rng, n):
@@ -54,10 +62,7 @@ def some_graph(rng, n):
         if a != b:
             length = 2.0 ** rng.integers(-5, 5) * rng.random() + 1e-9
             edges[min(a, b), max(a, b)] = length if length >= 0.05 else 0.0  # stored: an edge
-    u, v = np.array(list(edges)).T
-    w = np.array(list(edges.values()))
-    both = (np.concatenate([u, v]), np.concatenate([v, u]))
-    return sparse.coo_array((np.concatenate([w, w]), both), shape=(n, n)).tocsr()
+    return csr_of(n, edges)
 
 
 @st.composite

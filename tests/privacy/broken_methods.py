@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
-from privacy.mechanism_cases import empty_cells_skipped, noise_halved
+from privacy.mechanism_cases import empty_cells_skipped, noise_halved, one_noise_for_all
 from privacy.method_cases import LOSSES, Case, Scene
 
-from kvariates.privacy import mixture, query
+from kvariates.privacy import mixture
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import measurement
 from kvariates.private_methods import noisy_kvariates, sample_aggregate
@@ -81,10 +81,6 @@ def local_indices():
         return np.stack([sample_aggregate._cluster(task, task.rows[:size], rng) for size in sizes])
 
     return patch.object(sample_aggregate, "block_results", results)
-
-
-def one_noise_for_all():
-    return patch.object(query, "add_noise", lambda noise, values: values + noise([0])[0])
 
 
 class BoundsFromData(Case):

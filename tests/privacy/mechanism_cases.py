@@ -11,13 +11,13 @@ from unittest.mock import patch
 
 import numpy as np
 from privacy.exact_noise import ADJACENCIES
+from privacy.neighbours import Neighbours, neighbours
 
 from kvariates.data import lattice_rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy import mechanisms, query
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.neighbours import Neighbours, neighbours
 from kvariates.privacy.noise_source import measurement
 from kvariates.privacy.query import Scores
 

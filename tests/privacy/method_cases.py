@@ -16,13 +16,13 @@ from unittest.mock import patch
 
 import numpy as np
 from privacy.exact_noise import ADJACENCIES
+from privacy.neighbours import Neighbours, neighbours
 
 from kvariates.privacy.auditing import near
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.neighbours import Neighbours, neighbours
 from kvariates.privacy.noise_source import Calibrated
 from kvariates.privacy.rounding import rho_for
 from kvariates.private_methods.methods import PRIVATE_METHODS

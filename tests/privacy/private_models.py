@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
 
 from kvariates import PrivateKMeans
 from kvariates.privacy.budget import Loss
@@ -11,16 +10,15 @@ from kvariates.private_methods.noisy_kvariates import Conditional
 from kvariates.private_methods.task import Domain, PrivateTask
 
 DELTAS = (0.0, 1e-6)
-METHOD_OBJECTS = {name: entry.run for name, entry in PRIVATE_METHODS.items()}
-METHOD_OBJECTS["kvariates-conditional"] = Conditional(delta_w=0.5)
+METHODS = {name: entry.run for name, entry in PRIVATE_METHODS.items()}
+METHODS["kvariates-conditional"] = Conditional(delta_w=0.5)
 
-every_method = pytest.mark.parametrize("name", METHOD_OBJECTS)
-both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
+every_method = pytest.mark.parametrize("name", METHODS)
 X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 
 
 def make_model(name="lloyd", n_clusters=3, **options):
-    defaults = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "method": METHOD_OBJECTS[name]}
+    defaults = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "method": METHODS[name]}
     return PrivateKMeans(n_clusters, **defaults | options)
 
 

@@ -12,7 +12,6 @@ from scipy import stats
 
 from kvariates.privacy.auditing import audit, near
 from kvariates.privacy.claims import Approximate, Concentrated, high, low
-from kvariates.privacy.neighbours import neighbours
 from kvariates.privacy.testers import Statistic
 
 ALPHA = 1e-6
@@ -211,13 +210,9 @@ def test_bad_options_raise(options, says):
         run(laplace_mechanism(1.0), **options)
 
 
-def test_bad_mechanisms_and_neighbours_raise():
+def test_a_mechanism_with_too_few_outputs_raises():
     with pytest.raises(ValueError, match="outputs"):
         run(lambda data, runs: [0.0])
-    with pytest.raises(ValueError, match="kind"):
-        neighbours("nowhere", 2, 2)
-    with pytest.raises(ValueError, match="at least 1"):
-        neighbours("corner", 0, 2)
 
 
 def test_the_number_of_runs_in_the_error_is_enough():

@@ -8,18 +8,15 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import both_adjacencies
 
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.mechanisms import Accountant, charge_of, release
 from kvariates.private_methods import noisy_grid, sample_aggregate
 from kvariates.private_methods.noisy_forgy import NoisyForgy
-from kvariates.private_methods.row_count import row_count
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import Domain, PrivateTask
+from kvariates.private_methods.task import Domain, PrivateTask, row_count
 
-both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
 BOX = Domain.box(np.array([-1.0, -2.0]), np.array([1.0, 2.0]))
 BALL = Domain.around(np.zeros(2), 2.0)
 MIDDLES = np.array([[-0.6, -1.0], [0.0, 1.0], [0.6, -1.0]])

@@ -10,7 +10,7 @@ from sampling.chi_square import ALPHA, chi_square
 from scipy import stats
 
 from kvariates.privacy import empty_cells, noise_source
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import charge_of, release
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 

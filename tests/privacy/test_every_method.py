@@ -9,14 +9,8 @@ import warnings
 
 import numpy as np
 import pytest
-from privacy.private_models import (
-    DELTAS,
-    METHOD_OBJECTS,
-    X,
-    both_adjacencies,
-    every_method,
-    make_model,
-)  # fmt: skip
+from privacy.exact_noise import both_adjacencies
+from privacy.private_models import DELTAS, METHODS, X, every_method, make_model
 from scipy import sparse
 
 from kvariates.estimators.domain_spec import LARGEST, SMALLEST
@@ -47,7 +41,7 @@ def test_the_ledger_equals_the_claim_and_is_never_above_it(name, adjacency, delt
     rng = np.random.default_rng([3, len(name)])
     for run in range(5):
         task = random_task(rng, adjacency, delta, n=0 if run == 0 else None)
-        result = METHOD_OBJECTS[name](task)
+        result = METHODS[name](task)
         total = Ledger(adjacency, result.charges, task.loss).total()  # raises if above
         assert total.epsilon == pytest.approx(task.loss.epsilon, rel=1e-9)
         assert total.delta in (0.0, delta)

@@ -101,14 +101,6 @@ def test_sensitivity_is_attained_and_never_exceeded(norm, d, bound, monkeypatch)
     assert {tuple(p) for p in (quantize(rows, small) / small.step).tolist()} <= allowed
 
 
-def test_the_constants_of_the_papers():
-    """An l2 ball of radius B: l1 sensitivity sqrt(d) B, twice that for replace-one."""
-    lattice = Lattice(1.0, 784)
-    assert lattice.l1("add-remove") * lattice.step == pytest.approx(28.0, rel=1e-4)
-    assert lattice.l1("replace-one") == 2 * lattice.l1("add-remove")
-    assert math.sqrt(lattice.l2_squared("replace-one")) * lattice.step == pytest.approx(2.0)
-
-
 def test_bad_lattices_raise():
     for bound in (0.0, -1.0, math.inf, math.nan, 1e-250):
         with pytest.raises(ValueError, match="bound"):

@@ -17,8 +17,7 @@ from scipy import stats
 
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy import query
-from kvariates.privacy.budget import Budget, BudgetError
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Budget, BudgetError, Cost
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.privacy.mechanisms import charge_of
 from kvariates.privacy.rounding import down, epsilon_of, rho_for, root_up, split, up
@@ -136,21 +135,13 @@ def test_rho_for_uses_the_whole_budget_and_never_more(epsilon, delta):
 # --- totals ----------------------------------------------------------------------------------
 
 
-@given(st.lists(epsilons, min_size=1, max_size=20))
-def test_pure_totals_are_the_exact_sum_rounded_up(costs):
-    total = ledger(*map(charge, costs)).total()
-    exact = sum(map(Fraction, costs))
-    assert Fraction(total.epsilon) >= exact > Fraction(math.nextafter(total.epsilon, 0))
-    assert total.delta == 0.0
-
-
 @given(st.lists(st.tuples(epsilons, st.sampled_from([None, "a", "b"])), min_size=1, max_size=12))
 def test_a_parallel_group_costs_its_maximum(costs):
     total = ledger(*(charge(cost, parallel=group) for cost, group in costs)).total()
     alone = sum((Fraction(cost) for cost, group in costs if group is None), Fraction())
     for name in "ab":
         alone += max((Fraction(cost) for cost, group in costs if group == name), default=0)
-    assert total.epsilon == up(alone)
+    assert total == (up(alone), 0.0)
 
 
 @given(st.lists(st.tuples(st.floats(1e-4, 5.0), st.booleans()), min_size=1, max_size=9), deltas)

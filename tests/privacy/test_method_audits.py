@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import pytest
 from privacy.broken_methods import MISTAKES
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import ADJACENCIES, repeatable
 from privacy.method_cases import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
 
-from kvariates.privacy.auditing import audit, repeatable
+from kvariates.privacy.auditing import audit
 from kvariates.privacy.budget import BudgetError
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
@@ -21,8 +21,8 @@ from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 from kvariates.private_methods import sample_aggregate
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
-from kvariates.private_methods.row_count import RowCount, row_count
 from kvariates.private_methods.sample_aggregate import SampleAggregate
+from kvariates.private_methods.task import RowCount, row_count
 
 
 def attack(case, runs):
@@ -106,7 +106,7 @@ def test_the_ledger_refuses_swapped_budgets(monkeypatch):
 
     def swapped(task, share, accountant, shares):
         right = row_count(task, share, accountant, shares)
-        count = task.costs([share, 1.0 - share])[0]
+        count = task.cost.split([share, 1.0 - share])[0]
         assert count.value > right.costs[0].value
         return RowCount(right.n, [count] * len(shares))
 

@@ -18,7 +18,7 @@ from privacy.method_cases import spread
 from scipy import stats
 
 from kvariates.data.rows import Rows
-from kvariates.privacy import exact_draws
+from kvariates.privacy import noise_source
 from kvariates.privacy.mixture import Share, loss, noisy_rows
 from kvariates.private_methods.noisy_kvariates import Conditional, Floored, FlooredPotential, resize
 from kvariates.private_methods.task import Domain
@@ -40,16 +40,16 @@ def test_an_index_is_drawn_exactly_in_proportion(weights):
     counts = [0] * len(weights)
     for byte in range(256):
         answers = iter([byte])  # a rejection needs a second one
-        only = patch.object(exact_draws, "random_bits", lambda size, answers=answers: next(answers))
+        only = patch.object(noise_source, "random_bits", lambda _, answers=answers: next(answers))
         with only, contextlib.suppress(StopIteration):
-            counts[exact_draws.draw(np.array(weights))] += 1
+            counts[noise_source.draw(np.array(weights))] += 1
     copies = 2 ** (8 - bits)
     assert counts == [copies * w for w in (weights if any(weights) else [1] * len(weights))]
 
 
 def test_draws_by_large_weights_have_the_exact_law():
     weights = np.array([2**58, 2**60, 3, 2**59 + 1])
-    hits = np.bincount([exact_draws.draw(weights) for _ in range(7000)], minlength=4)
+    hits = np.bincount([noise_source.draw(weights) for _ in range(7000)], minlength=4)
     assert hits[2] == 0  # of probability 1e-18
     shown = [0, 1, 3]
     expected = 7000 * np.array([1, 4, 2]) / 7
@@ -59,7 +59,7 @@ def test_draws_by_large_weights_have_the_exact_law():
 def test_every_subset_is_equally_likely():
     hits = np.zeros(10)
     for _ in range(2000):
-        kept = exact_draws.subset(5, 3)
+        kept = noise_source.subset(5, 3)
         assert sorted(set(kept)) == kept.tolist()
         pattern = sum(1 << i for i in range(5) if i not in kept)
         hits[[3, 5, 6, 9, 10, 12, 17, 18, 20, 24].index(pattern)] += 1
@@ -95,14 +95,6 @@ def test_the_noise_has_the_documented_scale():
         assert round(made.scale / (diameter * lattice.step / 2), 2) == documented
         plain = noisy_rows(lattice, diameter, (Share(Fraction(1), k),), 1.0)
         assert plain.scale / (diameter * lattice.step / 2) == pytest.approx(2 * k)
-
-
-@given(st.integers(2, 10**6), st.floats(0.01, 1.0), st.floats(0.01, 20.0))
-def test_the_bound_is_below_an_earlier_one(m, alpha, log_ratio):
-    ratio, w = math.exp(log_ratio), (1 + alpha) / ((m - 1) * alpha)
-    share = Floored(alpha).shares(m, 2)[1]
-    earlier = min(ratio, 1 + ratio * w)
-    assert loss(log_ratio, [share]) <= math.log(earlier) + 1e-9
 
 
 # --- laws, enumerated ------------------------------------------------------------------------

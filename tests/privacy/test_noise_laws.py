@@ -10,25 +10,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES, DRAWS, p_value
+from privacy.exact_noise import ADJACENCIES, DRAWS, both_adjacencies, p_value
 from sampling.chi_square import ALPHA, chi_square, uniform
 from scipy import stats
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.numerics.lattice import Lattice
-from kvariates.privacy.cost import Cost
+from kvariates.privacy import query
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import charge_of, release
 from kvariates.privacy.noise_source import measurement
-from kvariates.privacy.query import (
-    Scores,
-    count_query,
-    score_query,
-    score_steps,
-    sum_query,
-    total_query,
-)
-
-both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
+from kvariates.privacy.query import Scores, count_query, score_query, sum_query
 
 
 def law_and_scale(adjacency, cost):
@@ -73,8 +65,8 @@ def test_noise_is_independent_from_value_to_value(cost):
 
 def test_a_total_moves_by_one_and_by_two_in_a_parallel_group():
     cost = Cost(epsilon=1.0)
-    queries = [total_query(5, a, "x", p) for a in ADJACENCIES for p in (None, "cells")]
-    assert [charge_of(query, cost).scale for query in queries] == [1.0, 1.0, 1.0, 2.0]
+    queries = [query.total_query(5, a, "x", p) for a in ADJACENCIES for p in (None, "cells")]
+    assert [charge_of(one, cost).scale for one in queries] == [1.0, 1.0, 1.0, 2.0]
     draws = [release(queries[0], cost).value for _ in range(1500)]
     assert p_value(np.array(draws) - 5, "laplace", 1.0) > ALPHA
 
@@ -154,12 +146,12 @@ PLAIN = Scores(1.0, monotone=True)
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize("cost", [Cost(epsilon=0.6), Cost(rho=0.6)])
 def test_choices_have_the_exact_law(adjacency, monotone, cost):
-    query = score_query(SCORES, Scores(0.5, monotone), adjacency, "x")
+    choice = score_query(SCORES, Scores(0.5, monotone), adjacency, "x")
     spread = 0.5 * (1 if monotone else 2) * (1 if adjacency == "add-remove" else 2)
     scale = spread / (0.6 if cost.pure else math.sqrt(8 * 0.6))
     law = flip_law if cost.pure else exponential_law
-    assert charge_of(query, cost).scale == pytest.approx(scale, rel=1e-5)
-    picks = [release(query, cost).value for _ in range(3000)]
+    assert charge_of(choice, cost).scale == pytest.approx(scale, rel=1e-5)
+    picks = [release(choice, cost).value for _ in range(3000)]
     counts = np.bincount(picks, minlength=len(SCORES))
     assert chi_square(counts, law(SCORES, scale)) > ALPHA
     assert chi_square(counts, law(SCORES, scale / 2)) < ALPHA
@@ -169,8 +161,8 @@ def test_choices_have_the_exact_law(adjacency, monotone, cost):
 @pytest.mark.parametrize("monotone", [True, False])
 def test_a_choice_costs_no_more_than_its_charge(monotone, adjacency):
     """The exact law for score changes at the ends of their range."""
-    query = score_query(SCORES, Scores(0.5, monotone), adjacency, "x")
-    scale = charge_of(query, Cost(epsilon=1.0)).scale
+    choice = score_query(SCORES, Scores(0.5, monotone), adjacency, "x")
+    scale = charge_of(choice, Cost(epsilon=1.0)).scale
     low, high = (0.0 if monotone else -0.5), 0.5
     if adjacency == "replace-one":
         low, high = low - high, high - low
@@ -189,4 +181,4 @@ def test_scores_may_have_errors_and_any_size():
     assert made(SCORES, Scores(1.0, monotone=True, error=0.25)).charge.scale == 2.0
     assert made([-1e300, 1e300]).value == 1
     assert made([3.0]).value == 0
-    assert score_steps([-1e-300, 0.0, 1e-300], 2.0**100).tolist() == [-1, 0, 0]
+    assert query.score_steps([-1e-300, 0.0, 1e-300], 2.0**100).tolist() == [-1, 0, 0]

@@ -5,12 +5,13 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 
 import numpy as np
 import pytest
-from privacy.private_models import DELTAS, both_adjacencies, make_task
+from privacy.exact_noise import both_adjacencies
+from privacy.private_models import DELTAS, make_task
 
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods import noisy_lloyd, public_start
+from kvariates.private_methods import noisy_lloyd, weighted_kmeans
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
 from kvariates.private_methods.task import Domain
 
@@ -92,7 +93,7 @@ def test_one_row_moves_the_sums_of_residuals_by_one(rows, adjacency, kind):
 def test_centers_without_rows_stay(delta):
     """A centre moves only if noise passes CLEAR scales: e^-4 / 2 for Laplace noise."""
     task = make_task(np.empty((0, 2)), 3, delta=delta)
-    costs, radii = StepCosts(*task.costs([1, 1])), np.ones(3)
+    costs, radii = StepCosts(*task.cost.split([1, 1])), np.ones(3)
     start = np.array([[0.5, 0.5], [-0.5, 0.5], [0.0, 0.0]])
     ends = [step(task, start, radii, costs)[1] for _ in range(60)]
     stayed = sum((end == start).all(axis=1).sum() for end in ends)
@@ -103,7 +104,7 @@ def test_centers_without_rows_stay(delta):
 def test_the_start_is_inside_and_spread_out(ball):
     half = np.array([1.0, 2.0, 5.0])
     domain = Domain.around(np.zeros(3), 2.0) if ball else Domain.box(-half, half)
-    start = public_start.spread_out(domain, 6, np.random.default_rng(0))
+    start = weighted_kmeans.spread_out(domain, 6, np.random.default_rng(0))
     np.testing.assert_allclose(domain.clip(start), start)
     distance = np.linalg.norm(start[:, None] - start, axis=2) + 9 * np.eye(6)
     assert distance.min() > 0.5

@@ -5,17 +5,16 @@ from functools import partial
 
 import numpy as np
 import pytest
+from laws import brute
 from privacy import private_models
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import both_adjacencies
 
 from kvariates import KMeans
-from kvariates.data.rows import Rows
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods import principal_axes
-from kvariates.private_methods.auto_method import AutoMethod
+from kvariates.private_methods.methods import AutoMethod
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.principal_axes import Axes, RowsLocation, locate, worthwhile
 from kvariates.private_methods.task import PrivateTask
@@ -28,11 +27,6 @@ def blobs(n, d, k, seed=0, sd=0.05):
     middles = rng.normal(size=(k, d))
     middles *= 0.7 / np.linalg.norm(middles, axis=1, keepdims=True)
     return middles[rng.integers(k, size=n)] + sd * rng.normal(size=(n, d)) / np.sqrt(d)
-
-
-def cost(X, centers):
-    rows, centers = Rows.of(X), np.ascontiguousarray(centers)
-    return rows.costs(centers, rows.nearest(centers)).sum()
 
 
 def coarse_basis(d, columns):
@@ -90,7 +84,7 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
     assert least <= sum(Fraction(v) ** 2 for v in clipped) <= 1
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@both_adjacencies
 @pytest.mark.parametrize(
     ("d", "delta"), [(2, 0.0), (2, 1e-6), (6, 0.0), (6, 1e-6), (30, 1e-6), (150, 1e-6)]
 )
@@ -98,7 +92,7 @@ def test_with_little_noise_the_cost_is_nearly_optimal(d, delta, adjacency):
     X = blobs(4000, d, 6, seed=d)
     best = KMeans(6, init="ls++", n_init=3, random_state=0).fit(X).inertia_
     made = TreeMethod()(make_task(X, 6, adjacency, 60.0, delta=delta))
-    assert cost(X, made.centers) < 1.05 * best
+    assert brute.cost(X, made.centers) < 1.05 * best
 
 
 @pytest.mark.parametrize(("d", "rho"), [(12, 0.05), (300, 5.0)])

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from privacy.exact_noise import ADJACENCIES
+from privacy.neighbours import KINDS, neighbours
 
-from kvariates.privacy.neighbours import KINDS, neighbours
 from kvariates.summaries import partition
 
 LEVELS = 4

@@ -6,11 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import both_adjacencies, repeatable
+from privacy.neighbours import KINDS, neighbours
 from privacy.numpy_mechanisms import PAIR, run
 
-from kvariates.privacy.auditing import repeatable
-from kvariates.privacy.neighbours import KINDS, neighbours
 from kvariates.privacy.testers import TESTERS, gather
 
 # --- testers ---------------------------------------------------------------------------------
@@ -86,18 +85,18 @@ def test_repeatable_noise_is_recognised(noise, repeats):
 # --- neighbours ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@both_adjacencies
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_differ_in_one_row_of_the_domain(kind, adjacency):
     orders = {"l1": 1, "l2": 2, "linf": np.inf}
     for (norm, order), (n, d) in itertools.product(orders.items(), [(1, 1), (2, 3), (11, 16)]):
-        pair = neighbours(kind, n, d, adjacency, radius=2.5, norm=norm)
+        pair = neighbours(kind, n, d, adjacency, norm=norm)
         first, second = (Counter(map(tuple, rows.tolist())) for rows in pair)
         assert sum((first - second).values()) == 1
         assert sum((second - first).values()) == (adjacency == "replace-one")
         assert pair.first.shape == (1 if kind == "empty" else n, d)
         for rows in pair:
-            assert (np.linalg.norm(rows, order, axis=1) <= 2.5 * (1 + 1e-15)).all()
+            assert (np.linalg.norm(rows, order, axis=1) <= 1 + 1e-15).all()
 
 
 def test_the_corner_has_the_largest_l1_norm():

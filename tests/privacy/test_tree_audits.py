@@ -15,17 +15,17 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from privacy.exact_noise import ADJACENCIES
+from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
+from privacy.neighbours import neighbours
 from privacy.private_models import make_task
 
 from kvariates.data.lattice_rows import Balls
 from kvariates.privacy.auditing import audit
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.neighbours import neighbours
 from kvariates.private_methods import principal_axes
-from kvariates.private_methods.noisy_moments import NoisyMoments
+from kvariates.private_methods.noisy_tree import NoisyMoments
 
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
@@ -35,7 +35,7 @@ LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row
 
 def moments(task, accountant, level):
     labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
-    measure = NoisyMoments(task, task.rows, [COST, COST], accountant, "part")
+    measure = NoisyMoments(task, task.rows, [COST, COST], accountant)
     measure(labels, Balls(np.zeros((2, D)), np.ones(2)), level)
 
 
@@ -62,7 +62,7 @@ def attack(part, adjacency):
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@both_adjacencies
 def test_a_release_of_the_tree_keeps_its_claim(part, adjacency):
     found = attack(part, adjacency)
     assert found.passed, str(found)

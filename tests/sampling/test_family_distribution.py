@@ -12,17 +12,8 @@ from sampling.chi_square import ALPHA, chi_square, uniform
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from kvariates import (
-    Dirac,
-    EveryPoint,
-    Gaussian,
-    Laplace,
-    MiniBatches,
-    Synopses,
-    UniformOver,
-    kmeans_plusplus,
-    kvariates_plusplus,
-)
+import kvariates as kv
+from kvariates import kvariates_plusplus
 from kvariates.data.rows import Rows
 
 N, K, RUNS = 60, 4, 1000
@@ -37,11 +28,11 @@ POINTS = np.stack([X[j == OF].mean(axis=0) for j in range(12)])
 EVERYONE = np.arange(N)
 
 DENSITIES = {
-    "dirac": Dirac(),
-    "laplace": Laplace(0.3),
-    "gaussian": Gaussian(np.array([0.2, 0.6])),
-    "uniform": UniformOver(PEERS),
-    "uniform, then laplace": UniformOver(PEERS, then=Laplace(0.3)),
+    "dirac": kv.Dirac(),
+    "laplace": kv.Laplace(0.3),
+    "gaussian": kv.Gaussian(np.array([0.2, 0.6])),
+    "uniform": kv.UniformOver(PEERS),
+    "uniform, then laplace": kv.UniformOver(PEERS, then=kv.Laplace(0.3)),
 }
 
 
@@ -52,8 +43,8 @@ def mirrored(rows, t):
 
 # The probe, and for step t (from 0) the rows that may be picked and where they are measured.
 PROBES = {
-    "every point": (EveryPoint(), lambda t: (EVERYONE, X)),
-    "mini-batches": (MiniBatches(BATCHES), lambda t: (BATCHES[t], X[BATCHES[t]])),
+    "every point": (kv.EveryPoint(), lambda t: (EVERYONE, X)),
+    "mini-batches": (kv.MiniBatches(BATCHES), lambda t: (BATCHES[t], X[BATCHES[t]])),
     "callable": (mirrored, lambda t: (EVERYONE, mirrored(X, t + 1))),
 }
 
@@ -104,7 +95,7 @@ def test_picks_follow_the_law(probe, density, weighted):
 
 def test_synopses_are_picked_by_the_weight_of_their_rows():
     weights = np.where(OF < 6, 3.0, 1.0)
-    runs = drawn(weights, probe=Synopses(POINTS, OF))
+    runs = drawn(weights, probe=kv.Synopses(POINTS, OF))
     found = places(runs, lambda t: (np.arange(12), POINTS), np.bincount(OF, weights, 12))
     assert uniform(found) > ALPHA
     assert all((s.centers == POINTS[s.indices]).all() for s in runs)
@@ -121,7 +112,7 @@ def test_noise_has_its_law(density, law, scale):
 
 
 def test_a_peer_answers_with_any_of_its_rows_by_weight():
-    runs = drawn(WEIGHTS, density=UniformOver(PEERS))
+    runs = drawn(WEIGHTS, density=kv.UniformOver(PEERS))
     picks = np.concatenate([s.indices for s in runs])
     rows = cdist(np.concatenate([s.centers for s in runs]), X).argmin(axis=1)
     assert (PEERS[rows] == PEERS[picks]).all()
@@ -139,7 +130,7 @@ def test_a_peer_answers_with_any_of_its_rows_by_weight():
 def test_kmeans_plusplus_is_dirac_at_every_point(weights):
     for seed in range(20):
         ours = kvariates_plusplus(X, 6, sample_weight=weights, random_state=seed)
-        plain = kmeans_plusplus(X, 6, sample_weight=weights, random_state=seed, n_local_trials=1)
+        plain = kv.kmeans_plusplus(X, 6, sample_weight=weights, random_state=seed, n_local_trials=1)
         assert (ours.indices == plain[1]).all()
         assert (ours.centers == plain[0]).all()
 

@@ -5,14 +5,13 @@ ALPHA for each test: a correct sampler with fresh seeds fails one test in a mill
 
 import numpy as np
 import pytest
+from laws.certified import as_graph
 from sampling import chi_square, exact
 from sampling.sets import SMALL
-from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.seeding.medoid_potential import kmedian_plusplus
+from kvariates.seeding.medoid_seedings import kmedian_plusplus
 
 RUNS = 3000
 
@@ -22,18 +21,11 @@ def by_distance(step):
     return lambda D, weights, chosen: step(np.sqrt(D), weights, chosen)
 
 
-def complete_graph(X):
-    """The graph whose shortest paths are the Euclidean distances: every pair is an edge."""
-    D = cdist(X, X)
-    i, j = np.nonzero(~np.eye(len(X), dtype=bool))
-    return Graph(sparse.csr_array((D[i, j], (i, j)), shape=D.shape))  # zeros stay stored
-
-
 SPACES = {
     "vectors": lambda X: Vectors(X, "euclidean"),
     "precomputed": lambda X: DistanceMatrix(cdist(X, X)),
     "callable": lambda X: CallableMetric(X, lambda a, b: float(np.sqrt(((a - b) ** 2).sum()))),
-    "graph": complete_graph,
+    "graph": lambda X: as_graph(cdist(X, X)),
 }
 
 

@@ -58,14 +58,13 @@ def sharded(X, weights, k, cuts, **options):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
 def test_sequences_follow_their_law(weights, cuts, trials):
     rng = np.random.default_rng(3)
-    step = exact.plain_step if trials == 1 else exact.greedy_step(trials)
     found = []
     for _ in range(1500):
         potential = sharded(ROWS, weights, 3, cuts)
         seeds = sample(potential, Dirac(), 3, rng, trials=trials)
         found.append(tuple(seeds.indices.tolist()))
     assert np.array_equal(seeds.centers, ROWS[seeds.indices])
-    assert follows(found, exact.sequence_law(step, ROWS, 3, weights)) > ALPHA
+    assert follows(found, exact.sequence_law(exact.greedy_step(trials), ROWS, 3, weights)) > ALPHA
 
 
 def test_rows_are_drawn_by_weight_once_all_lie_on_centres():

@@ -17,10 +17,6 @@ TRIALS = {"plain": 1, "greedy": 3}
 every_kind = pytest.mark.parametrize("trials", TRIALS.values(), ids=TRIALS)
 
 
-def step_of(trials):
-    return exact.plain_step if trials == 1 else exact.greedy_step(trials)
-
-
 def draws(X, k, weights, trials, runs=RUNS):
     problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(3)).canonical()
     return [tuple(sample_rows(problem, trials=trials).indices.tolist()) for _ in range(runs)]
@@ -30,7 +26,7 @@ def draws(X, k, weights, trials, runs=RUNS):
 @pytest.mark.parametrize("name", SMALL)
 def test_sequences_follow_their_law(name, trials):
     X, k, weights = SMALL[name]
-    law = exact.sequence_law(step_of(trials), X, k, weights)
+    law = exact.sequence_law(exact.greedy_step(trials), X, k, weights)
     assert follows(draws(X, k, weights, trials), law) > ALPHA
 
 
@@ -38,7 +34,7 @@ def test_sequences_follow_their_law(name, trials):
 @pytest.mark.parametrize("name", ["three of six", "zero weights", "zero rows"])
 def test_sparse_and_single_precision_follow_the_same_law(name, trials):
     X, k, weights = SMALL[name]
-    law = exact.sequence_law(step_of(trials), X, k, weights)
+    law = exact.sequence_law(exact.greedy_step(trials), X, k, weights)
     for data in (X.astype(np.float64), sparse.csr_array(X.astype(np.float32))):
         assert follows(draws(data, k, weights, trials, runs=1500), law) > ALPHA
 
@@ -68,7 +64,7 @@ def test_more_centres_than_distinct_rows(trials, weights):
     X = np.array([[0.0, 0], [0, 0], [3, 1], [3, 1], [3, 1], [8, 8]])
     distinct, by_weight = (3, np.ones(6)) if weights is None else (2, np.array(weights))
     found = draws(X, 5, None if weights is None else by_weight, trials)
-    law = exact.sequence_law(step_of(trials), X, distinct, weights)
+    law = exact.sequence_law(exact.greedy_step(trials), X, distinct, weights)
     assert follows([run[:distinct] for run in found], law) > ALPHA
     later = [row for run in found for row in run[distinct:]]
     assert follows(later, dict(enumerate(by_weight / by_weight.sum()))) > ALPHA

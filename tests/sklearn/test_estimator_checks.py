@@ -2,15 +2,10 @@
 
 import warnings
 
-import numpy as np
 import pytest
 from contracts.choices import CHOICES
 from laws.cases import ALGORITHMS
-from sklearn.utils.estimator_checks import (
-    check_estimator,
-    check_sample_weight_equivalence_on_dense_data,
-    check_sample_weight_equivalence_on_sparse_data,
-)
+from sklearn.utils.estimator_checks import check_estimator
 
 from kvariates import KMeans, KMedian, PrivateKMeans
 from kvariates.data.metrics import EDGES, METRICS
@@ -94,16 +89,3 @@ def test_all_checks(estimator):
     assert len(results) > 40
     failed = {r["check_name"] for r in results if r["status"] == "xfail"}
     assert failed - perhaps.keys() == expected.keys(), "a check that is expected to fail passes"
-
-
-def given_start(X, n_clusters, random_state):
-    """A start that depends on the shape of X only."""
-    return np.random.default_rng(0).uniform(0.3, 0.7, size=(n_clusters, X.shape[1]))
-
-
-@pytest.mark.parametrize("metric", OBJECTIVES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_weights_are_repeats_from_a_given_start(algorithm, metric):
-    model = KMeans(3, init=given_start, n_init=1, tol=0, algorithm=algorithm, metric=metric)
-    check_sample_weight_equivalence_on_dense_data("KMeans", model)
-    check_sample_weight_equivalence_on_sparse_data("KMeans", model)

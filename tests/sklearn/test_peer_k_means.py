@@ -8,9 +8,11 @@ scikit-learn, those of MiniBatchKMeans, and parametrisations over MiniBatchKMean
 import ast
 import importlib.util
 import inspect
+import os
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sklearn
 from sklearn.cluster import MiniBatchKMeans
@@ -19,6 +21,19 @@ from kvariates import KMeans, kmeans_plusplus
 
 RUN = {"1.9": 42}  # tests that run, by version of scikit-learn
 NOT_RUN = 16  # in all versions
+
+# scikit-learn promises its tests for every seed in 0..99; KVARIATES_PEER_SEEDS=0-99 asks them all.
+_first, _, _last = os.environ.get("KVARIATES_PEER_SEEDS", "42").partition("-")
+
+
+@pytest.fixture(params=range(int(_first), int(_last or _first) + 1))
+def global_random_seed(request):
+    return request.param
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def global_dtype(request):
+    return request.param
 
 
 def k_means(X, n_clusters, *, sample_weight=None, return_n_iter=False, **options):

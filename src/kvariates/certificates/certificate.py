@@ -14,21 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.certificates.certified_problem import (
-    CertifiedProblem,
-    CertifyOptions,
-    ball_size,
-    measured_at,
-)
-from kvariates.certificates.dual import Goal, maximize_bound
+from kvariates.certificates import dual
+from kvariates.certificates.dual import CertifiedProblem
 from kvariates.certificates.sampled_bound import sampled_bound
-from kvariates.data.distance_tables import (
-    DistanceLists,
-    DistanceOracle,
-    DistanceTable,
-    graph_lists,
-)
-from kvariates.data.graph import Graph
+from kvariates.data.distance_tables import DistanceLists, DistanceOracle, DistanceTable, graph_lists
+from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import DistanceRows, MetricSpace
 from kvariates.data.rows import F64, Floats, TwoNearest
 
@@ -94,8 +84,8 @@ def _percent(part: float) -> str:
 
 
 def certify(
-    space: MetricSpace, k: int, near: TwoNearest, weight: F64 | None, options: CertifyOptions,
-    rng: np.random.Generator,
+    space: MetricSpace, k: int, near: TwoNearest, weight: F64 | None, rng: np.random.Generator,
+    *, sample: int | None = None, confidence: float = 0.99, max_iter: int = 480,
 ) -> Certificate:  # fmt: skip
     """A lower bound on the cost of any k medoids; `near` belongs to those that were found.
 
@@ -109,12 +99,14 @@ def certify(
     cost = math.fsum(mass * nearest)
     if not 0 < cost < math.inf:
         return Certificate(0.0, cost, 1.0, None, 0)
-    problem = CertifiedProblem(space, k, demand, mass, nearest, second, cost, options)
-    exact = _exact(problem, rng) if options.sample is None else None
+    problem = CertifiedProblem(
+        space, k, demand, mass, nearest, second, cost, sample, confidence, max_iter
+    )
+    exact = _exact(problem, rng) if sample is None else None
     if exact is not None:
         return exact
     found = sampled_bound(problem, rng)
-    return Certificate(found.bound, cost, options.confidence, found.size, found.iterations)
+    return Certificate(found.bound, cost, confidence, found.size, found.iterations)
 
 
 def _exact(problem: CertifiedProblem, rng: np.random.Generator) -> Certificate | None:
@@ -123,9 +115,9 @@ def _exact(problem: CertifiedProblem, rng: np.random.Generator) -> Certificate |
     if found is None:
         return None
     whole = found.whole and _all_whole(problem.weight[None])
-    goal = Goal(problem.k, problem.cost, whole)
+    goal = dual.Goal(problem.k, problem.cost, whole)
     start = np.minimum(problem.start(), found.cap)
-    best = maximize_bound(found.distances, goal, start, found.cap, problem.options.max_iter, rng)
+    best = dual.maximize_bound(found.distances, goal, start, found.cap, problem.max_iter, rng)
     bound = best.bound * problem.rounding
     if whole:
         bound = float(math.ceil(bound))
@@ -143,12 +135,12 @@ def _all_distances(problem: CertifiedProblem, rng: np.random.Generator) -> _AllD
     space, weight = problem.space, problem.weight
     cap = problem.start() if problem.k == 1 else CAP * problem.second
     if isinstance(space, Graph):
-        if ball_size(space, problem.demand, cap, rng) * len(weight) > BALL_ENTRIES:
+        if dual.ball_size(space, problem.demand, cap, rng) * len(weight) > BALL_ENTRIES:
             return None
         lists = graph_lists(space, problem.demand, cap, weight, 2 * BALL_ENTRIES)
         whole = _all_whole(space.csr.data[None])
         return None if lists is None else _AllDistances(lists, cap, whole)
-    measured = measured_at(space, problem.demand)
+    measured = dual.measured_at(space, problem.demand)
     pairs = measured.n_candidates * len(weight)
     if pairs * measured.work > EXACT_WORK:
         return None
@@ -172,8 +164,8 @@ def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances 
         points.append(np.nonzero(below)[1].astype(np.int32))
         kept.append(rows[below].astype(np.float64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    lists = DistanceLists(weight, start, np.concatenate(points), np.concatenate(kept))
-    return _AllDistances(lists, cap, whole)
+    lists = NeighborLists(start, np.concatenate(points), np.concatenate(kept))
+    return _AllDistances(DistanceLists(weight, lists), cap, whole)
 
 
 def _all_whole(D: Floats) -> bool:

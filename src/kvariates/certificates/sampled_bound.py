@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.certificates.certified_problem import CertifiedProblem, ball_size, measured_at
-from kvariates.certificates.dual import Goal, maximize_bound, subgradient_ascent
+from kvariates.certificates import dual
+from kvariates.certificates.dual import CertifiedProblem, Goal
 from kvariates.data.distance_tables import DistanceOracle, StreamedDistances, graph_lists
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import Ints
@@ -77,7 +77,7 @@ class Sample:
                     "The graph is too large to certify; give certify a smaller sample."
                 )
             return lists
-        streamed = StreamedDistances(self.weight, measured_at(space, points))
+        streamed = StreamedDistances(self.weight, dual.measured_at(space, points))
         return streamed.only(np.arange(streamed.n_candidates))
 
 
@@ -89,14 +89,14 @@ class SampledBound:
 
 
 def sampled_bound(problem: CertifiedProblem, rng: np.random.Generator) -> SampledBound:
-    """A bound with the confidence, and from as many draws, as the options say."""
+    """A bound with the confidence, and from as many draws, as the problem says."""
     factor = _best_factor(problem, rng)
-    size = problem.options.sample or _size(problem, factor, rng)
-    sample, options = Sample.of(problem, factor, size, rng), problem.options
-    best = maximize_bound(
-        sample.distances(), sample.goal, sample.start, sample.cap, options.max_iter, rng
+    size = problem.sample or _size(problem, factor, rng)
+    sample = Sample.of(problem, factor, size, rng)
+    best = dual.maximize_bound(
+        sample.distances(), sample.goal, sample.start, sample.cap, problem.max_iter, rng
     )
-    bound = sample.total * smallest_mean(best.bound, size, 1 - options.confidence)
+    bound = sample.total * smallest_mean(best.bound, size, 1 - problem.confidence)
     # The last factor is far more than the rounding errors of sums and probabilities.
     bound = min(bound * problem.rounding * (1 - 1e-9), problem.cost)
     return SampledBound(bound, size, best.iterations)
@@ -106,18 +106,16 @@ def _best_factor(problem: CertifiedProblem, rng: np.random.Generator) -> float:
     """The factor with the highest expected bound, by separate draws and a few candidates."""
     expected = {}
     for factor in FACTORS:
-        planned = problem.options.sample or _size(problem, factor, rng)
+        planned = problem.sample or _size(problem, factor, rng)
         pilot = Sample.of(problem, factor, max(1, min(PILOT, planned // 4)), rng)
         distances, goal = pilot.distances(), pilot.goal
         many = distances.n_candidates
         some = distances.only(rng.choice(many, min(CANDIDATES, many), replace=False))
-        bound = subgradient_ascent(some, goal, pilot.start, pilot.cap, PILOT_STEPS).bound
+        bound = dual.subgradient_ascent(some, goal, pilot.start, pilot.cap, PILOT_STEPS).bound
         # As a share of the solution's cost in the pilot: most of the pilot's noise cancels.
         share = max(0.0, bound) / goal.cost if goal.cost > 0 else 0.0
         mean = min(1.0, share * problem.cost / pilot.total)
-        expected[factor] = pilot.total * smallest_mean(
-            mean, planned, 1 - problem.options.confidence
-        )
+        expected[factor] = pilot.total * smallest_mean(mean, planned, 1 - problem.confidence)
     return max(expected, key=lambda factor: expected[factor])
 
 
@@ -145,7 +143,7 @@ def _size(problem: CertifiedProblem, factor: float, rng: np.random.Generator) ->
     """As many points as can be certified in about twenty seconds."""
     space, (least, most) = problem.space, SIZES
     if isinstance(space, Graph):
-        each = ball_size(space, problem.demand, problem.caps(factor), rng)
+        each = dual.ball_size(space, problem.demand, problem.caps(factor), rng)
         return int(min(most, max(least, ENTRIES / each)))
-    measured = measured_at(space, problem.demand)
+    measured = dual.measured_at(space, problem.demand)
     return int(min(most, max(least, WORK / (measured.n_candidates * measured.work))))

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kvariates import _native
-from kvariates.data.graph import Graph
+from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import DistanceRows, Ints
 from kvariates.data.rows import F64, Floats
 
@@ -70,24 +69,20 @@ class DistanceTable(DistanceOracle):
 
 @dataclass(frozen=True)
 class DistanceLists(DistanceOracle):
-    """Candidate j has the entries `start[j]:start[j + 1]` of `point` and `distance`."""
-
-    start: Ints
-    point: NDArray[np.int32]
-    distance: F64
+    lists: NeighborLists  # list j: the points of candidate j
 
     @property
     def n_candidates(self) -> int:
-        return len(self.start) - 1 if self.some is None else len(self.some)
+        return len(self.lists.start) - 1 if self.some is None else len(self.some)
 
     def gains(self, price: F64) -> F64:
-        out, lists = np.empty(self.n_candidates), (self.start, self.point, self.distance)
-        _native.list_gains(*lists, self.some, price, self.weight, out)
+        out = np.empty(self.n_candidates)
+        _native.list_gains(*self.lists, self.some, price, self.weight, out)
         return out
 
     def cover(self, price: F64, chosen: Ints) -> F64:
-        out, lists = np.empty(len(price)), (self.start, self.point, self.distance)
-        _native.list_cover(*lists, self._original(chosen), price, out)
+        out = np.empty(len(price))
+        _native.list_cover(*self.lists, self._original(chosen), price, out)
         return out
 
 
@@ -132,4 +127,5 @@ def graph_lists(
     del found
     start = start.astype(np.int32)  # with int64, SciPy would make all indices int64
     by_node = csr_array((distance, point, start), shape=(len(points), graph.n)).tocsc()
-    return DistanceLists(weight, by_node.indptr.astype(np.int64), by_node.indices, by_node.data)
+    by_candidate = by_node.indptr.astype(np.int64), by_node.indices, by_node.data
+    return DistanceLists(weight, NeighborLists(*by_candidate))

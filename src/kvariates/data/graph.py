@@ -12,8 +12,7 @@ apart. A stored zero is an edge of length zero, and an edge has to be stored fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64, TwoNearest
 
 
-@dataclass(frozen=True)
-class NeighborLists:
+class NeighborLists(NamedTuple):
     """Lists of points with distances: list i is `start[i]:start[i + 1]` of the other two arrays."""
 
     start: Ints
@@ -69,7 +67,7 @@ class Graph:
         infinitely far.
         """
         near = TwoNearest.empty(self.n)
-        _native.graph_two_nearest(self.view, medoids, *near.parts)
+        _native.graph_two_nearest(self.view, medoids, *near)
         return near
 
     def swap_changes(self, candidates: Ints, near: TwoNearest, k: int, weight: F64 | None) -> F64:
@@ -80,7 +78,7 @@ class Graph:
         changes, so the only medoid of a component is never moved out of it.
         """
         out = np.empty((len(candidates), k))
-        _native.graph_swap_changes(self.view, candidates, *near.parts, weight, out)
+        _native.graph_swap_changes(self.view, candidates, *near, weight, out)
         return out
 
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
@@ -88,7 +86,7 @@ class Graph:
 
         Visits only nodes that had the old medoid, or now have the new one, among their two nearest.
         """
-        _native.graph_swapped(self.view, medoids, slot, *near.parts)
+        _native.graph_swapped(self.view, medoids, slot, *near)
         return near
 
     def components(self) -> NDArray[np.int32]:

@@ -59,10 +59,6 @@ class HstTree:
     def nodes(self) -> int:
         return len(self.parent)
 
-    @property
-    def leaves(self) -> Ints:
-        return np.setdiff1d(np.arange(self.nodes), self.parent)
-
     def distance(self, i: int, j: int) -> float:
         return float(self.distances(np.array([[i, j]]))[0])
 
@@ -111,7 +107,7 @@ def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
         return HstTree(*_native.tree_over_matrix(space.D, seed))
     if isinstance(space, Graph):
         lists = space.least_elements(rng.permutation(space.n))
-        return HstTree(*_native.tree_over_lists(lists.start, lists.point, lists.distance, seed))
+        return HstTree(*_native.tree_over_lists(*lists, seed))
 
     def distances(point: int, others: Ints) -> F64:
         return np.ascontiguousarray(space.distances(np.array([point]), others)[0], dtype=np.float64)

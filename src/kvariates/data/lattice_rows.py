@@ -8,19 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
+from kvariates.data.rows import F64, Labels
 from kvariates.numerics.lattice import Lattice, Norm
-
-F64 = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the native functions
 
 
 def quantize(
-    rows: NDArray[np.floating],
-    lattice: Lattice,
-    center: F64 | None = None,
-    half: F64 | None = None,
+    rows: NDArray[np.floating], lattice: Lattice, center: F64 | None = None, half: F64 | None = None
 ) -> F64:
     """Rows clipped to the lattice's ball and rounded towards zero, each independently.
 

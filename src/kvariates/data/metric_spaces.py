@@ -11,7 +11,7 @@ into the array of centres. Distances have the type of the input. Ties go to the 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -70,17 +70,11 @@ class EagerOptions:
     seed: int
 
 
-class DistanceRows(ABC):
+class DistanceRows(MetricSpace):
     """A space that computes rows of distances."""
 
-    n_candidates: int
-    n: int
     dtype: np.dtype[Any]
     work: float = 1.0  # the time to compute a distance, relative to a point in the plane
-
-    @abstractmethod
-    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
-        """See `MetricSpace`."""
 
     @abstractmethod
     def measured_at(self, demand: Ints) -> DistanceRows:
@@ -103,23 +97,23 @@ class DistanceRows(ABC):
         for first in range(0, len(candidates), self.block):
             part = slice(first, first + self.block)
             rows = self.distances(candidates[part])
-            _native.swap_changes(rows, *near.parts, weight, out[part])
+            _native.swap_changes(rows, *near, weight, out[part])
         return out
 
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
         row = self.distances(medoids[slot : slot + 1])[0]
         unknown = np.empty(self.n, dtype=np.int64)
-        count = _native.swap_patch(row, slot, *near.parts, unknown)
+        count = _native.swap_patch(row, slot, *near, unknown)
         if count:
             some = unknown[:count]
             fresh = self._nearest(self.distances(medoids, some))
-            for part, values in zip(near.parts, fresh.parts, strict=True):
+            for part, values in zip(near, fresh, strict=True):
                 part[some] = values
         return near
 
     def _nearest(self, rows: Floats) -> TwoNearest:
         near = TwoNearest.empty(rows.shape[1], self.dtype)
-        _native.two_nearest_rows(rows, *near.parts)
+        _native.two_nearest_rows(rows, *near)
         return near
 
 
@@ -153,7 +147,7 @@ class Vectors(DistanceRows):
         for first in range(0, self.n, step):
             part = slice(first, first + step)
             rows = Vectors(self.X, self.metric, self.at[part]).distances(medoids)
-            _native.two_nearest_rows(rows, *(values[part] for values in near.parts))
+            _native.two_nearest_rows(rows, *(values[part] for values in near))
         return near
 
     def measured_at(self, demand: Ints) -> Vectors:
@@ -221,7 +215,7 @@ class DistanceMatrix(DistanceRows):
         """
         medoids, near, o = medoids.copy(), TwoNearest.empty(self.n, self.dtype), options
         n_swaps, cost, local_optimum = _native.eager_swaps(
-            self.D, medoids, *near.parts, weight, order, o.block, o.tol, o.max_swaps,
+            self.D, medoids, *near, weight, order, o.block, o.tol, o.max_swaps,
             o.restarts, o.replaced, o.seed, points,
         )  # fmt: skip
         return MedoidSearchResult(medoids, near, cost, n_swaps, local_optimum)

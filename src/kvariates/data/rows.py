@@ -1,7 +1,7 @@
 """Rows of a matrix in memory, dense or CSR, under squared Euclidean distance.
 
-`Rows` is the only way to the native kernels for the rest of the library: no module outside this
-room calls them. Rows on another device would be another class with the same methods.
+No module outside this room calls the native kernels. Rows on another device would be another class
+with the same methods.
 
 Cosine distance needs no class of its own: on unit vectors ||x - c||^2 = 2 (1 - cos), so spherical
 k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,10 +19,6 @@ from scipy import sparse
 
 from kvariates import _native
 from kvariates.data.exact_sums import LIMBS, ExactSums, exact_total, exponent_of, to_float
-
-if TYPE_CHECKING:
-    from kvariates.data.cluster_sums import ClusterSums
-    from kvariates.data.scans import Scan
 
 Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
@@ -38,9 +34,8 @@ OVERFLOW = (
 )
 
 
-@dataclass(frozen=True)
-class TwoNearest:
-    """Every point's nearest and second nearest centre, and their costs.
+class TwoNearest(NamedTuple):
+    """Every point's nearest and second nearest centre, and their costs, in the kernels' order.
 
     The cost is the squared distance for `Rows` and the distance in a metric space. Ties go to the
     lowest index. With one centre, `second` equals `labels` and `second_cost` is infinite.
@@ -56,11 +51,6 @@ class TwoNearest:
         """Arrays of n entries for a kernel to fill."""
         labels, second = np.empty((2, n), dtype=np.int32)
         return cls(labels, second, *np.empty((2, n), dtype=dtype))
-
-    @property
-    def parts(self) -> tuple[Labels, Labels, Floats, Floats]:
-        """The four arrays, in the order in which the kernels take them."""
-        return self.labels, self.second, self.cost, self.second_cost
 
 
 @dataclass(frozen=True)
@@ -132,18 +122,6 @@ class Rows:
         if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
             raise ValueError(OVERFLOW)
 
-    def scan(self, algorithm: str, k: int) -> Scan:
-        """A scan by name that finds nearest centres again and again."""
-        from kvariates.data.scans import SCANS
-
-        return SCANS[algorithm](self, k)
-
-    def cluster_sums(self, weight: F64 | None, k: int) -> ClusterSums:
-        """Sums of the rows of each cluster, still zero."""
-        from kvariates.data.cluster_sums import ClusterSums
-
-        return ClusterSums(self, weight, k)
-
     def nearest(self, centers: F64) -> Labels:
         labels = np.full(self.n, -1, dtype=np.int32)
         _native.assign(self.view, centers, labels)
@@ -151,7 +129,7 @@ class Rows:
 
     def two_nearest(self, centers: F64) -> TwoNearest:
         near = TwoNearest.empty(self.n)
-        _native.two_nearest(self.view, centers, *near.parts)
+        _native.two_nearest(self.view, centers, *near)
         return near
 
     def costs(self, centers: F64, labels: Labels) -> F64:

@@ -34,7 +34,7 @@ def iteration_callback(
 
 def _print_step(step: Step, inertia: float, tol: float) -> None:
     print(f"Iteration {step.iteration}, inertia {inertia}.")
-    if step.changed == 0:
+    if step.statistics.changed == 0:
         print(f"Converged at iteration {step.iteration}: strict convergence.")
     elif step.shift <= tol:
         print(

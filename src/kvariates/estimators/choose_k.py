@@ -7,22 +7,18 @@ from numbers import Integral
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
 from kvariates.k_selection import Choice, SelectionOptions, choose, count_distinct
 
 
-@validate_params(
-    {
-        **validation.COMMON,
-        "k_range": ["array-like", range],
-        "method": [StrOptions({"warm", "global"})],
-        "n_reference": [Interval(Integral, 2, None, closed="left")],
-        "silhouette_sample": [Interval(Integral, 2, None, closed="left")],
-    },
-    prefer_skip_nested_validation=True,
+@validation.parameters(
+    k_range=["array-like", range],
+    method=[StrOptions({"warm", "global"})],
+    n_reference=[Interval(Integral, 2, None, closed="left")],
+    silhouette_sample=[Interval(Integral, 2, None, closed="left")],
 )
 def choose_k(
     X: Any,

@@ -40,35 +40,24 @@ class DomainSpec:
             raise ValueError("Give either bounds=(low, high) or radius (and center), not both.")
         return _ball(radius, center) if bounds is None else _box(bounds)
 
-    @property
-    def d(self) -> int | None:
-        """The number of features; None if one number is given for all."""
-        return int(self.low.size) if self.low.ndim else None
-
     def check_columns(self, X: Any) -> None:
         """ValueError if the shape of X, if it has one, shows another number of columns."""
-        shape: tuple[int, ...] = getattr(X, "shape", ())
-        if len(shape) == 2:
-            self._check(shape[1])
-
-    def domain(self, d: int) -> Domain:
-        self._check(d)
-        low, high = (np.broadcast_to(end, (d,)).astype(np.float64) for end in (self.low, self.high))
-        return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)
-
-    def _check(self, d: int) -> None:
-        if self.d is not None and self.d != d:
+        d, shape = self.low.size, tuple(getattr(X, "shape", ()))
+        if len(shape) == 2 and self.low.ndim and shape[1] != d:
             what = "bounds are" if self.radius is None else "center is"
-            raise ValueError(f"The {what} given for {self.d} features, but X has {d}.")
+            raise ValueError(f"The {what} given for {d} features, but X has {shape[1]}.")
+
+    def domain(self, X: Any) -> Domain:
+        self.check_columns(X)
+        ends = (np.broadcast_to(end, X.shape[1:]) for end in (self.low, self.high))
+        low, high = (end.astype(np.float64) for end in ends)
+        return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)
 
 
 def _box(bounds: Any) -> DomainSpec:
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise ValueError("bounds must be a pair (low, high) of numbers or of one number a feature.")
-    low, high = (
-        _numbers(end, f"bounds' {name} end")
-        for end, name in zip(bounds, ("low", "high"), strict=True)
-    )
+    low, high = _numbers(bounds[0], "bounds' low end"), _numbers(bounds[1], "bounds' high end")
     if low.ndim and high.ndim and low.shape != high.shape:
         raise ValueError(f"bounds have {low.size} low ends and {high.size} high ends.")
     low, high = np.broadcast_arrays(low, high)

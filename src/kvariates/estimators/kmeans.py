@@ -17,20 +17,18 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.data.rows import Labels, Rows
+from kvariates.data.rows import F64, Labels, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
-from kvariates.refining.lloyd import LloydResult, StopRule
-from kvariates.refining.refinements import REFINEMENTS, RefineProblem
-from kvariates.seeding.global_kmeans import lloyd_on
+from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
+from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import documented
 
-F64 = NDArray[np.float64]
 LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding: more centres follow
 
 
@@ -190,11 +188,8 @@ default="k-means++"
         task = self._init_callback_context(max_subtasks=self._n_init)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         fit = Fit(objective, rows, weight, X)
-        best = self._run(task, fit, algorithm, rng)
-        for _ in range(1, self._n_init):
-            other = self._run(task, fit, algorithm, rng)
-            if other.inertia < best.inertia:
-                best = other
+        runs = (self._run(task, fit, algorithm, rng) for _ in range(self._n_init))
+        best = min(runs, key=lambda run: run.inertia)
         self._store(objective, objective.finish(rows, weight, best))
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -265,10 +260,9 @@ default="k-means++"
         objective, rows = fit.objective, fit.rows
         if isinstance(self.init, str):
             stop = StopRule(self.max_iter, LOOSER * self._tol)
-            lloyd = lloyd_on(rows, fit.weight, stop, objective.lloyd)
             problem = SeedingProblem(
-                rows, fit.weight, self.n_clusters, objective.potential, objective.density, lloyd,
-                rng=rng,
+                rows, fit.weight, self.n_clusters, objective.potential, objective.density,
+                lambda centers: objective.lloyd(rows, centers, fit.weight, stop), rng=rng,
             )  # fmt: skip
             return SEEDINGS[self.init].run(problem)
         given = self.init

@@ -9,25 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import Labels
 from kvariates.estimators import validation
-from kvariates.refining.lloyd import StopRule
+from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding import global_kmeans as nested
 from kvariates.seeding import kmeans_parallel as parallel
 from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import sample_rows
 
 
-@validate_params(
-    {
-        **validation.COMMON,
-        "n_clusters": validation.COUNT,
-        "x_squared_norms": ["array-like", None],
-        "n_local_trials": [*validation.COUNT, None],
-    },
-    prefer_skip_nested_validation=True,
+@validation.parameters(
+    x_squared_norms=["array-like", None], n_local_trials=[*validation.COUNT, None]
 )
 def kmeans_plusplus(
     X: Any,
@@ -77,14 +71,9 @@ def kmeans_plusplus(
     return seeds.centers.astype(problem.rows.dtype), seeds.indices
 
 
-@validate_params(
-    {
-        **validation.COMMON,
-        "n_clusters": validation.COUNT,
-        "n_rounds": [Interval(Integral, 0, None, closed="left")],
-        "oversampling": [Interval(Real, 0, None, closed="neither")],
-    },
-    prefer_skip_nested_validation=True,
+@validation.parameters(
+    n_rounds=[Interval(Integral, 0, None, closed="left")],
+    oversampling=[Interval(Real, 0, None, closed="neither")],
 )
 def kmeans_parallel(
     X: Any,
@@ -99,24 +88,15 @@ def kmeans_parallel(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows to pick from.
-    n_clusters : int
-        How many centres.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A row of weight w counts as w rows; one of weight 0 is never picked.
+    X, n_clusters, sample_weight, random_state : as in `kmeans_plusplus`
     n_rounds : int, default=5
         Passes over X that add candidates.
     oversampling : float, default=1.0
         Candidates expected a round, in multiples of n_clusters.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the randomness comes from.
 
     Returns
     -------
-    centers : ndarray of shape (n_clusters, n_features)
-    indices : ndarray of shape (n_clusters,)
-        ``X[indices]`` are the centres.
+    centers, indices : as in `kmeans_plusplus`
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     seeds = parallel.kmeans_parallel(problem, rounds=n_rounds, oversampling=oversampling)
@@ -133,16 +113,11 @@ class Clustering:
     inertia: float
 
 
-@validate_params(
-    {
-        **validation.COMMON,
-        "n_clusters": validation.COUNT,
-        "candidates": [StrOptions({"auto", "all"}), *validation.COUNT],
-        "full": ["boolean"],
-        "max_iter": validation.COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
-    },
-    prefer_skip_nested_validation=True,
+@validation.parameters(
+    candidates=[StrOptions({"auto", "all"}), *validation.COUNT],
+    full=["boolean"],
+    max_iter=validation.COUNT,
+    tol=[Interval(Real, 0, None, closed="left")],
 )
 def global_kmeans(
     X: Any,
@@ -182,11 +157,8 @@ def global_kmeans(
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
-    rows = problem.rows
-    lloyd = nested.lloyd_on(rows, problem.weight, StopRule(max_iter, tol * rows.spread()))
-    if candidates == "auto":
-        candidates = nested.default_candidates(rows)
-    found = nested.global_kmeans(replace(problem, lloyd=lloyd), candidates=candidates, full=full)
-    return [
-        Clustering(len(s.centers), s.centers.astype(rows.dtype), s.labels, s.cost) for s in found
-    ]
+    rows, weight = problem.rows, problem.weight
+    stop = StopRule(max_iter, tol * rows.spread())
+    problem = replace(problem, lloyd=lambda centers: refine(rows, centers, weight, stop))
+    found = nested.global_kmeans(problem, candidates=candidates, full=full)
+    return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

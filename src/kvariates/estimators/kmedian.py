@@ -24,7 +24,6 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import certify
-from kvariates.certificates.certified_problem import CertifyOptions
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import MedoidSearchResult, MetricSpace
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, OBJECTS, ROWS, metric_entry
@@ -147,9 +146,7 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             found = replace(found, near=space.two_nearest(found.medoids))
         self._store(points, found)
         if self.certify:
-            self.certificate_ = certify(
-                space, len(found.medoids), found.near, weight, CertifyOptions(), rng
-            )
+            self.certificate_ = certify(space, len(found.medoids), found.near, weight, rng)
         return self
 
     def _validate(self, X: Any, demand: Any, sample_weight: Any) -> metric_input.ValidatedPoints:

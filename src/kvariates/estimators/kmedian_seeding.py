@@ -6,19 +6,19 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS
 from kvariates.estimators import metric_input, validation
-from kvariates.seeding import medoid_potential
+from kvariates.seeding import medoid_seedings
 from kvariates.seeding.hst import hst_seed
 from kvariates.tables import documented
 
 COMMON = {
     "X": "no_validation",
-    "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    "n_clusters": validation.COUNT,
     "metric": [StrOptions(METRICS.keys()), callable],
     "demand": ["array-like", None],
     "random_state": ["random_state", np.random.Generator],
@@ -26,10 +26,7 @@ COMMON = {
 
 
 @documented(METRICS=METRICS)
-@validate_params(
-    {**COMMON, "power": [Interval(Integral, 1, 2, closed="both")]},
-    prefer_skip_nested_validation=True,
-)
+@validation.parameters(COMMON, power=[Interval(Integral, 1, 2, closed="both")])
 def hst_seeding(
     X: Any,
     n_clusters: int,
@@ -65,10 +62,7 @@ def hst_seeding(
     return hst_seed(points.space, n_clusters, points.weight, power, rng)
 
 
-@validate_params(
-    {**COMMON, "n_local_trials": [Interval(Integral, 1, None, closed="left")]},
-    prefer_skip_nested_validation=True,
-)
+@validation.parameters(COMMON, n_local_trials=validation.COUNT)
 def kmedian_plusplus(
     X: Any,
     n_clusters: int,
@@ -93,16 +87,11 @@ def kmedian_plusplus(
     indices : ndarray of shape (n_clusters,)
     """
     points = metric_input.validated_points(X, metric, n_clusters, demand)
-    rng = validation.generator(random_state)
-    return medoid_potential.kmedian_plusplus(
-        points.space, n_clusters, points.weight, n_local_trials, rng
-    )
+    rng, trials = validation.generator(random_state), n_local_trials
+    return medoid_seedings.kmedian_plusplus(points.space, n_clusters, points.weight, trials, rng)
 
 
-@validate_params(
-    {name: COMMON[name] for name in ("X", "metric", "random_state")},
-    prefer_skip_nested_validation=True,
-)
+@validation.parameters(COMMON)
 def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> HstTree:
     """Grow a random 2-HST over the points: a tree whose distances are never below the true ones.
 

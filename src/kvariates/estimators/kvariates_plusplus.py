@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import HasMethods, StrOptions, validate_params
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from kvariates import guarantees
 from kvariates.data.rows import F64, Rows, total_cost
@@ -15,11 +15,11 @@ from kvariates.estimators import validation
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.distortions import LOST as DISTORTION_LOST
-from kvariates.objectives.objective import DivergenceObjective
+from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
 from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
-from kvariates.tables import documented
+from kvariates.tables import Entry, documented
 
 Promise = tuple[Guarantee | None, str | None]  # or why there is none
 CENTRED = (Dirac, Laplace, Gaussian)  # densities whose mean is known to be the row
@@ -46,15 +46,10 @@ class KVariates:
 
 
 @documented(DISTORTIONS=DISTORTIONS)
-@validate_params(
-    {
-        **validation.COMMON,
-        "n_clusters": validation.COUNT,
-        "density": [HasMethods(["sample", "mean", "trace"]), None],
-        "probe": [HasMethods(["potential"]), callable, None],
-        "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
-    },
-    prefer_skip_nested_validation=True,
+@validation.parameters(
+    density=[HasMethods(["sample", "mean", "trace"]), None],
+    probe=[HasMethods(["potential"]), callable, None],
+    distortion=[StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
 )
 def kvariates_plusplus(
     X: Any,
@@ -74,23 +69,16 @@ def kvariates_plusplus(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows to pick from.
-    n_clusters : int
-        How many centres.
+    X, n_clusters, sample_weight, random_state : as in `kmeans_plusplus`
     density : Dirac, Laplace, Gaussian, UniformOver or alike, default=None
         How a picked row becomes a centre: an object with ``sample``, ``mean`` and ``trace``. None:
         the row itself, ``Dirac()``.
     probe : EveryPoint, Synopses, MiniBatches or callable, default=None
         Where distances are measured. A callable takes X and the step t = 1, 2, ... and returns the
         rows' probes, an array of X's shape. None: at every row, ``EveryPoint()``.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A row of weight w counts as w rows.
     distortion : {<names of DISTORTIONS>} or None, default=None
         What is measured instead of squared Euclidean distance; then the density and the probe are
         the default ones.
-    random_state : int, RandomState, Generator or None, default=None
-        Where the randomness comes from.
 
     Returns
     -------
@@ -103,29 +91,23 @@ def kvariates_plusplus(
             raise ValueError(
                 "distortion goes with the default density and probe; leave them out, or it."
             )
-        seeds = sample_rows(_distorted(problem, distortion))
-        named = isinstance(distortion, str) and DISTORTIONS[distortion].lost
-        promise: Promise = None, named or DISTORTION_LOST
+        named = isinstance(distortion, str)
+        entry = DISTORTIONS[distortion] if named else Entry(distortion, "")
+        entry.run.check(problem.rows.X)
+        objective = DivergenceObjective(entry.run.fitted(problem.rows.X, problem.weight))
+        own = replace(problem, make_potential=objective.potential, density=objective.density)
+        seeds = sample_rows(own)
+        promise: Promise = None, entry.lost or DISTORTION_LOST
     else:
         density = Dirac() if density is None else density
         probe = EveryPoint() if probe is None else probe
         if not hasattr(probe, "potential"):
             probe = CallableProbe(probe)
-        seeds = sample_rows(_pair(problem, probe, density))
+        pair = replace(problem, make_potential=probe.potential, density=density)
+        pointwise = all(getattr(part, "pointwise", False) for part in (probe, density))
+        seeds = sample_rows(replace(pair, pointwise=pointwise))
         promise = _promise(problem, probe, density, seeds.centers)
     return KVariates(seeds.centers.astype(problem.rows.dtype), seeds.indices, *promise)
-
-
-def _pair(problem: SeedingProblem, probe: Probe, density: RowDensity) -> SeedingProblem:
-    pointwise = all(getattr(part, "pointwise", False) for part in (probe, density))
-    return replace(problem, make_potential=probe.potential, density=density, pointwise=pointwise)
-
-
-def _distorted(problem: SeedingProblem, distortion: Any) -> SeedingProblem:
-    chosen = DISTORTIONS[distortion].run if isinstance(distortion, str) else distortion
-    chosen.check(problem.rows.X)
-    objective = DivergenceObjective(chosen.fitted(problem.rows.X, problem.weight))
-    return replace(problem, make_potential=objective.potential, density=objective.density)
 
 
 def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers: F64) -> Promise:
@@ -144,7 +126,12 @@ def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers
         return guarantees.theorem_5(k, opt=opt, spread=spread, eta=None, notes=notes), None
     eta = 0.0 if isinstance(probe, EveryPoint) else None
     if isinstance(density, UniformOver) and isinstance(density.then, CENTRED) and eta == 0:
-        return _peers(space, weight, density, k, opt, notes), None
+        # The spread of the groups is the variance of a uniform member.
+        spread = total_cost(UniformOver(density.groups).trace(space, weight), weight)
+        var = total_cost(density.then.trace(space, weight), weight)
+        noisy = not isinstance(density.then, Dirac)
+        promise = guarantees.theorem_4(k, opt=opt, spread=spread, var=var, noisy=noisy, notes=notes)
+        return promise, None
     var = total_cost(density.trace(space, weight), weight)
     centred = isinstance(density, CENTRED)
     promise = guarantees.theorem_2(k, opt=opt, var=var, eta=eta, centred=centred, notes=notes)
@@ -160,15 +147,3 @@ def _spread(space: Rows, weight: F64 | None, probe: Synopses) -> float | None:
     if (farther if weight is None else farther & (weight > 0)).any():
         return None
     return total_cost(own, weight)
-
-
-def _peers(
-    space: Rows, weight: F64 | None, density: UniformOver, k: int, opt: float,
-    notes: tuple[str, ...],
-) -> Guarantee:  # fmt: skip
-    """Theorem 4: the spread of the groups is the variance of a uniform member."""
-    spread = total_cost(UniformOver(density.groups).trace(space, weight), weight)
-    then: RowDensity = density.then
-    noisy = not isinstance(then, Dirac)
-    var = total_cost(then.trace(space, weight), weight)
-    return guarantees.theorem_4(k, opt=opt, spread=spread, var=var, noisy=noisy, notes=notes)

@@ -133,7 +133,7 @@ class PrivateKMeans(FittedCenters):
         if self.budget is not None:
             self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")
         X = self._validate(X)
-        domain = spec.domain(X.shape[1])
+        domain = spec.domain(X)
         task = PrivateTask(domain.rows(X), domain, int(self.n_clusters), self.adjacency, loss)
         self._store(method(task), domain, loss)
         return self

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.rows import Rows
 from kvariates.seeding.seeding_problem import SeedingProblem
 
-# Parameters that all functions of rows take, for `validate_params`.
-COMMON: dict[str, list[Any]] = {
+COUNT = [Interval(Integral, 1, None, closed="left")]
+COMMON: dict[str, Any] = {  # parameters that most functions of rows take
     "X": ["array-like", "sparse matrix"],
+    "n_clusters": COUNT,
     "sample_weight": ["array-like", None],
     "random_state": ["random_state", np.random.Generator],
 }
@@ -27,7 +28,11 @@ CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
     "order": "C",
     "accept_large_sparse": False,
 }
-COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Any:
+    """scikit-learn's decorator that checks parameters: the common ones and others."""
+    return validate_params({**common, **others}, prefer_skip_nested_validation=True)
 
 
 def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:
@@ -60,9 +65,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
 
 def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
-    X = canonical(
-        check_array(X, **CSR_OR_DENSE)
-    )  # fmt: skip
+    X = canonical(check_array(X, **CSR_OR_DENSE))
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
     return X

@@ -19,10 +19,6 @@ class CumulativeMass:
     def __init__(self, mass: F64) -> None:
         self._sums = np.cumsum(mass)
 
-    @property
-    def total(self) -> float:
-        return float(self._sums[-1])
-
     def draw(self, size: int, rng: np.random.Generator) -> I64:
         """Draw `size` indices with replacement."""
         if size == 0:  # the only draw from no masses

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from kvariates.numerics.draws import F64
 
 
 def shrink(vectors: F64, noise_squared: F64) -> F64:

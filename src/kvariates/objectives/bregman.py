@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kvariates.data.rows import F64, Labels
-from kvariates.objectives.distortion import (
-    MIX,
-    Distortion,
-    log_ratio,
-    mean_row,
-    one_thread,
-    parts,
-    relative_entropy,
-)
+from kvariates.objectives.distortion import MIX, Distortion, mean_row, one_thread, parts
 
 
 class Bregman(Distortion):
@@ -131,3 +123,16 @@ class ItakuraSaito(Bregman):
 
     def _terms(self, X: Any) -> F64:
         return np.full(X.shape[0], float(X.shape[1]))
+
+
+def log_ratio(x: F64, c: F64) -> F64:
+    """log(x/c), accurate also where x is close to c. NaN for 0/0."""
+    gap = x - c
+    return np.asarray(np.copysign(np.log1p(np.abs(gap) / np.minimum(x, c)), gap))
+
+
+def relative_entropy(x: F64, c: F64) -> F64:
+    """The terms x log(x/c) - x + c."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # zeros: see KullbackLeibler
+        terms = np.where(x > 0, x * log_ratio(x, c), 0.0)
+    return np.maximum(terms + (c - x), 0.0)

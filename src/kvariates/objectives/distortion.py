@@ -98,19 +98,6 @@ def sum_rows(X: Any, weight: F64 | None) -> F64:
     return np.asarray((X if weight is None else X * weight[:, None]).sum(axis=0))
 
 
-def log_ratio(x: F64, c: F64) -> F64:
-    """log(x/c), accurate also where x is close to c. NaN for 0/0."""
-    gap = x - c
-    return np.asarray(np.copysign(np.log1p(np.abs(gap) / np.minimum(x, c)), gap))
-
-
-def relative_entropy(x: F64, c: F64) -> F64:
-    """The terms x log(x/c) - x + c."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # zeros: see KullbackLeibler
-        terms = np.where(x > 0, x * log_ratio(x, c), 0.0)
-    return np.maximum(terms + (c - x), 0.0)
-
-
 def parts(shape: tuple[int, int]) -> Iterator[slice]:
     """Slices of the rows, each about CHUNK values if a row has shape[1]."""
     step = max(1, CHUNK // max(1, shape[1]))

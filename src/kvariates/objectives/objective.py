@@ -29,21 +29,12 @@ import numpy as np
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost, unit_rows
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS, LOST
-from kvariates.objectives.divergence_assigner import (
-    DivergenceAssigner,
-    DivergenceUpdate,
-    counted_cost,
-    in_dtype,
-)
-from kvariates.objectives.divergence_potential import DivergenceDirac, DivergencePotential
-from kvariates.refining.lloyd import LloydResult, Stop, lloyd, refine
+from kvariates.objectives.divergence_objective import DivergenceObjective
+from kvariates.refining.lloyd import LloydResult, Stop, refine
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.seedings import DISTANCES
 from kvariates.tables import Entry, Table
-
-POTENTIAL = frozenset({"potential"})
-DISTANCES = POTENTIAL | {"squared distances"}
-EVERYTHING = DISTANCES | {"free centers"}
 
 
 @dataclass(frozen=True)
@@ -54,10 +45,12 @@ class SquaredEuclidean:
     whitened: Distortion | None = None
     lost: str | None = None
     name: str = "metric='euclidean'"
+    potential: ClassVar[type[EuclideanPotential[Rows]]] = EuclideanPotential
+    density: ClassVar[Dirac] = Dirac()
 
     @property
     def offers(self) -> frozenset[str]:
-        return DISTANCES if self.unit else EVERYTHING
+        return DISTANCES if self.unit else DISTANCES | {"free centers"}
 
     def rows(self, X: Any) -> Rows:
         if self.whitened is not None:
@@ -68,17 +61,10 @@ class SquaredEuclidean:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
         return start
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
-        return EuclideanPotential(rows, weight, k)
-
-    @property
-    def density(self) -> Dirac:
-        return Dirac()
-
     def lloyd(
         self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
     ) -> LloydResult:
-        return refine(rows, centers, weight, stop, algorithm=scan, unit=self.unit)
+        return refine(rows, centers, weight, stop, scan, self.unit)
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         if self.whitened is None:
@@ -108,66 +94,6 @@ class SquaredEuclidean:
         if self.whitened is None:
             return centers
         return np.ascontiguousarray(self.whitened.prepare(centers))
-
-
-@dataclass(frozen=True)
-class DivergenceObjective:
-    """A divergence. Pre: the distortion is fitted."""
-
-    distortion: Distortion
-    lost: str | None = LOST
-    unit: ClassVar[bool] = False
-    name: str = "a distortion"
-
-    @property
-    def offers(self) -> frozenset[str]:
-        return POTENTIAL
-
-    def rows(self, X: Any) -> Rows:
-        self.distortion.check(X)
-        return Rows.of(X)
-
-    def start(self, centers: F64) -> F64:
-        return centers
-
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> DivergencePotential:
-        return DivergencePotential(rows, weight, k, self.distortion)
-
-    @property
-    def density(self) -> DivergenceDirac:
-        return DivergenceDirac(self.distortion)
-
-    def lloyd(
-        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
-    ) -> LloydResult:
-        distortion = self.distortion
-        X, start = distortion.prepare(rows.X), distortion.prepare(centers)
-        assigner = DivergenceAssigner(X, weight, len(start), distortion)
-        update = DivergenceUpdate(assigner, getattr(distortion, "mean_is_best", False))
-        end = lloyd(assigner, start, update, stop)
-        rounded = in_dtype(distortion.restore(end.centers), rows.dtype)
-        labels, cost = distortion.nearest(X, distortion.prepare(rounded.astype(np.float64)))
-        inertia = total_cost(counted_cost(cost, weight), weight)
-        return LloydResult(rounded, labels, inertia, end.n_iter, end.converged)
-
-    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
-        return end
-
-    def cost(self, squared: float) -> float:
-        return squared
-
-    def nearest(self, rows: Rows, centers: F64) -> Labels:
-        prepare = self.distortion.prepare
-        return self.distortion.nearest(prepare(rows.X), prepare(centers))[0]
-
-    def costs(self, rows: Rows, centers: F64, labels: Labels) -> F64:
-        prepared = self.distortion.prepare(centers)[labels]
-        return self.distortion.divergence(self.distortion.prepare(rows.X), prepared)
-
-    def distances(self, rows: Rows, centers: F64) -> Floats:
-        X, prepared = self.distortion.prepare(rows.X), self.distortion.prepare(centers)
-        out = [self.distortion.divergence(X, center) for center in prepared]
-        return np.stack(out, axis=1).astype(rows.dtype)
 
 
 Objective = SquaredEuclidean | DivergenceObjective

@@ -19,7 +19,6 @@ it could have found.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, high, low
-from kvariates.privacy.testers import F64, TESTERS, Ints, Outputs, Statistic, Tester, gather
+from kvariates.privacy.testers import F64, TESTERS, Outputs, Statistic, Tester, gather, ordered
 
 CONFIDENCE = 1 - 1e-6
 BOUNDS = 4  # from the second half: two events, each with a lower and an upper bound
@@ -57,7 +56,7 @@ class Event:
 
     def holds(self, outputs: Outputs) -> Any:
         """For which outputs it holds."""
-        return (_values(self.statistic, outputs) >= self.threshold) != self.below
+        return (ordered(self.statistic.of(outputs)) >= self.threshold) != self.below
 
     def __str__(self) -> str:
         side = "<" if self.below else ">="
@@ -85,7 +84,7 @@ class Audit:
     """
 
     lower_bound: float
-    claim: Approximate | Concentrated
+    claim: Claim
     event: Event
     runs: int
     confidence: float
@@ -161,7 +160,10 @@ def audit(
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
     most = _most(claim, runs, error)
     first, second = neighbours
-    a, b = gather(*_collect(mechanism, first, second, runs, view, batch))
+    both = [_collect(mechanism, data, runs, view, batch) for data in (first, second)]
+    if all(isinstance(output, Raised) for outputs in both for output in outputs):
+        mechanism(first)  # it always fails: raise its error
+    a, b = gather(*both)
     quarter, half = slice(runs // 4), slice(runs // 4, runs // 2)
     statistics = [
         statistic for tester in _testers(test) for statistic in tester(a[quarter], b[quarter])
@@ -175,28 +177,6 @@ def audit(
     bounds = [float(claim.least(np.array(e.low), np.array(e.high))) for e in chosen]
     best = int(np.argmax(bounds))
     return Audit(bounds[best], claim, chosen[best], runs, confidence, most)
-
-
-def repeatable(
-    mechanism: Mechanism, data: Any, *, view: View | None = None, runs: int = 64
-) -> bool:
-    """Whether a mechanism gives the same outputs twice when the global generators are seeded.
-
-    Python's and NumPy's global generators are set to the same state before each of two series of
-    runs, and restored afterwards.
-    """
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        series = []
-        for _ in range(2):
-            random.seed(0)
-            np.random.seed(0)  # noqa: NPY002
-            series.append([_attempt(mechanism, data, view) for _ in range(runs)])
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
-    a, b = gather(*series)
-    return bool(np.array_equal(a.labels, b.labels))
 
 
 def near(points: Any) -> View:
@@ -227,14 +207,14 @@ def choose(
     b: Outputs,
     claim: Claim,
     error: float,
-    scale: float = 1.0,
+    scale: float,
 ) -> list[Event]:
     """For each direction the event with the largest expected bound from `scale` times the runs."""
     always = Statistic("any output", lambda out: np.zeros(len(out)))
     best: dict[Likelier, Event] = {way: Event(always, 0.0, False, way) for way in DIRECTIONS}
     largest = dict.fromkeys(DIRECTIONS, -1.0)
     for statistic in statistics:
-        x, y = np.sort(_values(statistic, a)), np.sort(_values(statistic, b))
+        x, y = (np.sort(ordered(statistic.of(outputs))) for outputs in (a, b))
         cuts = _thresholds(x, y)
         seen = np.stack([len(z) - np.searchsorted(z, cuts) for z in (x, y)])
         for below in (False, True):
@@ -265,19 +245,14 @@ def _thresholds(x: F64, y: F64) -> F64:
         return values
     ends = np.unique(np.geomspace(1, len(values), THRESHOLDS // 4).astype(np.int64)) - 1
     even = np.linspace(0, len(values) - 1, THRESHOLDS // 2).astype(np.int64)
-    chosen: Ints = np.unique(np.concatenate([ends, len(values) - 1 - ends, even]))
-    return values[chosen]
-
-
-def _values(statistic: Statistic, outputs: Outputs) -> F64:
-    values = statistic.of(outputs)
-    return np.where(np.isnan(values), -np.inf, values)
+    chosen = np.unique(np.concatenate([ends, len(values) - 1 - ends, even]))
+    return np.asarray(values[chosen])
 
 
 # --- checks of the input, and runs -----------------------------------------------------------
 
 
-def _claim(epsilon: float | None, delta: float, rho: float | None) -> Approximate | Concentrated:
+def _claim(epsilon: float | None, delta: float, rho: float | None) -> Claim:
     if (epsilon is None) == (rho is None):
         raise ValueError("an audit needs the claim: either epsilon (and delta), or rho.")
     value = epsilon if rho is None else rho
@@ -335,21 +310,11 @@ def _attempt(mechanism: Mechanism, data: Any, view: View | None) -> Any:
 
 
 def _collect(
-    mechanism: Callable[..., Any],
-    first: Any,
-    second: Any,
-    runs: int,
-    view: View | None,
-    batch: bool,
-) -> tuple[list[Any], list[Any]]:
-    if batch:
-        both = tuple(list(mechanism(data, runs)) for data in (first, second))
-        for outputs in both:
-            if len(outputs) != runs:
-                raise ValueError(f"the mechanism gave {len(outputs)} outputs, not {runs}.")
-        look = view or (lambda output: output)
-        return [look(one) for one in both[0]], [look(one) for one in both[1]]
-    both = tuple([_attempt(mechanism, data, view) for _ in range(runs)] for data in (first, second))
-    if all(isinstance(output, Raised) for outputs in both for output in outputs):
-        mechanism(first)  # it always fails: raise its error
-    return both[0], both[1]
+    mechanism: Callable[..., Any], data: Any, runs: int, view: View | None, batch: bool
+) -> list[Any]:
+    if not batch:
+        return [_attempt(mechanism, data, view) for _ in range(runs)]
+    outputs = list(mechanism(data, runs))
+    if len(outputs) != runs:
+        raise ValueError(f"the mechanism gave {len(outputs)} outputs, not {runs}.")
+    return outputs if view is None else [view(output) for output in outputs]

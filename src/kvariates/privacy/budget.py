@@ -1,15 +1,17 @@
-"""Budget: (epsilon, delta) that several private fits share."""
+"""The loss of a fit, the cost of a release, and a budget that several private fits share."""
 
 from __future__ import annotations
 
 import math
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from kvariates.privacy.rounding import down, up
+from kvariates.numerics.lattice import Adjacency
+from kvariates.privacy.rounding import down, split, up
 
 
 class BudgetError(ValueError):
@@ -24,6 +26,42 @@ class Loss(NamedTuple):
 
     def words(self) -> str:
         return f"epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a release may cost: either an epsilon (pure privacy) or a rho (zCDP)."""
+
+    epsilon: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("Give either epsilon or rho.")
+
+    @property
+    def pure(self) -> bool:
+        return self.rho is None
+
+    @property
+    def value(self) -> float:
+        """The epsilon, or the rho."""
+        return self.epsilon if self.rho is None else self.rho  # type: ignore[return-value]
+
+    def split(self, shares: Sequence[float]) -> list[Cost]:
+        """The cost in parts proportional to `shares`. Together they never cost more."""
+        parts = split(self.value, shares)
+        return [Cost(epsilon=part) if self.pure else Cost(rho=part) for part in parts]
+
+    def deviation(self, adjacency: Adjacency, *, l1: float = 1.0, l2: float = 1.0) -> float:
+        """About the standard deviation of the noise of one number.
+
+        l1, l2 : how far one row more moves all numbers of the release.
+        """
+        twice = 1.0 if adjacency == "add-remove" else 2.0
+        if self.pure:
+            return twice * math.sqrt(2) * l1 / self.value
+        return twice * l2 / math.sqrt(2 * self.value)
 
 
 class Budget:

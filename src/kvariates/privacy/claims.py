@@ -11,7 +11,7 @@ The second holds by data processing: whether the event happened is a function of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,6 @@ from scipy import stats
 
 F64 = NDArray[np.float64]
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 8), np.geomspace(2.5, 256, 12)])
-
-
-class Claim(Protocol):
-    """What a mechanism promises."""
-
-    @property
-    def value(self) -> float: ...
-
-    def least(self, p: F64, q: F64) -> F64:
-        """The smallest value of a mechanism with probabilities at least p and at most q."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +33,7 @@ class Approximate:
         return self.epsilon
 
     def least(self, p: F64, q: F64) -> F64:
+        """The smallest value of a mechanism with probabilities at least p and at most q."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(p - self.delta, 0.0)) - np.log(q)).clip(min=0.0)
 
@@ -73,6 +63,9 @@ class Concentrated:
 
     def __str__(self) -> str:
         return f"rho = {self.rho:g}"
+
+
+Claim = Approximate | Concentrated
 
 
 # --- bounds of probabilities, from counts ----------------------------------------------------

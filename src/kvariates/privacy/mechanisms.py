@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge, SensitivityNorm
 from kvariates.privacy.noise_source import Calibrated, Law, calibrated
 from kvariates.privacy.query import Query, Scores

@@ -120,6 +120,40 @@ def random_words(how_many: int) -> NDArray[np.uint64]:
     return np.frombuffer(raw, dtype=np.uint64)
 
 
+def below(total: int) -> int:
+    """A uniform integer in 0..total - 1, by rejection."""
+    if total < 1:
+        raise ValueError(f"below needs a total of at least 1; got {total}.")
+    bits = (total - 1).bit_length()
+    size = max(8, -(-bits // 8) * 8)
+    while (value := random_bits(size) >> (size - bits)) >= total:
+        pass
+    return value
+
+
+def draw(weights: I64) -> int:
+    """An index, with probability proportional to its weight; uniform if all weights are 0.
+
+    Pre: weights >= 0, and their sum is below 2^62. Sums of integers are exact, and so are the
+    probabilities. (Floats cannot be scaled to a total without rounding, and the state of a
+    generator can be guessed.)
+    """
+    sums = np.cumsum(weights, dtype=np.int64)
+    total = int(sums[-1])
+    if total == 0:
+        return below(len(sums))
+    return int(np.searchsorted(sums, below(total), side="right"))
+
+
+def subset(n: int, size: int) -> I64:
+    """`size` of n row numbers, ascending: those with the smallest of n random keys.
+
+    One more row, with a key of its own, changes at most one of the chosen rows.
+    """
+    keys = random_words(n)
+    return np.sort(np.argsort(keys, kind="stable")[:size])
+
+
 @contextmanager
 def _REPEATABLE_NOISE_FOR_TESTS_ONLY(  # noqa: N802
     seed: int, *, i_know_that_this_protects_nobody: Literal[True]

@@ -125,7 +125,7 @@ def summaries(a: Outputs, _: Outputs) -> Iterator[Statistic]:
     """Numbers computed from all numbers of the output."""
     if a.numbers.shape[1] > 1:
         for name, summary in SUMMARIES.items():
-            yield Statistic(name, partial(_summary, summary))
+            yield Statistic(name, summary)
 
 
 def linear(a: Outputs, b: Outputs) -> Iterator[Statistic]:
@@ -190,8 +190,7 @@ def contains(a: Outputs, b: Outputs) -> Iterator[Statistic]:
     """Whether any number equals a frequent value."""
     if a.numbers.shape[1] < 2:
         return
-    once = (_distinct(a.numbers).ravel(), _distinct(b.numbers).ravel())
-    values, x, y = _counts(*once, runs=len(a))
+    values, x, y = _counts(_distinct(a.numbers), _distinct(b.numbers), runs=len(a))
     for i in _most_unequal(x, y):
         value = float(values[i])
         yield Statistic(f"some number is {value:.6g}", partial(_equal, value, slice(None)))
@@ -206,14 +205,8 @@ def bits(a: Outputs, b: Outputs) -> Iterator[Statistic]:
 
 
 TESTERS: dict[str, Tester] = {
-    "coordinates": coordinates,
-    "summaries": summaries,
-    "linear": linear,
-    "odds": odds,
-    "labels": labels,
-    "atoms": atoms,
-    "contains": contains,
-    "bits": bits,
+    tester.__name__: tester
+    for tester in (coordinates, summaries, linear, odds, labels, atoms, contains, bits)
 }
 
 
@@ -224,21 +217,17 @@ def _number(j: int, out: Outputs) -> F64:
     return out.numbers[:, j]
 
 
-def _summary(summary: Callable[[F64], F64], out: Outputs) -> F64:
-    return summary(out.numbers)
-
-
 def _greatest(rows: F64) -> F64:
-    return np.asarray(np.where(np.isnan(rows), -np.inf, rows).max(axis=1))
+    return np.asarray(ordered(rows).max(axis=1))
 
 
-SUMMARIES: dict[str, Callable[[F64], F64]] = {
-    "sum": lambda rows: np.asarray(_finite(rows).sum(axis=1)),
-    "least": lambda rows: -_greatest(-rows),
-    "greatest": _greatest,
-    "range": lambda rows: _finite(_greatest(rows)) + _finite(_greatest(-rows)),
-    "norm": lambda rows: np.linalg.norm(_finite(rows), axis=1),
-    "how many numbers": lambda rows: (~np.isnan(rows)).sum(axis=1).astype(np.float64),
+SUMMARIES: dict[str, Callable[[Outputs], F64]] = {
+    "sum": lambda out: np.asarray(_finite(out.numbers).sum(axis=1)),
+    "least": lambda out: -_greatest(-out.numbers),
+    "greatest": lambda out: _greatest(out.numbers),
+    "range": lambda out: _finite(_greatest(out.numbers)) + _finite(_greatest(-out.numbers)),
+    "norm": lambda out: np.linalg.norm(_finite(out.numbers), axis=1),
+    "how many numbers": lambda out: (~np.isnan(out.numbers)).sum(axis=1).astype(np.float64),
 }
 
 
@@ -250,7 +239,7 @@ def _projection(name: str, weights: NDArray[Any]) -> Statistic:
 def _added(tables: list[tuple[int, F64, F64]], out: Outputs) -> F64:
     total = np.zeros(len(out))
     for j, edges, log_odds in tables:
-        total += log_odds[np.searchsorted(edges, _ordered(out.numbers[:, j]), side="right")]
+        total += log_odds[np.searchsorted(edges, ordered(out.numbers[:, j]), side="right")]
     return total
 
 
@@ -280,7 +269,7 @@ def _last_bit(columns: int | slice, out: Outputs) -> F64:
 # --- helpers ---------------------------------------------------------------------------------
 
 
-def _ordered(values: F64) -> F64:
+def ordered(values: F64) -> F64:
     """NaN is ordered below all numbers."""
     return np.where(np.isnan(values), -np.inf, values)
 
@@ -296,9 +285,7 @@ def _most_different(a: Outputs, b: Outputs, most: int) -> list[int]:
         return list(range(m))
     gaps = []
     for j in range(m):
-        x, y = _ordered(a.numbers[:, j]), _ordered(b.numbers[:, j])
-        x.sort()
-        y.sort()
+        x, y = (np.sort(ordered(out.numbers[:, j])) for out in (a, b))
         grid = np.concatenate([x[:: 1 + len(x) // 64], y[:: 1 + len(y) // 64]])
         below = [np.searchsorted(z, grid, side="right") / len(z) for z in (x, y)]
         gaps.append(np.abs(below[0] - below[1]).max())
@@ -307,7 +294,7 @@ def _most_different(a: Outputs, b: Outputs, most: int) -> list[int]:
 
 def _histogram(x: F64, y: F64) -> tuple[F64, F64]:
     """Inner edges and the log-odds of the bins between them. An atom has its own bin."""
-    x, y = _ordered(x), _ordered(y)
+    x, y = ordered(x), ordered(y)
     pooled = np.sort(np.concatenate([x, y]))
     # Order statistics, not quantiles: infinities must not be averaged.
     edges = pooled[(np.arange(1, BINS) * len(pooled)) // BINS]
@@ -340,7 +327,7 @@ def _tiny(spread: F64) -> float:
 
 
 def _distinct(rows: F64) -> F64:
-    """The rows, sorted, with repeated values in a row replaced by NaN."""
+    """All values, with those repeated in a row replaced by NaN."""
     rows = np.sort(rows, axis=1)
     rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = np.nan
-    return rows
+    return rows.ravel()

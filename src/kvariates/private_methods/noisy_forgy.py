@@ -15,7 +15,7 @@ from kvariates.data.lattice_rows import quantize
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import sum_query
 from kvariates.private_methods.task import PrivateResult, PrivateTask
-from kvariates.seeding.forgy import forgy
+from kvariates.seeding.seedings import forgy
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class NoisyForgy:
             # For both adjacencies a pick is replaced by another.
             accountant.release(sum_query(row, lattice, "replace-one", f"row {j + 1}"), cost).value
             for j, (row, cost) in enumerate(
-                zip(quantize(picked, lattice), task.costs([1.0] * task.k), strict=True)
+                zip(quantize(picked, lattice), task.cost.split([1.0] * task.k), strict=True)
             )
         ]
         return PrivateResult(task.domain.clip(np.array(noisy)), tuple(accountant.charges))

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
-from kvariates.private_methods.row_count import row_count
-from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask
+from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask, row_count
 from kvariates.private_methods.weighted_kmeans import solve
 
 I64 = NDArray[np.int64]

@@ -25,10 +25,10 @@ import numpy as np
 from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
-from kvariates.privacy.cost import Cost
-from kvariates.privacy.exact_draws import draw, subset
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
+from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.query import total_query
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
 from kvariates.seeding.euclidean_potential import EuclideanPotential
@@ -64,7 +64,7 @@ class FlooredPotential(EuclideanPotential[Rows]):
             each = np.ones(self.points.n, dtype=np.int64)
         else:
             self.flush()
-            part = np.minimum(self._rows_costs.cost / _squared_diameter(self.domain), 1.0)
+            part = np.minimum(self._rows_costs.cost / (4 * self.domain.radius**2), 1.0)
             each = np.ceil(part * UNIT).astype(np.int64) + self.floor
         return each if self.weight is None else each * self.weight.astype(np.int64)
 
@@ -196,10 +196,6 @@ def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> Nois
         sides = (math.floor(Fraction(side) / Fraction(lattice.step)) for side in task.domain.half)
         largest = min(largest, sum(sides))
     return noisy_rows(lattice, 2 * largest, shares, epsilon)
-
-
-def _squared_diameter(domain: Domain) -> float:
-    return 4 * domain.radius**2
 
 
 def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:

@@ -24,11 +24,11 @@ from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
-from kvariates.private_methods.public_start import spread_out
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
+from kvariates.private_methods.weighted_kmeans import spread_out
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 
@@ -150,7 +150,7 @@ class NoisyLloyd:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        parts = task.costs([_count_share(task), 1.0] * self.steps)
+        parts = task.cost.split([_count_share(task), 1.0] * self.steps)
         costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)

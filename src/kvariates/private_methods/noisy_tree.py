@@ -20,23 +20,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.rows import Rows
-from kvariates.privacy.cost import Cost
+from kvariates.data.lattice_rows import Balls, lattice_sums
+from kvariates.data.rows import Labels, Rows
+from kvariates.numerics.lattice import Lattice
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods import weighted_kmeans
+from kvariates.privacy.query import count_query, sum_query
+from kvariates.private_methods import principal_axes, weighted_kmeans
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
-from kvariates.private_methods.noisy_moments import NoisyMoments, count_share
-from kvariates.private_methods.principal_axes import (
-    WIDE,
-    Axes,
-    RowsLocation,
-    locate,
-    principal_axes,
-    public_axes,
-    worthwhile,
-)
+from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
-from kvariates.summaries.partition import FEW_AXES, Summary, depth, level_shares, root, summarize
+from kvariates.summaries import partition
+from kvariates.summaries.partition import FEW_AXES, Moments, Summary
 
 LOCATION_SHARE = 0.02
 
@@ -59,6 +54,7 @@ MANY_FEATURES = Plan(axes=0.25, levels=0.12, leaves=0.13, lloyd=0.48, steps=9, s
 COUNT_SHARE = 0.1  # of a Lloyd step, in zCDP
 NARROW, NARROW_FEW = 1.5, 4.0  # the least radius of a step, in deviations of a cluster
 ERROR = 0.05  # the radius grows while noise moves a centre by at most so many deviations
+LEAF_SHARES = (0.45, 0.45, 0.1)  # of counts, sums and squares, in leaves with few axes
 
 
 @dataclass(frozen=True)
@@ -76,14 +72,14 @@ class TreeMethod:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         rng, accountant = np.random.default_rng(), Accountant()
-        first, rest = task.costs([LOCATION_SHARE, 1 - LOCATION_SHARE])
-        location = locate(task, first, accountant)
+        first, rest = task.cost.split([LOCATION_SHARE, 1 - LOCATION_SHARE])
+        location = principal_axes.locate(task, first, accountant)
         plan = _plan(task.domain.d)
         axes_cost, others = rest.split([plan.axes, 1 - LOCATION_SHARE - plan.axes])
-        if plan.axes and worthwhile(task, location, axes_cost):
-            axes = principal_axes(task, location, axes_cost, accountant, rng)
+        if plan.axes and principal_axes.worthwhile(task, location, axes_cost):
+            axes = principal_axes.principal_axes(task, location, axes_cost, accountant, rng)
         else:
-            axes, others = public_axes(task, location, rng), rest
+            axes, others = principal_axes.public_axes(task, location, rng), rest
         usual = plan.steps_pure if task.pure else plan.steps
         steps = usual if self.steps is None else self.steps
         levels, leaves, last = others.split([plan.levels, plan.leaves, plan.lloyd * bool(steps)])
@@ -91,10 +87,9 @@ class TreeMethod:
         points = task.domain.clip(axes.lift(summary.points, location.mean))
         centers = weighted_kmeans.solve(task.domain, points, summary.weights, task.k, rng)
         if steps:
-            spreads = _spreads(points, summary, centers, location.spread, axes.rest)
-            assigner = NoisyAssigner(
-                task, _step_costs(last, steps, task.domain.d), accountant, _Radii(task, spreads)
-            )
+            radii = _radii(task, summary, points, centers, location.spread, axes.rest)
+            costs = _step_costs(last, steps, task.domain.d)
+            assigner = NoisyAssigner(task, costs, accountant, radii)
             centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
         return PrivateResult(centers, tuple(accountant.charges))
 
@@ -119,34 +114,77 @@ def _summarize(
         part = levels.split([share * counting, 1.0 - share * counting])[0]
         return part.deviation(task.adjacency)
 
-    many = depth(location.n, p, task.k, error)
-    parts = [*levels.split(level_shares(many).tolist()), leaves]
+    many = partition.depth(location.n, p, task.k, error)
+    parts = [*levels.split(partition.level_shares(many).tolist()), leaves]
     high = task.domain.half if axes.basis is None else np.full(p, 1.01 * task.domain.radius)
     mean = axes.project(location.mean[None])[0]
-    start = root(mean, axes.variances, -high, high, 1.01 * task.domain.radius)
-    return summarize(rows, start, many, NoisyMoments(task, rows, parts, accountant, "tree"))
+    start = partition.root(mean, axes.variances, -high, high, 1.01 * task.domain.radius)
+    return partition.summarize(rows, start, many, NoisyMoments(task, rows, parts, accountant))
+
+
+def count_share(cost: Cost, p: int) -> float:
+    """The share of counts in the cost of moments of p coordinates."""
+    return 1 / (2 + math.sqrt(p)) if cost.pure else 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class _Spreads:
-    """The weight of each cluster, and the root of its mean squared distance."""
+class NoisyMoments:
+    """Noisy moments of the task's rows, or of projections of them, level by level.
 
-    counts: F64
-    radii: F64
+    `costs[level]` is the cost of the level; the last one is that of the leaves. A row x of a group
+    with ball (c, r) is z = (x - c) / r clipped to the unit ball, and adds
+
+        to the count of its group      1
+        to the sum                     z      l2 <= 1, l1 <= sqrt(p)
+        to the squares                 z^2    by coordinate; l1 <= 1, since |z| <= 1
+                                              (in leaves only their sum |z|^2 <= 1)
+
+    Groups are disjoint, and balls are public or were computed from releases. So each of the three
+    is one release, whatever the number of groups. In zCDP the three have equal parts of the cost,
+    with pure epsilon parts that make their scales equal. Leaves with few axes spend less on
+    squares: small groups far away are found by counts and means.
+    """
+
+    task: PrivateTask
+    rows: F64
+    costs: list[Cost]
+    accountant: Accountant
+
+    def __call__(self, labels: Labels, balls: Balls, level: int) -> Moments:
+        p, cost, adjacency = self.rows.shape[1], self.costs[level], self.task.adjacency
+        leaves = level == len(self.costs) - 1
+        ball, squares_ball = Lattice(1.0, p, "l2"), Lattice(1.0, 1 if leaves else p, "l1")
+        share = count_share(cost, p)
+        few = leaves and p <= FEW_AXES and not cost.pure
+        shares = LEAF_SHARES if few else (share, 1 - 2 * share, share)
+        label = "tree, leaves" if leaves else f"tree, level {level + 1}"
+        exact = lattice_sums(self.rows, labels, len(balls.radii), ball, balls, squares=True)
+        second = exact.squares.sum(axis=1, keepdims=True) if leaves else exact.squares
+        release, costs = self.accountant.release, cost.split(shares)
+        counts = release(count_query(exact.counts, adjacency, f"{label}: rows"), costs[0])
+        sums = release(sum_query(exact.totals, ball, adjacency, f"{label}: sums"), costs[1])
+        squares = release(sum_query(second, squares_ball, adjacency, f"{label}: squares"), costs[2])
+        by = np.maximum(counts.value, 1.0)[:, None]
+        return Moments(
+            counts.value.astype(np.float64), sums.value / by, squares.value / by,
+            *(math.sqrt(one.charge.variance) for one in (counts, sums, squares)),
+        )  # fmt: skip
 
 
-def _spreads(points: F64, found: Summary, centers: F64, spread: float, rest: float) -> _Spreads:
-    """The spread of the rows of each centre, by the summary."""
-    k = len(centers)
+def _radii(
+    task: PrivateTask, found: Summary, points: F64, centers: F64, spread: float, rest: float
+) -> _Radii:
+    """The radii by the summary: by the weight and the spread of the rows of each centre."""
+    k = task.k
     if not len(points):
-        return _Spreads(np.zeros(k), np.full(k, math.sqrt(spread)))
+        return _Radii(task, np.zeros(k), np.full(k, math.sqrt(spread)))
     rows = Rows.of(np.ascontiguousarray(points))
     labels = rows.nearest(centers)
     squared = found.weights * (rows.costs(centers, labels) + found.spreads + rest)
     counts = np.bincount(labels, found.weights, minlength=k).astype(np.float64)
     sums = np.bincount(labels, squared, minlength=k)
     mean = np.where(counts > 0, sums / np.maximum(counts, 1e-300), spread)
-    return _Spreads(counts, np.sqrt(np.maximum(mean, 1e-3 * spread)))
+    return _Radii(task, counts, np.sqrt(np.maximum(mean, 1e-3 * spread)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +192,16 @@ class _Radii:
     """The radius to which residuals are clipped: wide where noise is small beside the count."""
 
     task: PrivateTask
-    spreads: _Spreads
+    counts: F64  # before the first step
+    spreads: F64  # the root of the mean squared distance of each cluster
 
     def __call__(self, counts: F64 | None, cost: Cost) -> F64:
         d, domain = self.task.domain.d, self.task.domain
-        counts = self.spreads.counts if counts is None else counts
+        counts = self.counts if counts is None else counts
         noise = math.sqrt(d) * cost.deviation(self.task.adjacency, l1=math.sqrt(d))
         narrow = NARROW_FEW if d <= FEW_AXES else NARROW
         deviations = np.maximum(narrow, ERROR * np.maximum(counts, 1.0) / noise)
-        return np.asarray(np.minimum(deviations * self.spreads.radii, 2 * domain.radius))
+        return np.asarray(np.minimum(deviations * self.spreads, 2 * domain.radius))
 
 
 def _step_costs(cost: Cost, steps: int, d: int) -> list[StepCosts]:

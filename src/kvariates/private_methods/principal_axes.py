@@ -20,7 +20,7 @@ import numpy as np
 from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import sum_query, total_query

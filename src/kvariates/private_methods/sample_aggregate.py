@@ -23,8 +23,7 @@ from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query, sum_query
 from kvariates.private_methods import weighted_kmeans
-from kvariates.private_methods.row_count import row_count
-from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
+from kvariates.private_methods.task import F64, PrivateResult, PrivateTask, row_count
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.numerics.lattice import Adjacency, Lattice
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.cost import Cost
+from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import total_query
 from kvariates.privacy.rounding import rho_for
 
 F64 = NDArray[np.float64]
@@ -93,10 +94,6 @@ class PrivateTask:
         """The whole budget: an epsilon, or a rho if delta > 0."""
         return Cost(epsilon=self.loss.epsilon) if self.pure else Cost(rho=rho_for(*self.loss))
 
-    def costs(self, shares: Sequence[float]) -> list[Cost]:
-        """The whole budget in parts."""
-        return self.cost.split(shares)
-
     @property
     def narrowest_lattice(self) -> Lattice:
         """The lattice with the least sensitivity: in l1 for Laplace noise, in l2 for Gaussian."""
@@ -104,6 +101,29 @@ class PrivateTask:
             return self.domain.lattice
         # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
         return Lattice(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
+
+    n: int
+    costs: list[Cost]
+
+
+def row_count(
+    task: PrivateTask, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
+) -> RowCount:
+    """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
+
+    The rest of the budget is split by `shares`.
+    """
+    if task.adjacency == "replace-one":
+        return RowCount(max(1, len(task.rows)), task.cost.split(shares))
+    whole = sum(shares)
+    first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
+    query = total_query(len(task.rows), "add-remove", "number of rows")
+    return RowCount(max(1, accountant.release(query, first).value), costs)
 
 
 @dataclass(frozen=True, eq=False)

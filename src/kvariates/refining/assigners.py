@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import ClusterSums, SumScale
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.scans import SCANS
+
+Map = Callable[..., Iterable[Any]]
 
 
 class Statistics(Protocol):
@@ -103,8 +106,7 @@ class ExactStatistics:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class FarRows:
+class FarRows(NamedTuple):
     """Rows far from their centres."""
 
     points: F64
@@ -119,9 +121,8 @@ class FarRows:
             return -self.costs[i], self.points[i].tobytes(), self.weights[i]
 
         order = sorted(range(len(self.costs)), key=key)[:count]
-        return FarRows(
-            self.points[order], self.weights[order], self.labels[order], self.costs[order]
-        )
+        fields: Any = self
+        return FarRows(*(values[order] for values in fields))
 
 
 class Assigner(Protocol):
@@ -153,7 +154,7 @@ class InMemoryAssigner:
     def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
-        self._scan = rows.scan(algorithm, k)
+        self._scan = SCANS[algorithm](rows, k)
         self._sums = ClusterSums(rows, weight, k)
         self._centers: F64 | None = None  # of the last assignment
 
@@ -205,11 +206,7 @@ class ShardedAssigner:
     the built-in does; the shards may compute at the same time and finish in any order.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[ExactAssigner],
-        map: Callable[..., Iterable[Any]] = map,  # noqa: A002
-    ) -> None:
+    def __init__(self, shards: Sequence[ExactAssigner], map: Map = map) -> None:  # noqa: A002
         self._shards, self._map = shards, map
         self.set_scale(reduce(SumScale.joined, map(lambda s: s.scale, shards)))
 
@@ -224,10 +221,9 @@ class ShardedAssigner:
         return reduce(operator.add, parts)
 
     def farthest(self, count: int) -> FarRows:
-        parts: list[FarRows] = list(self._map(lambda s: s.farthest(count), self._shards))
-        fields = ("points", "weights", "labels", "costs")
-        whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
-        return FarRows(**whole).first(count)
+        parts: Iterable[FarRows] = self._map(lambda s: s.farthest(count), self._shards)
+        whole: Any = FarRows(*map(np.concatenate, zip(*parts, strict=True)))
+        return FarRows.first(whole, count)
 
 
 def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) -> ExactStatistics:

@@ -9,14 +9,12 @@ local optima of Lloyd, but not the other way round.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.refining.assigners import FloatStatistics, Statistics, squared_moves, upper_bounds
-from kvariates.refining.lloyd import LloydResult, Step, evaluated
+from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
 
 class HartiganState:
@@ -72,31 +70,22 @@ def _shrink(before: F64, after: F64) -> float:
     return float(np.sqrt(min(1.0, kept.min()))) * (1 - 1e-6)
 
 
-def hartigan(
-    rows: Rows,
-    start: LloydResult,
-    weight: F64 | None,
-    *,
-    max_iter: int,
-    callback: Callable[[Step], bool] | None = None,
-) -> LloydResult:
-    """Move single rows until no move helps, or `max_iter` passes are done, or `callback` stops.
+def hartigan(p: RefineProblem) -> LloydResult:
+    """Run Lloyd, then move single rows until no move helps, or after `max_iter` more passes.
 
-    The cost falls with every pass and never ends above that of the start. As in `refine`, the
-    centres are returned in the rows' dtype, with the labels that are nearest to them.
-
-    Pre: weight is None or float64; max_iter >= 1.
+    The cost falls with every pass and never ends above Lloyd's. As in `refine`, the centres are
+    returned in the rows' dtype, with the labels that are nearest to them.
     """
-    state = HartiganState(rows, weight, start)
-    for iteration in range(max_iter):
+    first = p.lloyd(p.rows, p.centers, p.weight, p.stop, "auto")
+    state = HartiganState(p.rows, p.weight, first)
+    for iteration in range(p.stop.max_iter):
         moves = state.improve()
         step = Step(iteration, state.centers, state.statistics(moves), state.shift)
-        stop = callback is not None and callback(step)
+        stop = p.stop.callback is not None and p.stop.callback(step)
         if moves == 0 or stop:
             break
+    n_iter, converged = first.n_iter + iteration + 1, moves == 0
     # Rounded to the rows' dtype, the means can cost more than the start if little was gained.
-    ends = [
-        evaluated(rows, centers, weight, iteration + 1, converged=moves == 0)
-        for centers in (start.centers, state.centers)
-    ]
+    starts = (first.centers, state.centers)
+    ends = [evaluated(p.rows, centers, p.weight, n_iter, converged) for centers in starts]
     return min(ends, key=lambda end: end.inertia)

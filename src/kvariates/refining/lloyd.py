@@ -1,14 +1,9 @@
 """Lloyd's loop: assign rows to centres, update the centres, repeat until told to stop.
 
 The loop is the only one. What varies is given to it: the assigner (where the rows are and how they
-are assigned), the update (how statistics become centres) and the rule when to stop.
-
-| fit | assigner | update |
-|---|---|---|
-| exact, whitened | `InMemoryAssigner`, `ShardedAssigner` | `MeanUpdate` |
-| spherical | the same | `MeanUpdate` on the unit sphere |
-| divergences | `objectives.divergence_assigner` | mean, or a search for the best centre |
-| private | `private_methods.noisy_lloyd` | shrunken noisy mean |
+are assigned), the update (how statistics become centres) and the rule when to stop. Besides those
+of this room, `objectives.divergence_objective` and `private_methods.noisy_lloyd` have assigners and
+updates.
 """
 
 from __future__ import annotations
@@ -20,15 +15,8 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
-from kvariates.refining.assigners import (
-    Assigner,
-    ExactAssigner,
-    ExactStatistics,
-    InMemoryAssigner,
-    Statistics,
-    fill_empty_clusters,
-    squared_moves,
-)
+from kvariates.refining import assigners
+from kvariates.refining.assigners import Statistics, squared_moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +27,6 @@ class Step:
     centers: F64  # that the rows were assigned to
     statistics: Statistics
     shift: float  # sum of the squared movements of the centres
-
-    @property
-    def changed(self) -> int | None:
-        return self.statistics.changed
 
 
 Update = Callable[[F64, Statistics], F64]
@@ -58,7 +42,7 @@ class LloydEnd:
     converged: bool  # no label changed in the last iteration
 
 
-def lloyd(assigner: Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
+def lloyd(assigner: assigners.Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
     """Iterate until `stop` says so. `centers` are not changed."""
     iteration, moves = 0, None
     while True:
@@ -68,7 +52,7 @@ def lloyd(assigner: Assigner, centers: F64, update: Update, stop: Stop) -> Lloyd
         step = Step(iteration, centers, statistics, float(moves.sum()))
         centers, iteration = updated, iteration + 1
         if stop(step):
-            return LloydEnd(centers, iteration, step.changed == 0)
+            return LloydEnd(centers, iteration, statistics.changed == 0)
 
 
 @dataclass(frozen=True)
@@ -84,8 +68,8 @@ class StopRule:
 
     def __call__(self, step: Step) -> bool:
         asked = self.callback is not None and self.callback(step)
-        last = step.iteration + 1 >= self.max_iter
-        return step.changed == 0 or asked or step.shift <= self.tol or last
+        done = step.statistics.changed == 0 or step.iteration + 1 >= self.max_iter
+        return done or asked or step.shift <= self.tol
 
 
 @dataclass(frozen=True)
@@ -96,14 +80,14 @@ class MeanUpdate:
     cluster, as in scikit-learn.
     """
 
-    assigner: ExactAssigner
+    assigner: assigners.ExactAssigner
     unit: bool = False
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
-        if isinstance(statistics, ExactStatistics) and not statistics.counts.all():
-            statistics = fill_empty_clusters(statistics, self.assigner)
+        if isinstance(statistics, assigners.ExactStatistics) and not statistics.counts.all():
+            statistics = assigners.fill_empty_clusters(statistics, self.assigner)
         sums, weights = statistics.sums, statistics.weights
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if self.unit else weights
         full = (statistics.counts > 0) & (scale > 0)
@@ -126,17 +110,23 @@ class LloydResult:
     converged: bool
 
 
+@dataclass(frozen=True, eq=False)
+class RefineProblem:
+    """Centres to improve. `lloyd` is the objective's, with a scan given by name."""
+
+    rows: Rows
+    weight: F64 | None
+    centers: F64
+    stop: StopRule
+    lloyd: Callable[[Rows, F64, F64 | None, Stop, str], LloydResult]
+    rng: np.random.Generator
+
+
 def refine(
-    rows: Rows,
-    centers: F64,
-    weight: F64 | None,
-    stop: Stop,
-    *,
-    algorithm: str = "auto",
-    unit: bool = False,
+    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto", unit: bool = False
 ) -> LloydResult:
     """Exact Lloyd on rows in memory. Steps are taken in float64. Pre: weight is None or float64."""
-    assigner = InMemoryAssigner(rows, weight, len(centers), algorithm)
+    assigner = assigners.InMemoryAssigner(rows, weight, len(centers), scan)
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(rows.dtype)
     final = rounded.astype(np.float64)

@@ -5,7 +5,7 @@
 | all distances fit into MATRIX_BYTES | eager swaps over the matrix, to a local optimum |
 | a graph of up to EXHAUSTIVE nodes | eager swaps by truncated searches, to a local optimum |
 | more vectors | the same over a sample of SAMPLE points; then, over all points, medoids are moved \
-within their clusters (`alternating`) and swapped with sampled candidates |
+within their clusters (`alternate`) and swapped with sampled candidates |
 | a larger graph, a slow callable | swaps with sampled candidates |
 
 A search over a sample also seeds on the sample. So a start is either a seeding, a function from a
@@ -19,29 +19,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kvariates.data import metric_spaces as spaces
 from kvariates.data.hst_tree import is_squared
-from kvariates.data.metric_spaces import (
-    CallableMetric,
-    DistanceMatrix,
-    DistanceRows,
-    Ints,
-    MedoidSearchResult,
-    MetricSpace,
-    Vectors,
-)
-from kvariates.data.rows import F64
-from kvariates.refining.alternating import alternate
-from kvariates.refining.swaps import (
-    BLOCK,
-    AllCandidates,
-    Improving,
-    MedoidProblem,
-    MedoidState,
-    SampledCandidates,
-    SwapSearch,
-    search,
-    swap_medoids,
-)
+from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace, Vectors
+from kvariates.data.rows import F64, Floats
+from kvariates.refining import swaps
+from kvariates.refining.swaps import MedoidProblem, SwapSearch
 
 MATRIX_BYTES = 2**30
 CALLS = 2 * 10**6  # of a callable, to fill a matrix
@@ -49,6 +32,11 @@ EXHAUSTIVE = 50_000  # nodes of a graph up to which all are candidates
 SAMPLE = 8_192
 PATIENCE = 256  # plus k: sampled candidates in a row without a swap that end a search
 ALPHA = 1e-3  # a swap with a sampled candidate must save ALPHA / k of the cost
+ROWS = 1024  # of a cluster, drawn to compute its median
+TRIED = 4  # points closest to the median
+WEISZFELD = 8  # steps
+ROUNDS = 10
+GAIN = 1e-4  # a round that saves less than this part of the cost is the last
 
 Start = Callable[[MetricSpace, F64 | None], Ints] | Ints
 
@@ -71,10 +59,10 @@ def search_task(
 ) -> SearchTask:  # fmt: skip
     """Leave out points of weight zero, and compute the matrix of distances if it fits."""
     measured, mass, points = space, weight, np.arange(space.n)
-    if mass is not None and isinstance(measured, DistanceRows) and not mass.all():
+    if mass is not None and isinstance(measured, spaces.DistanceRows) and not mass.all():
         points = np.flatnonzero(mass)
         measured, mass = measured.measured_at(points), mass[points]
-    if isinstance(measured, DistanceRows) and _matrix_fits(measured):
+    if isinstance(measured, spaces.DistanceRows) and _matrix_fits(measured):
         measured = measured.matrix().as_float32()
         # Seeding can use the matrix too, except that a cosine tree needs the chords.
         space = measured if measured.n == space.n and not is_squared(space) else space
@@ -84,10 +72,10 @@ def search_task(
     return SearchTask(problem, space, weight, restarts, max_swaps, rng)
 
 
-def _matrix_fits(space: DistanceRows) -> bool:
+def _matrix_fits(space: spaces.DistanceRows) -> bool:
     cells = space.n_candidates * space.n
     return cells * space.dtype.itemsize <= MATRIX_BYTES and (
-        not isinstance(space, CallableMetric) or cells <= CALLS
+        not isinstance(space, spaces.CallableMetric) or cells <= CALLS
     )
 
 
@@ -100,25 +88,25 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
     medoids = start(task.space, task.weight) if callable(start) else start
     if isinstance(space, Vectors):
         return _move_and_swap(task, space, medoids)
-    graph = not isinstance(space, DistanceRows)
-    if isinstance(space, DistanceMatrix) or (graph and space.n_candidates <= EXHAUSTIVE):
-        proposals = AllCandidates(rng.permutation(space.n_candidates), BLOCK)
-        how = SwapSearch(proposals, Improving(), task.max_swaps, task.restarts)
+    graph = not isinstance(space, spaces.DistanceRows)
+    if isinstance(space, spaces.DistanceMatrix) or (graph and space.n_candidates <= EXHAUSTIVE):
+        proposals = swaps.AllCandidates(rng.permutation(space.n_candidates), swaps.BLOCK)
+        how = SwapSearch(proposals, swaps.Improving(), task.max_swaps, task.restarts)
     else:
         how = _sampled_swaps(task, len(medoids), close=True)
-    return search(problem, medoids, how, rng)
+    return swaps.search(problem, medoids, how, rng)
 
 
 def _sampled_swaps(task: SearchTask, k: int, *, close: bool) -> SwapSearch:
-    proposals = SampledCandidates(BLOCK, PATIENCE + k, close=close, rng=task.rng)
-    return SwapSearch(proposals, Improving(ALPHA / k), task.max_swaps, task.restarts)
+    proposals = swaps.SampledCandidates(swaps.BLOCK, PATIENCE + k, close=close, rng=task.rng)
+    return SwapSearch(proposals, swaps.Improving(ALPHA / k), task.max_swaps, task.restarts)
 
 
 def _move_and_swap(task: SearchTask, space: Vectors, medoids: Ints) -> MedoidSearchResult:
-    state, most, rng = MedoidState.of(task.problem, medoids), task.max_swaps, task.rng
+    state, most, rng = swaps.MedoidState.of(task.problem, medoids), task.max_swaps, task.rng
     moves = alternate(state, space, most, rng)
     how = replace(_sampled_swaps(task, len(medoids), close=False), max_swaps=most - moves)
-    moves += swap_medoids(state, how).n_swaps
+    moves += swaps.swap_medoids(state, how).n_swaps
     moves += alternate(state, space, most - moves, rng)
     return MedoidSearchResult(state.medoids, state.near, state.cost, moves, False)
 
@@ -140,3 +128,91 @@ def _search_sample(task: SearchTask, space: Vectors, start: Start) -> Ints:
     )  # fmt: skip
     found = find_medoids(sample, start if callable(start) else np.searchsorted(rows, given))
     return rows[found.medoids]
+
+
+def alternate(state: swaps.MedoidState, space: Vectors, most: int, rng: np.random.Generator) -> int:
+    """Move medoids as Lloyd moves means: assign, then move each to its cluster's median.
+
+    The continuous median of a cluster is cheap: medians of the coordinates (L1), Weiszfeld's
+    iteration (L2), the mean direction (cosine). The medoid moves to one of the points closest to it
+    if that lowers the cluster's cost, so the total cost never rises. Swaps can change which
+    clusters there are; these moves hardly do. Ends when a round saves little; returns the number of
+    moves, at most `most`.
+    """
+    moves, before = 0, state.cost
+    for _ in range(ROUNDS):
+        moved = _round(state, space, most - moves, rng)
+        if not moved:
+            break
+        moves += moved
+        state.near = space.two_nearest(state.medoids)
+        after = state.cost
+        if before - after < GAIN * before:
+            break
+        before = after
+    return moves
+
+
+def _round(state: swaps.MedoidState, space: Vectors, most: int, rng: np.random.Generator) -> int:
+    order = np.argsort(state.near.labels, kind="stable")
+    ends = np.cumsum(np.bincount(state.near.labels, minlength=len(state.medoids)))
+    moved = 0
+    for slot, rows in enumerate(np.split(order, ends[:-1])):
+        if len(rows) < 2 or moved >= most:
+            continue
+        better = _better_medoid(space, rows, state, rng)
+        if better is not None and better not in state.medoids:
+            state.medoids[slot] = better
+            moved += 1
+    return moved
+
+
+def _better_medoid(
+    space: Vectors, rows: Ints, state: swaps.MedoidState, rng: np.random.Generator
+) -> int | None:
+    """A candidate that serves these rows at a lower cost than their medoid, or None."""
+    problem = state.problem
+    weight = np.ones(len(rows)) if problem.weight is None else problem.weight[rows]
+    if not weight.any():
+        return None
+    some = rng.choice(len(rows), ROWS, p=weight / weight.sum()) if len(rows) > ROWS else None
+    points = space.at[rows]
+    part, mass = (points, weight) if some is None else (points[some], np.ones(ROWS))
+    median = MEDIANS[space.metric](part, mass).astype(space.dtype)[None]
+    # A point of weight zero can be the best medoid: then all candidates are compared.
+    pool = points if problem.all_measured else space.X
+    far = Vectors(median, space.metric, pool).distances(np.zeros(1, dtype=np.int64))[0]
+    closest = np.argpartition(far, min(TRIED, len(far) - 1))[:TRIED]
+    tried = problem.points[rows[closest]] if problem.all_measured else closest
+    table = Vectors(np.ascontiguousarray(space.X[tried]), space.metric, points)
+    costs = (table.distances(np.arange(len(tried))) * weight).sum(axis=1)
+    best = int(np.argmin(costs))
+    now = float(np.sum(state.near.cost[rows] * weight))
+    return int(tried[best]) if costs[best] < now else None
+
+
+def _coordinate_medians(rows: Floats, weight: F64) -> F64:
+    order = np.argsort(rows, axis=0)
+    sums = np.cumsum(weight[order], axis=0)
+    middle = (sums < sums[-1] / 2).sum(axis=0)
+    out: F64 = np.take_along_axis(rows, np.take_along_axis(order, middle[None], 0), 0)[0]
+    return out
+
+
+def _weiszfeld(rows: Floats, weight: F64) -> F64:
+    rows = rows.astype(np.float64)
+    median: F64 = (weight[:, None] * rows).sum(axis=0) / weight.sum()
+    for _ in range(WEISZFELD):
+        far = np.sqrt(((rows - median) ** 2).sum(axis=1))
+        pull = weight / np.maximum(far, 1e-9 * (far.max() + 1e-300))
+        median = (pull[:, None] * rows).sum(axis=0) / pull.sum()
+    return median
+
+
+def _mean_direction(rows: Floats, weight: F64) -> F64:
+    total: F64 = (weight[:, None] * rows).sum(axis=0)
+    length = float(np.sqrt(np.sum(total * total)))
+    return total / length if length > 0 else rows[0].astype(np.float64)
+
+
+MEDIANS = {"manhattan": _coordinate_medians, "euclidean": _weiszfeld, "cosine": _mean_direction}

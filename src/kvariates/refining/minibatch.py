@@ -10,8 +10,7 @@ clusters too, and should keep them. A row of weight w is drawn w times as often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +18,12 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
-from kvariates.refining.assigners import squared_moves
-from kvariates.refining.lloyd import LloydResult, evaluated
+from kvariates.refining.lloyd import LloydResult, RefineProblem, evaluated
 
 BATCH_SIZE = 1024
 PATIENCE = 10  # batches without a new lowest cost
 FEW_ROWS = 0.01  # of the mean number of rows of a centre
 REASSIGN_EVERY = 100  # rows per centre; more often, chance alone would leave some centres with few
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What is known after one batch."""
-
-    iteration: int
-    centers: F64  # that the rows were assigned to
-    cost: float  # mean cost of a row of the batch
-    shift: float  # sum of the squared movements of the centres
 
 
 class RunningMeans:
@@ -49,7 +37,8 @@ class RunningMeans:
         """Move towards the rows of a batch; return what each row cost before."""
         labels = batch.nearest(self.centers)
         costs = batch.costs(self.centers, labels)
-        sums = ClusterSums.of(batch, None, labels, len(self.centers))
+        sums = ClusterSums(batch, None, len(self.centers))
+        sums.recompute(labels)
         count = sums.counts
         self.counts += count
         full = count > 0
@@ -101,44 +90,29 @@ def batches(
         yield mass.draw(size, rng)
 
 
-def minibatch(
-    rows: Rows,
-    centers: F64,
-    weight: F64 | None,
-    *,
-    max_iter: int,
-    batch_size: int = BATCH_SIZE,
-    tol: float = 0.0,
-    callback: Callable[[Batch], bool] | None = None,
-    rng: np.random.Generator,
-) -> LloydResult:
-    """Improve `centers` batch by batch; they are not changed. Labels and inertia are exact.
+def minibatch(p: RefineProblem) -> LloydResult:
+    """Improve the centres batch by batch. Labels and inertia are exact.
 
     The result never costs more than the start, which is returned if the batches made it worse.
 
-    Ends after `max_iter` times n rows, or when the batches' cost no longer falls, the centres'
-    squared shift is positive but at most `tol`, or `callback` returns True. `n_iter` counts n rows.
-
-    Pre: 1 <= batch_size, 1 <= max_iter; weight is None or float64, not all zero.
+    Ends after `max_iter` times n rows, or when the batches' cost no longer falls: steps shrink by
+    themselves, so their length does not say when to stop. `n_iter` counts n rows.
     """
-    size = min(batch_size, rows.n)
-    means, plateau = RunningMeans(centers), CostPlateau(size / (rows.n + 1))
+    rows, size = p.rows, min(BATCH_SIZE, p.rows.n)
+    means, plateau = RunningMeans(p.centers), CostPlateau(size / (rows.n + 1))
     since_reassigned = 0
-    for step, drawn in enumerate(batches(rows.n, weight, size, rng)):
-        batch, before = Rows.of(rows.X[drawn]), means.centers
+    for step, drawn in enumerate(batches(rows.n, p.weight, size, p.rng)):
+        batch = rows.subset(drawn)
         costs = means.update(batch)
         since_reassigned += size
-        if since_reassigned >= REASSIGN_EVERY * len(centers):
+        if since_reassigned >= REASSIGN_EVERY * len(p.centers):
             since_reassigned = 0
-            means.reassign(batch, costs, rng)
-        shift = float(squared_moves(before, means.centers).sum())
-        cost = float(np.mean(costs))
-        stop = callback is not None and callback(Batch(step, before, cost, shift))
+            means.reassign(batch, costs, p.rng)
         # The first batch was measured from the start, which says nothing about progress.
-        stalled = step > 0 and plateau.reached(cost)
-        if stop or stalled or 0 < shift <= tol or (step + 2) * size > max_iter * rows.n:
+        stalled = step > 0 and plateau.reached(float(np.mean(costs)))
+        if stalled or (step + 2) * size > p.stop.max_iter * rows.n:
             break
-    passes = -(-(step + 1) * size // rows.n)
+    n_iter, starts = -(-(step + 1) * size // rows.n), (p.centers, means.centers)
     # Rows that few batches hold can lose their centre: a good start must not suffer.
-    ends = [evaluated(rows, c, weight, passes, converged=False) for c in (centers, means.centers)]
+    ends = [evaluated(rows, centers, p.weight, n_iter, converged=False) for centers in starts]
     return min(ends, key=lambda end: end.inertia)

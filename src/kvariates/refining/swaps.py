@@ -22,15 +22,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kvariates.data.metric_spaces import (
-    DistanceMatrix,
-    EagerOptions,
-    Ints,
-    MedoidSearchResult,
-    MetricSpace,
-)
+from kvariates.data import metric_spaces
+from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace
 from kvariates.data.rows import F64, TwoNearest, total_cost
-from kvariates.numerics.draws import CumulativeMass
+from kvariates.numerics.draws import draw_proportional
 
 BLOCK = 16  # candidates that an eager search compares before it makes the best of their swaps
 TOL = 1e-12  # a swap must save more than this part of the cost; less may be rounding
@@ -166,8 +161,8 @@ class SampledCandidates:
         return np.unique(np.concatenate(found))
 
     def _far(self, state: MedoidState, size: int) -> Ints:
-        mass = CumulativeMass(state.shares())
-        return mass.draw(size, self._rng) if mass.total > 0 else np.empty(0, dtype=np.int64)
+        share = state.shares()
+        return draw_proportional(share, size if share.any() else 0, self._rng)
 
     def _close(self, state: MedoidState, size: int) -> Ints:
         """Of CLOSE uniform points, the one of least cost relative to its cluster's mean cost."""
@@ -219,11 +214,11 @@ def search(
     """
     space, proposals, choose = problem.space, how.proposals, how.choose
     if (
-        isinstance(space, DistanceMatrix)
+        isinstance(space, metric_spaces.DistanceMatrix)
         and isinstance(proposals, AllCandidates)
         and isinstance(choose, Improving)
     ):
-        options = EagerOptions(
+        options = metric_spaces.EagerOptions(
             proposals.block, choose.tol, how.max_swaps, how.restarts, n_replaced(len(medoids)),
             seed=int(rng.integers(2**63)) if how.restarts else 0,
         )  # fmt: skip

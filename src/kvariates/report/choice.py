@@ -10,24 +10,17 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from ..k_selection import Choice
-from .picture import FAINT, INK, PALETTE, PAPER, STYLE, canvas, save
-
-Array = npt.NDArray[Any]
+from .picture import FAINT, INK, PALETTE, PAPER, Array, picture
 
 
 def draw(choice: Choice, path: str | Path) -> None:
     """Draw the criteria of a choice, the result of `kvariates.choose_k`, into a PNG file."""
-    with mpl.rc_context(STYLE):
-        figure, whole = canvas((12.0, 4.4), PAPER)
-        whole.remove()
-        left, middle, right = figure.subplots(1, 3)
+    with picture(path, (12.0, 4.4), columns=3) as (figure, [left, middle, right]):
         _curve(left, choice, choice.inertia, choice.elbow, PALETTE[0])
         if choice.inertia.any():
             _logarithmic(left)
@@ -41,12 +34,10 @@ def draw(choice: Choice, path: str | Path) -> None:
         reason = textwrap.fill(choice.reason, 110)
         title = {"x": 0.01, "ha": "left", "color": INK}
         figure.suptitle(f"{clusters}: {reason}", size=12, weight="bold", **title)
-        save(figure, path)
 
 
 def _curve(axes: Axes, choice: Choice, values: Array, merit: Array, color: str) -> None:
     """Draw a criterion; the dot marks the largest `merit`."""
-    axes.set_facecolor(PAPER)
     axes.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
     shown = np.isfinite(values)
     dots: dict[str, Any] = {"marker": "o", "ms": 4.5, "mfc": PAPER, "mew": 1.4}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from ..data.metrics import METRICS
@@ -28,13 +27,16 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
 
 def restructured_text() -> str:
     """All tables, with name, help and guarantee of each entry."""
-    return "\n".join(_list_table(title, table.rows()) for title, table in CHOICE_TABLES.items())
+    return "\n".join(_list_table(title, table) for title, table in CHOICE_TABLES.items())
 
 
-def _list_table(title: str, rows: Iterable[tuple[str, str, str]]) -> str:
+def _list_table(title: str, table: Table[Any]) -> str:
     lines = [f".. list-table:: {title}", "   :header-rows: 1", "   :widths: 18 52 30", ""]
-    cells = [(f'``"{name}"``', _escaped(text), _escaped(promise)) for name, text, promise in rows]
-    for row in [("name", "what it does", "guarantee"), *cells]:
+    rows = [("name", "what it does", "guarantee")]
+    for name, entry in table.items():
+        promise = entry.theorem or entry.lost or ""
+        rows.append((f'``"{name}"``', _escaped(entry.help), _escaped(promise)))
+    for row in rows:
         lines += [f"   {' ' if i else '*'} - {cell}" for i, cell in enumerate(row)]
     return "\n".join(lines) + "\n"
 

@@ -7,16 +7,13 @@ or is interrupted does not change the output directory.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy.typing as npt
 
 
 @contextmanager
@@ -39,19 +36,9 @@ def moved_into_place(out: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_labels(path: Path, labels: npt.NDArray[Any]) -> None:
-    """Write one label per line, in the order of the rows, with the header `label`."""
-    path.write_text("\n".join(["label", *map(str, labels.tolist())]) + "\n", encoding="utf-8")
-
-
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a small table as CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
-
-
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record as indented JSON."""
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..estimators.kmeans import KMeans
 from ..sources import DataTable, Scale
-from .files import write_json, write_labels, write_rows
-from .picture import draw
-
-Array = npt.NDArray[Any]
+from .files import write_rows
+from .picture import Array, draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +50,16 @@ class FitRun:
 
 def write_fit(run: FitRun, folder: Path) -> None:
     """Write labels.csv, centers.csv, summary.json and picture.png into a directory."""
-    write_labels(folder / "labels.csv", run.model.labels_)
+    labels = "\n".join(["label", *map(str, run.model.labels_.tolist())])
+    (folder / "labels.csv").write_text(labels + "\n", encoding="utf-8")
     rows = zip(run.sizes.tolist(), run.table_centers.tolist(), strict=True)
     write_rows(
         folder / "centers.csv",
         ["label", "rows", *run.table.names],
         ([label, size, *center] for label, (size, center) in enumerate(rows)),
     )
-    write_json(folder / "summary.json", _summary(run))
+    summary = json.dumps(_summary(run), indent=2, ensure_ascii=False)
+    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
     _draw(run, folder / "picture.png")
 
 

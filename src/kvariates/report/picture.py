@@ -6,6 +6,8 @@ told apart without colour: each centre has its number, and the legend repeats it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,6 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -66,14 +67,14 @@ def draw(
     """
     n, k = len(X), len(centers)
     sizes = np.bincount(labels, minlength=k)
-    shown = _sample(n)
+    shown = shown_rows(n)
     plane = _plane(X[shown], centers, names or tuple(f"x{j}" for j in range(X.shape[1])))
-    with mpl.rc_context(STYLE):
-        figure, axes = canvas((9.6, 6.6), PAPER)
+    with picture(path, (9.6, 6.6)) as (_, [axes]):
         colors = np.array(PALETTE)[spread_colors(plane.centers)]
         x, y = plane.points.T
         style: dict[str, Any] = {"alpha": 0.55, "linewidths": 0, "rasterized": True}
-        axes.scatter(x, y, s=_dot_size(len(shown)), c=colors[labels[shown]], **style)
+        size = float(np.clip(9000 / max(len(shown), 1), 3, 36))
+        axes.scatter(x, y, s=size, c=colors[labels[shown]], **style)
         _mark_centers(axes, plane.centers, colors)
         axes.set_xlabel(plane.axes[0])
         axes.set_ylabel(plane.axes[1])
@@ -82,26 +83,23 @@ def draw(
         axes.spines[["top", "right"]].set_visible(False)
         _heading(axes, n, k, len(shown), subtitle)
         _legend(axes, sizes, colors)
-        save(figure, path)
 
 
-def canvas(size: tuple[float, float], paper: str) -> tuple[Figure, Axes]:
-    """Return a figure without a window, and its axes."""
-    margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
-    figure = Figure(figsize=size, facecolor=paper, layout=margins)
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot(facecolor=paper)
-    return figure, axes
+@contextmanager
+def picture(
+    path: str | Path, size: tuple[float, float], paper: str = PAPER, columns: int = 1
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """Yield a figure without a window and its axes, side by side; write it as a PNG file.
 
-
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a PNG file. The same picture gives the same bytes."""
-    figure.savefig(path, dpi=150, format="png", metadata={"Software": "kvariates"})
-
-
-def outlined(color: str, width: float = 2.5) -> list[patheffects.AbstractPathEffect]:
-    """Return an outline for text, so that it can be read on any colour."""
-    return [patheffects.withStroke(linewidth=width, foreground=color)]
+    The same picture gives the same bytes.
+    """
+    with mpl.rc_context(STYLE):
+        margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
+        figure = Figure(figsize=size, facecolor=paper, layout=margins)
+        FigureCanvasAgg(figure)
+        style = {"facecolor": paper}
+        yield figure, list(figure.subplots(1, columns, squeeze=False, subplot_kw=style)[0])
+        figure.savefig(path, dpi=150, format="png", metadata={"Software": "kvariates"})
 
 
 def spread_colors(centers: Array) -> Array:
@@ -118,7 +116,8 @@ def spread_colors(centers: Array) -> Array:
     return places
 
 
-def _sample(n: int) -> Array:
+def shown_rows(n: int) -> Array:
+    """Return the indices of the rows that are drawn: all of them, or 20,000 at random."""
     if n <= MOST_POINTS:
         return np.arange(n)
     return np.random.default_rng(0).choice(n, MOST_POINTS, replace=False)
@@ -140,10 +139,6 @@ def _plane(X: Array, centers: Array, names: tuple[str, ...]) -> Plane:
     titles = [f"principal direction {i + 1} ({share[i]:.0%} of the variance)" for i in (0, 1)]
     flat = directions[:2].T
     return Plane((X - mean) @ flat, (centers - mean) @ flat, (titles[0], titles[1]))
-
-
-def _dot_size(n: int) -> float:
-    return float(np.clip(9000 / max(n, 1), 3, 36))
 
 
 def _mark_centers(axes: Axes, centers: Array, colors: Array) -> None:

@@ -12,18 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from scipy.spatial import ConvexHull, QhullError
 
 from ..data.hst_tree import HstTree
-from .picture import FAINT, INK, MOST_POINTS, PALETTE, PAPER, STYLE, canvas, save
-
-__all__ = ["draw"]
-
-Array = npt.NDArray[Any]
+from .picture import FAINT, INK, PALETTE, PAPER, Array, picture, shown_rows
 
 
 @dataclass(frozen=True)
@@ -61,10 +55,7 @@ def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
         How many levels below the root are shown.
     """
     top = _top(tree, levels)
-    with mpl.rc_context(STYLE):
-        figure, whole = canvas((12.0, 5.8), PAPER)
-        whole.remove()
-        left, right = figure.subplots(1, 2)
+    with picture(path, (12.0, 5.8), columns=2) as (figure, [left, right]):
         _clusters(left, top, X)
         _branches(right, top, tree)
         deep = int(top.level.max())
@@ -73,7 +64,6 @@ def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
             f"{deep} level{'' if deep == 1 else 's'} below it",
             x=0.01, ha="left", size=14, weight="bold", color=INK,
         )  # fmt: skip
-        save(figure, path)
 
 
 def _top(tree: HstTree, levels: int) -> Top:
@@ -93,10 +83,7 @@ def _top(tree: HstTree, levels: int) -> Top:
 
 
 def _clusters(axes: Axes, top: Top, X: Array) -> None:
-    axes.set_facecolor(PAPER)
-    shown = np.arange(len(X))
-    if len(X) > MOST_POINTS:
-        shown = np.random.default_rng(0).choice(len(X), MOST_POINTS, replace=False)
+    shown = shown_rows(len(X))
     size = float(np.clip(4000 / len(shown), 2, 24))
     axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, linewidths=0, rasterized=True)
     for node, points in top.inside():
@@ -120,7 +107,6 @@ def _outline(points: Array) -> Array:
 
 
 def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
-    axes.set_facecolor(PAPER)
     x, y = _positions(top), _widths(top, tree)
     for node in range(1, len(top.nodes)):
         up, style = top.parent[node], {"solid_joinstyle": "round", **_line(top, node)}

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from .picture import PALETTE, canvas, outlined, save, spread_colors
-
-Array = npt.NDArray[Any]
+from .picture import PALETTE, Array, picture, spread_colors
 
 BACKGROUND, GREY, WHITE = "#0c1220", "#8d98ad", "#f2f4f8"
 SOUTH, NORTH = -57.0, 74.0
@@ -52,19 +50,18 @@ def draw_map(
     colors = np.array([to_rgb(PALETTE[i]) for i in spread_colors(centers)])
     bright = colors + 0.22 * (1 - colors)  # brighter, for the dark background
     sizes = 0.25 + 95 * (people / people.max()) ** 0.75
-    figure, axes = canvas((15, 7.15), BACKGROUND)
-    _tint(axes, centers, colors)
-    style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
-    axes.scatter(lon[order], lat[order], s=sizes[order], c=bright[labels[order]], **style)
-    axes.plot(*to_degrees(centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
-    _frame(axes, title, subtitle)
-    figure.draw_without_rendering()  # computes the layout, on which the places of names depend
-    rows = np.array(list(named), dtype=np.intp)
-    axes.scatter(
-        lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=WHITE, linewidths=1.8, zorder=4
-    )
-    _names(axes, np.column_stack([lon, lat])[rows], list(named.values()))
-    save(figure, path)
+    with picture(path, (15, 7.15), BACKGROUND) as (figure, [axes]):
+        _tint(axes, centers, colors)
+        style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
+        axes.scatter(lon[order], lat[order], s=sizes[order], c=bright[labels[order]], **style)
+        axes.plot(*to_degrees(centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
+        _frame(axes, title, subtitle)
+        figure.draw_without_rendering()  # computes the layout, on which the places of names depend
+        rows = np.array(list(named), dtype=np.intp)
+        axes.scatter(
+            lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=WHITE, linewidths=1.8, zorder=4
+        )
+        _names(axes, np.column_stack([lon, lat])[rows], list(named.values()))
 
 
 def to_degrees(vectors: Array) -> tuple[Array, Array]:
@@ -101,9 +98,10 @@ def _names(axes: Axes, spots: Array, names: Sequence[str]) -> None:
 
 def _write(axes: Axes, spot: Array, name: str, dx: int, dy: int, ha: str, va: str) -> Annotation:
     style: dict[str, Any] = {"ha": ha, "va": va, "multialignment": ha, "zorder": 5}
+    outline = patheffects.withStroke(linewidth=3.5, foreground=BACKGROUND)
     return axes.annotate(
         name, (spot[0], spot[1]), (dx, dy), textcoords="offset points", color=WHITE, size=11,
-        weight="bold", linespacing=1.15, path_effects=outlined(BACKGROUND, 3.5), **style,
+        weight="bold", linespacing=1.15, path_effects=[outline], **style,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         skip: bool = True,
         costs: Costs | None = None,
     ) -> None:
-        super().__init__(k, rows.d)
+        super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
         self._costs: Costs = costs or RowCosts(cast("Rows", rows), weight)

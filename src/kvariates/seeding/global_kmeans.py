@@ -14,21 +14,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from kvariates.data.exact_sums import exponent_of, unscaled
 from kvariates.data.row_costs import RowCosts, stay_limit
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.refining.lloyd import LloydResult, StopRule, refine
-from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem, Solution
+from kvariates.refining.lloyd import LloydResult
+from kvariates.seeding.seeding_problem import SeedingProblem
 
 CHUNK = 256  # candidates measured in one pass; fewer for few rows, to use less memory than X
 EXHAUSTIVE = 10**9  # multiply-adds a step up to which every row is a candidate by default
-Candidates = Literal["all"] | int
+Candidates = Literal["auto", "all"] | int
 
 
 def sample_size(n: int) -> int:
@@ -42,48 +41,33 @@ def sample_size(n: int) -> int:
     return max(1, math.ceil(2 * math.log2(n)))
 
 
-def default_candidates(rows: Rows) -> Candidates:
-    """All rows where that is quick."""
-    return "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
-
-
-def lloyd_on(
-    rows: Rows, weight: F64 | None, stop: StopRule, lloyd: Callable[..., LloydResult] = refine
-) -> Lloyd:
-    """Lloyd (of an objective) on these rows, as a function of the centres to start from."""
-
-    def run(centers: F64) -> Solution:
-        end = lloyd(rows, centers, weight, stop)
-        return Solution(end.centers.astype(np.float64), end.labels, end.inertia)
-
-    return run
-
-
 def global_kmeans(
-    problem: SeedingProblem, *, candidates: Candidates, full: bool = False
-) -> list[Solution]:
-    """Solutions for 1..k centres, by the problem's `lloyd`.
+    problem: SeedingProblem, *, candidates: Candidates = "auto", full: bool = False
+) -> list[LloydResult]:
+    """Solutions for 1..k centres, by the problem's `lloyd`. "auto": all rows where that is quick.
 
     Nothing random is drawn if all rows are candidates.
     """
     rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
     if lloyd is None:
         raise TypeError("global k-means needs a problem with `lloyd`.")
+    if candidates == "auto":
+        candidates = "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
     order = rows.canonical_order()
     solutions = [lloyd(rows.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
     while len(solutions) < problem.k:
-        last = solutions[-1]
-        cost = rows.costs(last.centers, last.labels)
+        labels, centers = solutions[-1].labels, solutions[-1].centers.astype(np.float64)
+        cost = rows.costs(centers, labels)
         if candidates == "all":
             tried = np.arange(rows.n) if weight is None else np.flatnonzero(weight)
         else:
             mass = cost if weight is None else cost * weight
             tried = draw_candidates(mass, order, candidates, problem.rng)
         if not full:
-            gains = _gains(rows, weight, last, cost, tried)
+            gains = _gains(RowCosts(rows, weight, cost, labels), centers, tried)
             tried = tried[[np.argmax(gains)]]
-        starts = (np.vstack([last.centers, rows.take(row)]) for row in tried[:, None])
-        solutions.append(min(map(lloyd, starts), key=lambda solution: solution.cost))
+        starts = (np.vstack([centers, rows.take(row)]) for row in tried[:, None])
+        solutions.append(min(map(lloyd, starts), key=lambda solution: solution.inertia))
     return solutions
 
 
@@ -93,18 +77,17 @@ def draw_candidates(mass: F64, order: I64 | None, size: int, rng: np.random.Gene
     return drawn if order is None else np.sort(order[drawn])
 
 
-def _gains(rows: Rows, weight: F64 | None, last: Solution, cost: F64, tried: I64) -> F64:
+def _gains(costs: RowCosts, centers: F64, tried: I64) -> F64:
     """How much each of `tried` would lower the potential as one more centre."""
-    gain = np.empty(len(tried))
-    costs = RowCosts(rows, weight, cost, last.labels)
+    rows, gain = costs.rows, np.empty(len(tried))
     exponent = exponent_of(costs.largest())
     costs.set_exponent(exponent)
     # Candidates of one cluster are measured together: rows far from all of them are not read.
-    order = np.argsort(last.labels[tried], kind="stable")
+    order = np.argsort(costs.nearest[tried], kind="stable")
     size = max(16, min(CHUNK, rows.n // 16))
     for at in range(0, len(tried), size):
         chunk = order[at : at + size]
         fresh = rows.take(tried[chunk])
-        gains = costs.gains(fresh, stay_limit(last.centers, fresh))
+        gains = costs.gains(fresh, stay_limit(centers, fresh))
         gain[chunk] = [unscaled(each, exponent) for each in gains]
     return gain

@@ -14,8 +14,8 @@ The cost in the tree metric is at most 10 times the optimum (Theorem 3.7), and w
 squared distances, at most 34 times (Theorem C.3). The latter needs the square of 2 ** h_v in the
 score: with 2 ** h_v, as in appendix C, there is no bound (the tests have a counterexample).
 
-`best_on_tree` is the optimum in the tree metric: in a 2-HST the k best leaves end the k longest
-disjoint paths, which a greedy search finds in the same time. Only the scores keep their bound with
+The exact optimum in the tree metric is found in the same time: in a 2-HST the k best leaves end the
+k longest disjoint paths, and a greedy search finds these. Only the scores keep their bound with
 noisy counts, which need not be consistent and may be negative.
 """
 
@@ -28,14 +28,16 @@ from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
 
 
-def seed_on_tree(tree: HstTree, counts: F64, k: int, power: int = 1) -> Ints:
-    """K distinct points by falling score. Pre: 1 <= k <= n."""
-    return _points(tree, tree.best_leaves(counts, k, power, exact=False), k)
-
-
-def best_on_tree(tree: HstTree, counts: F64, k: int, power: int = 1) -> Ints:
-    """The k distinct points of least cost in the tree metric. Pre: true counts."""
-    return _points(tree, tree.best_leaves(counts, k, power, exact=True), k)
+def seed_on_tree(
+    tree: HstTree, counts: F64, k: int, power: int = 1, *, exact: bool = False
+) -> Ints:
+    """K distinct points by falling score, or (exact) those of least cost. Pre: 1 <= k <= n."""
+    chosen = tree.center[tree.best_leaves(counts, k, power, exact=exact)]
+    if len(chosen) == k:
+        return chosen
+    # The tree has fewer than k leaves: the others are points at distance 0 of a chosen one.
+    others = np.setdiff1d(np.arange(len(tree.leaf)), chosen)
+    return np.concatenate([chosen, others[: k - len(chosen)]])
 
 
 def hst_seed(
@@ -45,12 +47,3 @@ def hst_seed(
     tree = grow(space, rng)
     power = 2 * power if is_squared(space) else power
     return seed_on_tree(tree, tree.counts(weight), k, power)
-
-
-def _points(tree: HstTree, leaves: Ints, k: int) -> Ints:
-    chosen = tree.center[leaves]
-    if len(chosen) == k:
-        return chosen
-    # The tree has fewer than k leaves: the others are points at distance 0 of a chosen one.
-    others = np.setdiff1d(np.arange(len(tree.leaf)), chosen)
-    return np.concatenate([chosen, others[: k - len(chosen)]])

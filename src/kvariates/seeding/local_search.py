@@ -48,10 +48,6 @@ class LocalSearchState:
         self.two = rows.two_nearest(centers)
         self._measure()
 
-    def total(self) -> float:
-        """Sum of weight * cost."""
-        return self._total
-
     def draw(self, rng: np.random.Generator) -> int:
         """Draw a row in proportion to weight * cost."""
         return int(self._mass.draw(1, rng)[0])
@@ -97,7 +93,7 @@ class LocalSearchState:
         self.two.second_cost[rows] = np.where(wins, cost, np.where(places, to_p, second_cost))
 
     def _measure(self) -> None:
-        self._total = total_cost(self.two.cost, self.weight)
+        self.total = total_cost(self.two.cost, self.weight)
         costs = self.two.cost if self.weight is None else self.weight * self.two.cost
         self._mass = CumulativeMass(costs)
 
@@ -109,12 +105,12 @@ def local_search(problem: SeedingProblem, centers: F64, *, steps: int) -> LocalS
     zeros, swaps = np.zeros(p.rows.n, dtype=np.int32), 0
     for _ in range(steps):
         row = state.draw(p.rng)
-        if not state.total() > 0:
+        if not state.total > 0:
             break
         candidate = p.rows.take(np.array([row]))
         to_candidate = p.rows.costs(candidate, zeros)
         swap = state.best_swap(to_candidate)
-        if swap.cost < state.total() * (1 - p.rows.n * EPS):  # more than a sum of n terms is off
+        if swap.cost < state.total * (1 - p.rows.n * EPS):  # more than a sum of n terms is off
             state.swap(swap.center, candidate[0], to_candidate)
             swaps += 1
-    return LocalSearchResult(state.centers, state.total(), swaps)
+    return LocalSearchResult(state.centers, state.total, swaps)

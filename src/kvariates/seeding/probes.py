@@ -114,7 +114,7 @@ class StepPotential(AddedCenters):
     def __init__(
         self, rows: Rows, weight: F64 | None, k: int, probed: Callable[[int], ProbedRows]
     ) -> None:
-        super().__init__(k, rows.d)
+        super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self._probed = rows, weight, probed
         self._measured = -1  # the number of centres that `_left` belongs to
 

@@ -4,18 +4,9 @@
                    draw the centre c_t from density(a)
 
 D_t is the cost of the nearest of c_1..c_{t-1} (constant for t = 1). A setting is a choice of probe
-(where the cost is measured) and density (how a picked row becomes a centre):
-
-| setting | algorithm | probe | density | theorem |
-|---|---|---|---|---|
-| batch | k-means++ | `EveryPoint` | `Dirac` | 2 |
-| peers | Dk-means++ | `EveryPoint` | `UniformOver` the row's peer | 4 |
-| private peers | PDk-means++ | `EveryPoint` | `UniformOver`, then `Laplace` | 4 |
-| stream | Sk-means++ | `Synopses` | `Dirac` | 5 |
-| on-line | OLk-means++ | `MiniBatches` | `Dirac` | 6 |
-| private | DP k-variates++ | `EveryPoint` | `Laplace` | 2 |
-
-The sampler asks a potential (made by a probe) and a density, and knows nothing else of the data.
+(where the cost is measured) and density (how a picked row becomes a centre); docs/architecture.md
+lists the family. The sampler asks a potential (made by a probe) and a density, and knows nothing
+else of the data.
 """
 
 from __future__ import annotations
@@ -23,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sized
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvariates.numerics.draws import F64, I64
 
@@ -104,16 +96,16 @@ class Density(Protocol[Points_contra, Drawn_co]):
 
 
 class AddedCenters:
-    """The part of a potential that keeps its centres: room for k of d coordinates."""
+    """The part of a potential that keeps its centres, in an array with room for all of them."""
 
-    def __init__(self, k: int, d: int) -> None:
-        self._centers, self._known = np.empty((k, d)), 0
+    def __init__(self, room: NDArray[Any]) -> None:
+        self._centers, self._known = room, 0
 
     @property
-    def centers(self) -> F64:
+    def centers(self) -> NDArray[Any]:
         return self._centers[: self._known]
 
-    def add(self, centers: F64) -> None:
+    def add(self, centers: NDArray[Any]) -> None:
         self._centers[self._known : self._known + len(centers)] = centers
         self._known += len(centers)
 
@@ -161,9 +153,7 @@ def sample_step(
         potential.flush()
     picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
     candidates = density.sample(potential.points, picked, potential.weight, rng)
-    best = 0
     if size > 1:
-        best = potential.add_best(candidates)
-    else:
-        potential.add(candidates)
-    return int(picked[best])
+        return int(picked[potential.add_best(candidates)])
+    potential.add(candidates)
+    return int(picked[0])

@@ -7,26 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
+from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import Density, Potential, Seeds, sample
 
 DIRAC = Dirac()
 MakePotential = Callable[[Rows, F64 | None, int], Potential[Rows, F64]]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where Lloyd ended: float64 centres, the nearest centre of every row, and the cost."""
-
-    centers: F64
-    labels: Labels
-    cost: float
-
-
-Lloyd = Callable[[F64], Solution]
 
 
 @dataclass(frozen=True)
@@ -47,7 +36,7 @@ class SeedingProblem:
     k: int
     make_potential: MakePotential = EuclideanPotential
     density: Density[Rows, F64] = DIRAC
-    lloyd: Lloyd | None = None
+    lloyd: Callable[[F64], LloydResult] | None = None
     pointwise: bool = True
     order: I64 | None = None
     rng: np.random.Generator = field(kw_only=True)

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from kvariates import guarantees
-from kvariates.data.rows import F64
-from kvariates.seeding.forgy import forgy
-from kvariates.seeding.global_kmeans import default_candidates, global_kmeans
+from kvariates.numerics.draws import F64, I64
+from kvariates.seeding.global_kmeans import global_kmeans
 from kvariates.seeding.hst import hst_seed
 from kvariates.seeding.kmeans_parallel import kmeans_parallel
 from kvariates.seeding.local_search import local_search, search_steps
 from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 from kvariates.tables import Entry, Table
+
+
+def forgy(n: int, k: int, weight: F64 | None, rng: np.random.Generator) -> I64:
+    """K different rows, picked one after the other in proportion to their weights.
+
+    Pre: k <= n. Raises ValueError when fewer than k rows have a positive weight.
+    """
+    arrival = rng.exponential(size=n)
+    if weight is not None:
+        if np.count_nonzero(weight) < k:
+            raise ValueError(
+                f"init='random' needs {k} rows of positive weight, but only "
+                f"{np.count_nonzero(weight)} have one; lower n_clusters or give weights."
+            )
+        # The k first of independent exponential times of rate w are a weighted draw without
+        # replacement.
+        with np.errstate(divide="ignore"):
+            arrival /= weight
+    first = np.argpartition(arrival, k - 1)[:k]
+    return first[np.argsort(arrival[first])]
 
 
 def _greedy(p: SeedingProblem) -> F64:
@@ -67,7 +88,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "the start is greedy. init='d2' has a bound in numbers.",
         ),
         "global": Entry(
-            lambda p: global_kmeans(p, candidates=default_candidates(p.rows))[-1].centers,
+            lambda p: global_kmeans(p)[-1].centers.astype(np.float64),
             "Adds one centre at a time where it lowers the cost most; slower, with a lower cost.",
             DISTANCES,
             lost="global k-means is the best in practice, but no bound on it is known.",
