@@ -119,7 +119,8 @@ void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, in
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         const index_t block = from / BLOCK;
         hits.block[block].clear();
-        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * width, hits.block[block], hits.overflowed[block]};
+        CandidateGains<Rows> gains{
+            rows, fresh, p, part.data() + block * width, hits.block[block], hits.overflowed[block]};
         if (if_few_features(rows,
                             [&](auto d) { add_gains_few_features<d()>(rows, fresh, p, from, stop, gains.gain); })) {
             gains.overflowed = 1;

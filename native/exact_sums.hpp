@@ -49,7 +49,8 @@ struct Scale {
     // Joins the limbs at part[0], part[stride], part[2 * stride].
     static exact_t whole(const limb_t* part, index_t stride) {
         exact_t sum = part[0];
-        for (int l = 1; l < LIMBS; ++l) sum = sum * (exact_t{1} << (UNIT_BITS[l] - UNIT_BITS[l - 1])) + part[l * stride];
+        for (int l = 1; l < LIMBS; ++l)
+            sum = sum * (exact_t{1} << (UNIT_BITS[l] - UNIT_BITS[l - 1])) + part[l * stride];
         return sum;
     }
     // The nearest float64 to a whole sum.

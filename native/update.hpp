@@ -13,13 +13,14 @@ constexpr index_t MAX_PARTIAL = 8192;  // every thread has sums of its own if k 
 
 // Adds sign * w * row to the limbs of a cluster, for the features [from, to).
 template <int SIGN, class T>
-[[gnu::always_inline]] inline void add_row(const Dense<T>& rows, index_t i, double w, const Scale& scale,
-                                           limb_t* limbs, index_t from, index_t to) {
+[[gnu::always_inline]] inline void add_row(const Dense<T>& rows, index_t i, double w, const Scale& scale, limb_t* limbs,
+                                           index_t from, index_t to) {
     const T* __restrict x = rows.row(i);
-    limb_t *__restrict high = limbs, *__restrict middle = limbs + rows.d, *__restrict low = limbs + 2 * rows.d;
+    limb_t* __restrict high = limbs, * __restrict middle = limbs + rows.d, * __restrict low = limbs + 2 * rows.d;
     for (index_t j = from; j < to; ++j)
-        scale.cut(w * static_cast<double>(x[j]),
-                  [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN * v; });
+        scale.cut(w * static_cast<double>(x[j]), [&](int l, limb_t v) {
+            (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN * v;
+        });
 }
 
 template <int SIGN, class T>
@@ -109,10 +110,11 @@ void update_by_clusters(const Rows& rows, const double* weight, const Moves& mov
         const index_t part = task / slabs, slab = task % slabs;
         const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
         for (index_t block = 0; block < blocks_of(rows.n); ++block)
-            moves.for_each(block, [rows, weight, sums, part, parts, k, from, to, slab](index_t i, label_t j, auto sign) {
-                if (parts == 1 || j * parts / k == part)
-                    add_to_cluster<sign()>(rows, weight, i, j, sums, from, to, slab == 0);
-            });
+            moves.for_each(block,
+                           [rows, weight, sums, part, parts, k, from, to, slab](index_t i, label_t j, auto sign) {
+                               if (parts == 1 || j * parts / k == part)
+                                   add_to_cluster<sign()>(rows, weight, i, j, sums, from, to, slab == 0);
+                           });
     });
 }
 
@@ -138,8 +140,10 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
 template <class Rows>
 double largest(const Rows& rows) {
     const index_t values = [&] {
-        if constexpr (Rows::sparse) return rows.start[rows.n];
-        else return rows.n * rows.d;
+        if constexpr (Rows::sparse)
+            return rows.start[rows.n];
+        else
+            return rows.n * rows.d;
     }();
     std::vector<double> parts(blocks_of(values), 0);
     parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {

@@ -47,10 +47,14 @@ bool same(const Changes& a, const Changes& b) {
 }
 
 struct Sums {
-    std::vector<double> sum, remainder, weight, weight_remainder;
+    index_t d;
+    std::vector<limb_t> limbs, weight_limbs;
     std::vector<index_t> count;
-    Sums(index_t k, index_t d) : sum(k * d), remainder(k * d), weight(k), weight_remainder(k), count(k) {}
-    ClusterSums view() { return {sum.data(), remainder.data(), weight.data(), weight_remainder.data(), count.data()}; }
+    Sums(index_t k, index_t features) : d(features), limbs(k * LIMBS * d), weight_limbs(k * LIMBS), count(k) {}
+    ClusterSums view() { return {limbs.data(), weight_limbs.data(), count.data(), scale, weight_scale}; }
+    double sum(index_t j, index_t i) const { return scale.rounded(Scale::whole(&limbs[j * LIMBS * d + i], d)); }
+    double weight(index_t j) const { return weight_scale.rounded(Scale::whole(&weight_limbs[j * LIMBS], 1)); }
+    Scale scale{60}, weight_scale{4};
 };
 
 template <class T>
@@ -98,7 +102,7 @@ struct Test {
         kernels.update(view, weights.data(), labels.data(), nullptr, k, fresh.view());
         index_t rows = 0;
         double weight = 0;
-        for (index_t j = 0; j < k; ++j) rows += fresh.count[j], weight += fresh.weight[j];
+        for (index_t j = 0; j < k; ++j) rows += fresh.count[j], weight += fresh.weight(j);
         expect(rows == n - 1 && weight == 2.0 * static_cast<double>(n - 1), "a row of weight zero is not counted");
         Changes changes;
         kernels.update(view, nullptr, labels.data(), nullptr, k, running.view());
@@ -106,12 +110,13 @@ struct Test {
         kernels.assign(view, c.data(), k, labels.data(), &changes, 0.01f);
         kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, running.view());
         kernels.update(view, nullptr, labels.data(), nullptr, k, fresh.view());
-        double gap = 0;
-        for (std::size_t i = 0; i < fresh.sum.size(); ++i) {
-            const double a = fresh.sum[i] + fresh.remainder[i], b = running.sum[i] + running.remainder[i];
-            gap = std::max(gap, std::abs(a - b) / (1 + std::abs(a)));
-        }
-        expect(gap < 1e-12, "running sums equal fresh ones");
+        expect(fresh.limbs == running.limbs && fresh.count == running.count, "running sums equal fresh ones");
+        double largest = 0, sum = 0;
+        for (index_t i = 0; i < n; ++i)
+            if (labels[i] == 0)
+                sum += static_cast<double>(data.x[i * d + d - 1]),
+                    largest = std::max(largest, std::abs(static_cast<double>(data.x[i * d + d - 1])));
+        expect(std::abs(fresh.sum(0, d - 1) - sum) <= 1e-12 * n * largest, "sums are those of the rows");
         std::vector<double> cost(n);
         std::vector<T> all(n * k);
         kernels.costs(view, c.data(), k, labels.data(), cost.data());
@@ -148,7 +153,7 @@ struct Test {
         index_t moves = 1, passes = 0;
         for (bool falls = true; moves && falls && passes < 500; ++passes) {
             kernels.update(view, weights.data(), labels.data(), nullptr, k, sums.view());
-            for (index_t t = 0; t < k * d; ++t) c[t] = (sums.sum[t] + sums.remainder[t]) / sums.weight[t / d];
+            for (index_t t = 0; t < k * d; ++t) c[t] = sums.sum(t / d, t % d) / sums.weight(t / d);
             kernels.costs(view, c.data(), k, labels.data(), cost.data());
             double now = 0;
             for (index_t i = 0; i < n; ++i) now += weights[i] * cost[i];
@@ -161,10 +166,10 @@ struct Test {
         }
         bool stays = true;
         for (index_t i = 0; i < n; ++i) {
-            const double w = weights[i], all = sums.weight[labels[i]];
+            const double w = weights[i], all = sums.weight(labels[i]);
             const double leaving = all / (all - w) * data.distance(i, &c[labels[i] * d]);
             for (index_t j = 0; j < k && sums.count[labels[i]] > 1; ++j) {
-                const double joining = sums.weight[j] / (sums.weight[j] + w) * data.distance(i, &c[j * d]);
+                const double joining = sums.weight(j) / (sums.weight(j) + w) * data.distance(i, &c[j * d]);
                 stays &= j == labels[i] || joining >= leaving * (1 - 1e-9) - data.tolerance(i);
             }
         }
@@ -172,41 +177,53 @@ struct Test {
     }
 
     void potential_is_exact() const {
-        std::vector<double> cost(n, std::numeric_limits<double>::infinity()), sums((n + DRAW - 1) / DRAW, 0);
+        std::vector<double> cost(n, std::numeric_limits<double>::infinity());
+        std::vector<exact_t> sums((n + DRAW - 1) / DRAW, 0);
         std::vector<label_t> closest(n, -1), labels(n, -1);
-        const Potential p{cost.data(), closest.data(), nullptr, sums.data()};
         const index_t m = std::min<index_t>(n, 9);
         const std::vector<double> c = data.spread(m), next = data.rows({n / 2, n - 1});
-        kernels.lower_costs(view, c.data(), 1, 0, nullptr, p);
+        kernels.lower_costs(view, c.data(), 1, 0, nullptr, {cost.data(), closest.data(), nullptr, nullptr, Scale(0)});
+        int exponent;
+        std::frexp(*std::max_element(cost.begin(), cost.end()), &exponent);
+        const Potential p{cost.data(), closest.data(), nullptr, sums.data(), Scale(exponent)};
+        kernels.sum_costs(n, p);
         if (m > 1) kernels.lower_costs(view, c.data() + d, m - 1, 1, nullptr, p);
-        std::vector<double> own(n), gain(2);
+        std::vector<double> own(n);
         kernels.assign(view, c.data(), m, labels.data(), nullptr, 0);
         kernels.costs(view, c.data(), m, labels.data(), own.data());
         expect(own == cost, "the potential holds exact costs");
+        const auto total = [&] {
+            exact_t sum = 0;
+            for (const exact_t part : sums) sum += part;
+            return sum;
+        };
+        exact_t expected = 0;
+        for (const double each : cost) expected += p.scale.exact(each);
+        expect(total() == expected, "the sums are those of the costs");
         Hits hits;
+        std::vector<limb_t> gain(2 * LIMBS);
         kernels.gains(view, nullptr, next.data(), 2, nullptr, p, gain.data(), hits);
         QuantizedRows quantized;
         const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
         if (is_quantized) {
-            std::vector<double> prefiltered(9), plain(9);
+            std::vector<limb_t> prefiltered(9 * LIMBS), plain(9 * LIMBS);
             kernels.gains(view, nullptr, c.data(), m, nullptr, p, plain.data(), hits);
             kernels.gains(view, &quantized, c.data(), m, nullptr, p, prefiltered.data(), hits);
             expect(plain == prefiltered, "the prefilter loses no gain of a centre");
             kernels.gains(view, &quantized, next.data(), 2, nullptr, p, prefiltered.data(), hits);
-            expect(prefiltered[0] == gain[0] && prefiltered[1] == gain[1], "the prefilter loses no gain");
+            expect(std::equal(gain.begin(), gain.end(), prefiltered.begin()), "the prefilter loses no gain");
         }
-        double before = 0, after = 0;
-        for (double s : sums) before += s;
+        const exact_t before = total();
         kernels.lower_costs_by_hits(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
                                     static_cast<label_t>(m), nullptr, p, hits);
-        for (double s : sums) after += s;
-        expect(std::abs(before - after - gain[1]) <= 1e-9 * (1 + before),
-               "a candidate lowers the potential by its gain");
-        std::mt19937 rng(3);
-        std::vector<double> uniforms(64);
-        for (double& v : uniforms) v = std::uniform_real_distribution<double>(0, 1)(rng);
-        const auto drawn = kernels.draw(view, next.data(), 1, static_cast<label_t>(m + 1), p, uniforms.data(), 64);
-        expect(drawn.row < n && drawn.used <= 64, "a draw is a row");
+        // The cost before and the cost after are rounded apart from their difference.
+        const double off = p.scale.rounded(before - total() - Scale::whole(&gain[LIMBS], 1));
+        expect(std::abs(off) <= 1e-12 * p.scale.rounded(before), "a candidate lowers the potential by its gain");
+        for (const exact_t goal : {exact_t{0}, total() / 3, total() - 1}) {
+            if (goal < 0 || goal >= total()) continue;
+            const auto found = kernels.propose(view, next.data(), 1, static_cast<label_t>(m + 1), p, goal);
+            expect(found.row >= 0 && found.row < n && found.cost <= found.bound, "a proposal is a row");
+        }
     }
 };
 
