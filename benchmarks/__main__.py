@@ -21,6 +21,7 @@ from benchmarks.workloads import Workload  # noqa: E402
 GROUPS = {
     "seeding": ("plain", "greedy"),
     "csr": ("csr-lloyd", "csr-converge"),
+    "raw": ("raw-lloyd", "raw-converge"),
     **{name: (name,) for name in (*SECTIONS, "memory")},
 }
 PACKAGES = ("kvariates", "scikit-learn", "scikit-learn-intelex", "faiss-cpu", "numpy")
@@ -62,7 +63,7 @@ def main() -> None:
     left_out = [f"contestant {name}" for name in absent]
     cells: list[Cell] = []
     used: list[memory.Memory] = []
-    for work in workloads.dense(chosen.quick) + workloads.csr():
+    for work in workloads.dense(chosen.quick) + workloads.csr() + workloads.raw():
         asked = [name for name in (*SECTIONS, "memory") if name in wanted and applies(name, work)]
         if chosen.cells not in work.name or not asked:
             continue
@@ -89,7 +90,10 @@ def main() -> None:
 
 
 def applies(section: str, work: Workload) -> bool:
-    return section == "memory" or section.startswith("csr") == work.is_sparse
+    if section == "memory":
+        return not work.is_raw
+    kind = section.split("-")[0]
+    return (kind == "csr") == work.is_sparse and (kind == "raw") == work.is_raw
 
 
 if __name__ == "__main__":

@@ -7,20 +7,22 @@
 | lloyd | 20 Lloyd iterations from the same centres |
 | converge | a fit from the same centres to convergence, at the default tolerance |
 | csr-lloyd, csr-converge | the same two on sparse rows |
+| raw-lloyd, raw-converge | the same two on raw tables; our steps on the standardised table, too |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.contestants import OURS, Contestant, Fit
 from benchmarks.machine import Machine
 from benchmarks.timing import Patience, Timing, race
-from benchmarks.workloads import Array, Data, Workload, bytes_of, inertia
+from benchmarks.workloads import Array, Data, Workload, bytes_of, inertia, standardised
 
 STEPS = 20
 TOL, MOST_STEPS = 1e-4, 300
+SCALED = "kvariates, standardised"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ def _multiplying(work: Workload, X: Data, steps: int, machine: Machine) -> float
     return 2.0 * entries * work.k * (steps + 1) / machine.flops[work.dtype]
 
 
+def _raw_steps(who: Contestant, work: Workload, X: Data, start: Array) -> Callable[[int], Fit]:
+    """The contestant named `SCALED` is ours on the same table, standardised."""
+    if who.name != SCALED:
+        return _lloyd(STEPS, 0.0)(who, work, X, start)
+    Z = standardised(X)
+    return _lloyd(STEPS, 0.0)(who, work, Z, work.start(Z))
+
+
 def _converges(who: Contestant) -> bool:
     return who.converges
 
@@ -97,6 +107,10 @@ SECTIONS = {
         Section(
             "csr-converge", "CSR, to convergence", _converges, _lloyd(MOST_STEPS, TOL), _multiplying
         ),
+        Section("raw-lloyd", "Raw, 20 steps", lambda _: True, _raw_steps, _multiplying),
+        Section(
+            "raw-converge", "Raw, to convergence", _converges, _lloyd(MOST_STEPS, TOL), _multiplying
+        ),
     )
 }
 
@@ -111,6 +125,8 @@ def run_cell(
 ) -> Cell:
     start = work.start(X)
     there = [who for who in contestants if who.takes(work) and section.takes_part(who)]
+    if section.name == "raw-lloyd":
+        there += [replace(who, name=SCALED) for who in there if who.name == OURS]
     outcome = race({who.name: section.task(who, work, X, start) for who in there}, patience)
     fits = outcome.results
     return Cell(

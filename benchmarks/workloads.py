@@ -7,6 +7,7 @@
 | MNIST | 70,000 x 784, pixels divided by 255 |
 | Covertype | 581,012 x 54, every column standardised |
 | 20 Newsgroups | CSR, tf-idf of the word counts, rows of unit length |
+| raw tables | columns as they are: UCI sets, heavy tails, mixed scales, one far row |
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Workload:
     build: Callable[[Workload], Data]
     file: str | None = None
     is_sparse: bool = False
+    is_raw: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +114,40 @@ def newsgroups(work: Workload) -> Data:
     return weights
 
 
+def standardised(X: Array) -> Array:
+    """The same rows with columns of mean 0 and deviation 1; constant columns are 0."""
+    spread = X.std(axis=0, dtype=np.float64)
+    Z = (X - X.mean(axis=0, dtype=np.float64)) / np.where(spread > 0, spread, 1)
+    return np.ascontiguousarray(Z, dtype=X.dtype)
+
+
+def uci(work: Workload) -> Array:
+    return np.ascontiguousarray(_load(work)["X"], dtype=work.dtype)
+
+
+def cauchy(work: Workload) -> Array:
+    return work.rng.standard_cauchy((work.n, work.d)).astype(work.dtype)
+
+
+def lognormal(work: Workload) -> Array:
+    return work.rng.lognormal(0, 2, (work.n, work.d)).astype(work.dtype)
+
+
+def mixed(work: Workload) -> Array:
+    """Blobs whose columns have scales from 1e-4 to 1e4."""
+    scales = np.logspace(-4, 4, work.d)
+    return (clustered(work).astype(np.float64) * scales).astype(work.dtype)
+
+
+def far_row(deviations: float) -> Callable[[Workload], Array]:
+    def build(work: Workload) -> Array:
+        X = clustered(work)
+        X[work.n // 2] = deviations * X.std(axis=0)
+        return X
+
+    return build
+
+
 def _load(work: Workload) -> Any:
     assert work.file is not None
     return np.load(data_folder() / work.file, allow_pickle=False)
@@ -160,4 +196,29 @@ def csr() -> list[Workload]:
     file = "sparse_text/20newsgroups_counts.npz"
     return [
         Workload("20news", 18_821, 29_408, 20, dtype, newsgroups, file, True) for dtype in DTYPES
+    ]
+
+
+def raw() -> list[Workload]:
+    """Tables that nobody scaled."""
+    tables = (
+        ("adult", 48_842, 6, 32, "uci/adult_numeric.npz"),
+        ("california", 20_640, 8, 32, "uci/california_housing.npz"),
+        ("covertype", 581_012, 54, 64, "uci/covertype.npz"),
+        ("gas", 36_733, 11, 32, "uci/gas_turbine.npz"),
+        ("kddcup", 494_021, 38, 32, "uci/kddcup99_10pct.npz"),
+        ("spambase", 4_601, 57, 16, "uci/spambase.npz"),
+    )
+    made = [
+        Workload(f"raw {name}", n, d, k, "float64", uci, file, is_raw=True)
+        for name, n, d, k, file in tables
+    ]
+    builders = {
+        "cauchy": cauchy, "lognormal": lognormal, "mixed scales": mixed,
+        "row at 1e3": far_row(1e3), "row at 1e9": far_row(1e9),
+    }  # fmt: skip
+    return made + [
+        Workload(name, 100_000, 16, 64, dtype, build, is_raw=True)
+        for name, build in builders.items()
+        for dtype in DTYPES
     ]
