@@ -92,7 +92,7 @@ def main() -> None:
 def applies(section: str, work: Workload) -> bool:
     if section == "memory":
         return not work.is_raw
-    kind = section.split("-")[0]
+    kind = section.split("-", maxsplit=1)[0]
     return (kind == "csr") == work.is_sparse and (kind == "raw") == work.is_raw
 
 

@@ -12,20 +12,24 @@ from kvariates.data.exact_sums import LIMBS, ExactSums, Limbs, exponent_of
 from kvariates.data.rows import F64, Labels, Rows
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class SumScale:
-    """The exponents of the sums of weighted values and of the weights (see `ExactSums`)."""
+    """The largest absolute value and the largest weight: they choose the units of exact sums."""
 
-    values: int
-    weights: int
+    largest: float
+    heaviest: float
 
     @classmethod
     def of(cls, rows: Rows, weight: F64 | None) -> SumScale:
-        heaviest = 1.0 if weight is None else float(weight.max(initial=0.0))
-        return cls(exponent_of(rows.largest * heaviest), exponent_of(heaviest))
+        return cls(rows.largest, 1.0 if weight is None else float(weight.max(initial=0.0)))
 
     def joined(self, other: SumScale) -> SumScale:
-        return SumScale(max(self.values, other.values), max(self.weights, other.weights))
+        return SumScale(max(self.largest, other.largest), max(self.heaviest, other.heaviest))
+
+    @property
+    def exponents(self) -> tuple[int, int]:
+        """Of the sums of weighted values, and of the weights (see `ExactSums`)."""
+        return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
 
 
 class ClusterSums:
@@ -39,8 +43,9 @@ class ClusterSums:
     ) -> None:
         self._rows, self._weight = rows, weight
         self.scale = SumScale.of(rows, weight) if scale is None else scale
-        self.sums = ExactSums(np.zeros((k, LIMBS, rows.d), dtype=np.int64), self.scale.values)
-        self.weights = ExactSums(np.zeros((k, LIMBS, 1), dtype=np.int64), self.scale.weights)
+        of_values, of_weights = self.scale.exponents
+        self.sums = ExactSums(np.zeros((k, LIMBS, rows.d), dtype=np.int64), of_values)
+        self.weights = ExactSums(np.zeros((k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._empty = True
@@ -68,10 +73,8 @@ class ClusterSums:
     @property
     def parts(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
         """What the kernels take."""
-        return (
-            self.sums.limbs, self.weights.limbs[:, :, 0], self.counts,
-            self.scale.values, self.scale.weights,
-        )  # fmt: skip
+        limbs = self.sums.limbs, self.weights.limbs[:, :, 0]
+        return (*limbs, self.counts, *self.scale.exponents)
 
     def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
         _native.update(self._rows.view, self._weight, labels, changes, *self.parts)
