@@ -11,7 +11,7 @@ into the array of centres. Distances have the type of the input. Ties go to the 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -70,11 +70,16 @@ class EagerOptions:
     seed: int
 
 
-class DistanceRows(MetricSpace):
-    """A space that computes rows of distances."""
+class DistanceRows(ABC):
+    """A `MetricSpace` that computes rows of distances."""
 
+    n: int
+    n_candidates: int
     dtype: np.dtype[Any]
     work: float = 1.0  # the time to compute a distance, relative to a point in the plane
+
+    @abstractmethod
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats: ...
 
     @abstractmethod
     def measured_at(self, demand: Ints) -> DistanceRows:
