@@ -69,38 +69,31 @@ void add_prefiltered_gains(CandidateGains<Rows>& gains, const QuantizedRows& qua
     }
 }
 
-typedef limb_t limb8 __attribute__((vector_size(64)));
-
+// Features are copied one after the other, so that the loop over the rows is all vectors.
 template <int D, class T>
 void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
                             limb_t* gain) {
+    alignas(64) double x[D][BLOCK];
+    const index_t m = stop - from;
+    for (index_t i = 0; i < m; ++i)
+        for (int j = 0; j < D; ++j) x[j][i] = static_cast<double>(rows.row(from + i)[j]);
+    const double *cost = p.cost + from, *weight = p.weight ? p.weight + from : nullptr;
     const Scale scale = p.scale;
-    std::vector<limb8> part(fresh.k * LIMBS, limb8{});
-    index_t i = from;
-    for (; i + 8 <= stop; i += 8) {
-        double8 cost, weight{};
-        std::memcpy(&cost, p.cost + i, sizeof cost);
-        if (p.weight) std::memcpy(&weight, p.weight + i, sizeof weight);
-        const EightRows<D> x(rows.row(i));
-        for (index_t j = 0; j < fresh.k; ++j) {
-            double8 less = cost - x.dist2(fresh.row(j));
-            less = less > 0 ? less : double8{};
-            if (p.weight) less *= weight;
-            for (int l = 0; l < LIMBS; ++l) {
-                const double8 rounded = less + scale.magic[l];
-                part[j * LIMBS + l] += reinterpret_cast<limb8>(rounded) - scale.bits[l];
-                less -= rounded - scale.magic[l];
-            }
+    for (index_t a = 0; a < fresh.k; ++a) {
+        double c[D];
+        std::copy(fresh.row(a), fresh.row(a) + D, c);
+        limb_t high = 0, middle = 0, low = 0;
+        for (index_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (int j = 0; j < D; ++j) sum += (x[j][i] - c[j]) * (x[j][i] - c[j]);
+            double less = cost[i] - sum;
+            less = less > 0 ? less : 0;
+            if (weight) less *= weight[i];
+            scale.cut_biased(less, [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low) += v; });
         }
-    }
-    for (index_t j = 0; j < fresh.k; ++j) {
-        for (int l = 0; l < LIMBS; ++l)
-            for (int r = 0; r < 8; ++r) gain[j * LIMBS + l] += part[j * LIMBS + l][r];
-        for (index_t r = i; r < stop; ++r) {
-            const double less = p.cost[r] - dist2(rows, r, fresh, j);
-            if (less > 0)
-                scale.cut(p.weight ? p.weight[r] * less : less, [&](int l, limb_t v) { gain[j * LIMBS + l] += v; });
-        }
+        gain[a * LIMBS] += high - m * scale.bits[0];
+        gain[a * LIMBS + 1] += middle - m * scale.bits[1];
+        gain[a * LIMBS + 2] += low - m * scale.bits[2];
     }
 }
 

@@ -21,25 +21,31 @@ constexpr int UNIT_BITS[LIMBS] = {30, 61, 92};
 // Adding 1.5 * 2^52 units to a term rounds it to whole units, and the bits of the result are those of the constant plus
 // that number of units.
 struct Scale {
-    int exponent;
     double magic[LIMBS];
     limb_t bits[LIMBS];
+    double unit;  // of a whole sum
 
-    explicit Scale(int e) : exponent(e) {
+    explicit Scale(int e) : unit(std::ldexp(1.0, e - UNIT_BITS[LIMBS - 1])) {
         for (int l = 0; l < LIMBS; ++l) {
             magic[l] = std::ldexp(1.5, 52 + e - UNIT_BITS[l]);
             bits[l] = std::bit_cast<limb_t>(magic[l]);
         }
     }
 
+    // Calls put(l, limb + bits[l]) for the three limbs of a term. Whoever adds m terms subtracts m * bits[l] at the
+    // end.
+    template <class Put>
+    [[gnu::always_inline]] inline void cut_biased(double term, Put put) const {
+        for (int l = 0; l < LIMBS; ++l) {
+            const double rounded = term + magic[l];
+            put(l, std::bit_cast<limb_t>(rounded));
+            term -= rounded - magic[l];
+        }
+    }
     // Calls put(l, limb) for the three limbs of a term.
     template <class Put>
     [[gnu::always_inline]] inline void cut(double term, Put put) const {
-        for (int l = 0; l < LIMBS; ++l) {
-            const double rounded = term + magic[l];
-            put(l, std::bit_cast<limb_t>(rounded) - bits[l]);
-            term -= rounded - magic[l];
-        }
+        cut_biased(term, [&](int l, limb_t v) { put(l, v - bits[l]); });
     }
     exact_t exact(double term) const {
         limb_t limb[LIMBS];
@@ -54,7 +60,19 @@ struct Scale {
         return sum;
     }
     // The nearest float64 to a whole sum.
-    double rounded(exact_t sum) const { return std::ldexp(static_cast<double>(sum), exponent - UNIT_BITS[LIMBS - 1]); }
+    double rounded(exact_t sum) const {
+        const auto size = static_cast<unsigned __int128>(sum < 0 ? -sum : sum);
+        const auto high = static_cast<std::uint64_t>(size >> 64), low = static_cast<std::uint64_t>(size);
+        double value = static_cast<double>(low);
+        if (high) {
+            const int shift = std::countl_zero(high);
+            const auto top = static_cast<std::uint64_t>(size << shift >> 64);
+            const bool rest = static_cast<std::uint64_t>(size << shift) != 0;
+            // 64 bits hold the 53 of a float64 and more, so that one bit stands for all that follow.
+            value = static_cast<double>(top | rest) * static_cast<double>(std::uint64_t{1} << (63 - shift)) * 2;
+        }
+        return (sum < 0 ? -value : value) * unit;
+    }
 };
 
 // A sum over all of float64's range: bin b holds units of 2^(32 b - 1074). Terms must be finite.
@@ -80,12 +98,17 @@ struct Bins {
 };
 
 inline Bins exact_bins(const double* term, const double* weight, index_t n) {
-    std::vector<Bins> parts(threads_for(16.0 * static_cast<double>(n)));
-    parallel_rows(n, parts, [&](index_t from, index_t stop, Bins& bins) {
-        for (index_t i = from; i < stop; ++i) bins.add(weight ? weight[i] * term[i] : term[i]);
+    struct Four {
+        Bins bins[4];  // neighbours go to different bins, so that no addition waits for the one before
+    };
+    std::vector<Four> parts(threads_for(8.0 * static_cast<double>(n)));
+    parallel_rows(n, parts, [&](index_t from, index_t stop, Four& four) {
+        for (index_t i = from; i < stop; ++i) four.bins[i % 4].add(weight ? weight[i] * term[i] : term[i]);
     });
-    for (std::size_t t = 1; t < parts.size(); ++t) parts[0].add(parts[t]);
-    return parts[0];
+    Bins sum;
+    for (const Four& four : parts)
+        for (const Bins& bins : four.bins) sum.add(bins);
+    return sum;
 }
 
 }  // namespace kv

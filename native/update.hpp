@@ -11,14 +11,14 @@ namespace kv::KV_ISA {
 
 constexpr index_t MAX_PARTIAL = 8192;  // every thread has sums of its own if k * d is at most this
 
-// Adds sign * w * row to the limbs of a cluster, for the features [from, to).
+// Adds or subtracts w * row, for the features [from, to). Dense rows leave the bits of the scale in the sums.
 template <int SIGN, class T>
 [[gnu::always_inline]] inline void add_row(const Dense<T>& rows, index_t i, double w, const Scale& scale, limb_t* limbs,
                                            index_t from, index_t to) {
     const T* __restrict x = rows.row(i);
     limb_t* __restrict high = limbs, * __restrict middle = limbs + rows.d, * __restrict low = limbs + 2 * rows.d;
     for (index_t j = from; j < to; ++j)
-        scale.cut(w * static_cast<double>(x[j]), [&](int l, limb_t v) {
+        scale.cut_biased(w * static_cast<double>(x[j]), [&](int l, limb_t v) {
             (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN * v;
         });
 }
@@ -31,16 +31,28 @@ template <int SIGN, class T>
                   [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += SIGN * v; });
 }
 
-// A row of weight zero adds nothing.
+// Removes the bits that so many additions of dense rows left.
+template <class Rows>
+void remove_bits(const Rows& rows, const Scale& scale, index_t additions, limb_t* limbs, index_t from, index_t to) {
+    if (Rows::sparse || !additions) return;
+    for (int l = 0; l < LIMBS; ++l)
+        for (index_t j = from; j < to; ++j) limbs[l * rows.d + j] -= additions * scale.bits[l];
+}
+
+// A row of weight zero adds nothing. Without weights the weight of a cluster is its count: see set_weights.
 template <int SIGN, class Rows>
 [[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
-                                                  const ClusterSums& sums, index_t from, index_t to, bool counts) {
+                                                  const ClusterSums& sums, index_t from, index_t to) {
     const double w = weight ? weight[i] : 1.0;
     if (w == 0) return;
     add_row<SIGN>(rows, i, w, sums.scale, sums.sum + j * LIMBS * rows.d, from, to);
-    if (!counts) return;
-    sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += SIGN * v; });
     sums.count[j] += SIGN;
+    if (weight) sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += SIGN * v; });
+}
+
+inline void set_weights(index_t k, const ClusterSums& sums) {
+    for (index_t j = 0; j < k; ++j)
+        sums.weight_scale.cut(1.0, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] = v * sums.count[j]; });
 }
 
 // The rows to add to clusters: all of them, or those with a new label, which also leave the old one.
@@ -72,16 +84,15 @@ struct Moves {
     }
 };
 
-// The sums of one thread.
+// The sums of one thread. Slabs of features have only some columns, and the counts and weights of all.
 struct PartialClusterSums {
     std::vector<limb_t> sum, weight;
     std::vector<index_t> count;
-    PartialClusterSums(index_t k, index_t d) : sum(k * LIMBS * d), weight(k * LIMBS), count(k) {}
-    ClusterSums view(const ClusterSums& like) {
-        return {sum.data(), weight.data(), count.data(), like.scale, like.weight_scale};
+    PartialClusterSums(index_t k, index_t sums) : sum(sums), weight(k * LIMBS), count(k) {}
+    ClusterSums view(const ClusterSums& like, limb_t* to) {
+        return {to, weight.data(), count.data(), like.scale, like.weight_scale};
     }
-    void add_to(const ClusterSums& sums) const {
-        for (std::size_t i = 0; i < sum.size(); ++i) sums.sum[i] += sum[i];
+    void add_counts_to(const ClusterSums& sums) const {
         for (std::size_t i = 0; i < weight.size(); ++i) sums.weight[i] += weight[i];
         for (std::size_t j = 0; j < count.size(); ++j) sums.count[j] += count[j];
     }
@@ -90,14 +101,20 @@ struct PartialClusterSums {
 template <class Rows>
 void update_by_threads(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
                        int threads) {
-    std::vector<PartialClusterSums> parts(threads, PartialClusterSums(k, rows.d));
+    const index_t width = LIMBS * rows.d;
+    std::vector<PartialClusterSums> parts(threads, PartialClusterSums(k, k * width));
     parallel(blocks_of(rows.n), parts, [&](index_t block, PartialClusterSums& part) {
         // Captured by value, so that the loop keeps them in registers.
-        moves.for_each(block, [rows, weight, mine = part.view(sums)](index_t i, label_t j, auto sign) {
-            add_to_cluster<sign()>(rows, weight, i, j, mine, 0, rows.d, true);
+        moves.for_each(block, [rows, weight, mine = part.view(sums, part.sum.data())](index_t i, label_t j, auto sign) {
+            add_to_cluster<sign()>(rows, weight, i, j, mine, 0, rows.d);
         });
     });
-    for (const auto& part : parts) part.add_to(sums);
+    for (auto& part : parts) {
+        for (index_t j = 0; j < k; ++j)
+            remove_bits(rows, sums.scale, part.count[j], part.sum.data() + j * width, 0, rows.d);
+        for (std::size_t i = 0; i < part.sum.size(); ++i) sums.sum[i] += part.sum[i];
+        part.add_counts_to(sums);
+    }
 }
 
 // Every cluster and feature belongs to one thread.
@@ -106,16 +123,19 @@ void update_by_clusters(const Rows& rows, const double* weight, const Moves& mov
                         int threads) {
     const index_t slabs = Rows::sparse ? 1 : std::max<index_t>(1, std::min<index_t>(rows.d / 64, threads));
     const index_t parts = std::min<index_t>(k, (threads + slabs - 1) / slabs);
+    std::vector<PartialClusterSums> partial(parts * slabs, PartialClusterSums(k, 0));
     parallel(parts * slabs, threads, [&](index_t task) {
         const index_t part = task / slabs, slab = task % slabs;
         const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
+        const ClusterSums mine = partial[task].view(sums, sums.sum);
         for (index_t block = 0; block < blocks_of(rows.n); ++block)
-            moves.for_each(block,
-                           [rows, weight, sums, part, parts, k, from, to, slab](index_t i, label_t j, auto sign) {
-                               if (parts == 1 || j * parts / k == part)
-                                   add_to_cluster<sign()>(rows, weight, i, j, sums, from, to, slab == 0);
-                           });
+            moves.for_each(block, [rows, weight, mine, part, parts, k, from, to](index_t i, label_t j, auto sign) {
+                if (parts == 1 || j * parts / k == part) add_to_cluster<sign()>(rows, weight, i, j, mine, from, to);
+            });
+        for (index_t j = 0; j < k; ++j)
+            remove_bits(rows, sums.scale, mine.count[j], sums.sum + j * LIMBS * rows.d, from, to);
     });
+    for (index_t task = 0; task < parts * slabs; task += slabs) partial[task].add_counts_to(sums);
 }
 
 // Without changes the sums are computed anew from `labels`.
@@ -134,6 +154,7 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
         update_by_threads(rows, weight, moves, k, sums, threads);
     else
         update_by_clusters(rows, weight, moves, k, sums, threads);
+    if (!weight) set_weights(k, sums);
 }
 
 // Returns the largest absolute value.
