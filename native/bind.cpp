@@ -157,6 +157,10 @@ auto sum_bins(In<double> terms, OptionalIn<double> weight) {
     return to_numpy(std::vector<limb_t>(bins.bin, bins.bin + BINS));
 }
 
+nb::tuple words_of(exact_t value) {
+    return nb::make_tuple(static_cast<std::uint64_t>(value >> 64), static_cast<std::uint64_t>(value));
+}
+
 double largest(const Rows& rows) {
     return run([&] { return active->largest(rows.view); });
 }
@@ -205,7 +209,8 @@ void gains(const Rows& rows, const QuantizedRows* quantized, Table candidates, O
     const index_t m = count_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limit ? limit->data() : nullptr;
-    limb_t* out = data_of(gain, m * LIMBS);
+    auto* out = reinterpret_cast<exact_t*>(data_of(gain, m * 2));
+    require(reinterpret_cast<std::uintptr_t>(out) % alignof(exact_t) == 0, "gains are not aligned");
     check_quantized(quantized, rows);
     run([&] { active->gains(rows.view, quantized, candidates.data(), m, limits, p, out, hits); });
 }
@@ -230,7 +235,7 @@ nb::tuple total_words(Words sums) {
         std::memcpy(&sum, sums.data() + 2 * t, sizeof sum);
         total += sum;
     }
-    return nb::make_tuple(static_cast<std::uint64_t>(total >> 64), static_cast<std::uint64_t>(total));
+    return words_of(total);
 }
 
 nb::tuple propose(const Rows& rows, Table pending, label_t first, Out<double> cost, Out<label_t> nearest,

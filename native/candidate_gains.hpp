@@ -8,13 +8,13 @@ namespace kv::KV_ISA {
 
 constexpr std::size_t MAX_HITS = BLOCK / 2;
 
-// What each candidate would take off the weighted costs of one block: three limbs for each.
+// What each candidate would take off the weighted costs of one block.
 template <class Rows>
 struct CandidateGains {
     const Rows& rows;
     const Centers& fresh;
     const Potential& p;
-    limb_t* gain;
+    exact_t* gain;
     std::vector<Hit>& hits;
     char& overflowed;
     index_t wasted = 0;
@@ -25,7 +25,7 @@ struct CandidateGains {
             ++wasted;
             return;
         }
-        p.scale.cut(p.weight ? p.weight[i] * less : less, [&](int l, limb_t v) { gain[j * LIMBS + l] += v; });
+        gain[j] += p.scale.exact(p.weight ? p.weight[i] * less : less);
         if (hits.size() < MAX_HITS)
             hits.push_back({i, static_cast<label_t>(j), cost});
         else
@@ -72,7 +72,7 @@ void add_prefiltered_gains(CandidateGains<Rows>& gains, const QuantizedRows& qua
 // Features are copied one after the other, so that the loop over the rows is all vectors.
 template <int D, class T>
 void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
-                            limb_t* gain) {
+                            exact_t* gain) {
     alignas(64) double x[D][BLOCK];
     const index_t m = stop - from;
     for (index_t i = 0; i < m; ++i)
@@ -82,38 +82,35 @@ void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Po
     for (index_t a = 0; a < fresh.k; ++a) {
         double c[D];
         std::copy(fresh.row(a), fresh.row(a) + D, c);
-        limb_t high = 0, middle = 0, low = 0;
+        ShortSum total{scale};
+        total.terms = m;
         for (index_t i = 0; i < m; ++i) {
             double sum = 0;
             for (int j = 0; j < D; ++j) sum += (x[j][i] - c[j]) * (x[j][i] - c[j]);
             double less = cost[i] - sum;
             less = less > 0 ? less : 0;
             if (weight) less *= weight[i];
-            scale.cut_biased(less, [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low) += v; });
+            total.add(less);
         }
-        gain[a * LIMBS] += high - m * scale.bits[0];
-        gain[a * LIMBS + 1] += middle - m * scale.bits[1];
-        gain[a * LIMBS + 2] += low - m * scale.bits[2];
+        gain[a] += total.whole();
     }
 }
 
 template <class Rows>
 void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
-           const Potential& p, limb_t* gain, Hits& hits) {
+           const Potential& p, exact_t* gain, Hits& hits) {
     const auto fresh = exact_centers(rows, c, m);
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
     const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
-    const index_t width = m * LIMBS;
-    std::vector<limb_t> part(blocks_of(rows.n) * width, 0);
+    std::vector<exact_t> part(blocks_of(rows.n) * m, 0);
     hits.block.resize(blocks_of(rows.n));
     hits.overflowed.assign(blocks_of(rows.n), 0);
     auto scratch = make_scratch(rows, m);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         const index_t block = from / BLOCK;
         hits.block[block].clear();
-        CandidateGains<Rows> gains{
-            rows, fresh, p, part.data() + block * width, hits.block[block], hits.overflowed[block]};
+        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * m, hits.block[block], hits.overflowed[block]};
         if (if_few_features(rows,
                             [&](auto d) { add_gains_few_features<d()>(rows, fresh, p, from, stop, gains.gain); })) {
             gains.overflowed = 1;
@@ -126,9 +123,9 @@ void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, in
         s.total.scanned += gains.wasted;
     });
     hits.wasted = total(scratch).scanned;
-    std::fill(gain, gain + width, 0);
+    std::fill(gain, gain + m, 0);
     for (index_t block = 0; block < blocks_of(rows.n); ++block)
-        for (index_t j = 0; j < width; ++j) gain[j] += part[block * width + j];
+        for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
 }
 
 template <class Rows>

@@ -24,8 +24,9 @@ struct Scale {
     double magic[LIMBS];
     limb_t bits[LIMBS];
     double unit;  // of a whole sum
+    double wide_magic;
 
-    explicit Scale(int e) : unit(std::ldexp(1.0, e - UNIT_BITS[LIMBS - 1])) {
+    explicit Scale(int e) : unit(std::ldexp(1.0, e - UNIT_BITS[LIMBS - 1])), wide_magic(std::ldexp(1.5, 52 + e - 45)) {
         for (int l = 0; l < LIMBS; ++l) {
             magic[l] = std::ldexp(1.5, 52 + e - UNIT_BITS[l]);
             bits[l] = std::bit_cast<limb_t>(magic[l]);
@@ -75,40 +76,69 @@ struct Scale {
     }
 };
 
+// The sum of up to 2^15 terms in two wide limbs, of 45 and 47 bits: less work than three, and the same whole sum.
+struct ShortSum {
+    const Scale& scale;
+    limb_t high = 0, low = 0, terms = 0;
+
+    // Terms are counted by the caller, in `terms`.
+    [[gnu::always_inline]] inline void add(double term) {
+        const double rounded = term + scale.wide_magic;
+        high += std::bit_cast<limb_t>(rounded);
+        low += std::bit_cast<limb_t>(term - (rounded - scale.wide_magic) + scale.magic[LIMBS - 1]);
+    }
+    exact_t whole() const {
+        const exact_t top = high - terms * std::bit_cast<limb_t>(scale.wide_magic);
+        return top * (exact_t{1} << 47) + (low - terms * scale.bits[LIMBS - 1]);
+    }
+};
+
 // A sum over all of float64's range: bin b holds units of 2^(32 b - 1074). Terms must be finite.
 constexpr int BINS = 67;
 
-struct Bins {
+class Bins {
+public:
     limb_t bin[BINS] = {};
 
-    void add(double term) {
-        const auto bits = std::bit_cast<std::uint64_t>(term);
-        const auto biased = static_cast<int>(bits >> 52 & 2047);
-        std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
-        if (biased) mantissa |= std::uint64_t{1} << 52;
-        const int at = std::max(biased - 1, 0), b = at / 32;
-        const unsigned __int128 wide = static_cast<unsigned __int128>(mantissa) << (at % 32);
-        const limb_t part[3] = {static_cast<limb_t>(wide & 0xffffffffu), static_cast<limb_t>(wide >> 32 & 0xffffffffu),
-                                static_cast<limb_t>(wide >> 64)};
-        for (int l = 0; l < 3; ++l) bin[b + l] += term < 0 ? -part[l] : part[l];
+    // Adds up to BLOCK terms. Mantissas are first added up by exponent, where 2^10 of them cannot overflow.
+    void add(const double* term, const double* weight, index_t n) {
+        int least = EXPONENTS, most = -1;
+        for (index_t i = 0; i < n; ++i) {
+            const auto bits = std::bit_cast<std::uint64_t>(weight ? weight[i] * term[i] : term[i]);
+            const int biased = static_cast<int>(bits >> 52 & 2047);
+            const auto mantissa = static_cast<limb_t>((bits & FRACTION) | (biased ? FRACTION + 1 : 0));
+            by_exponent_[biased] += bits >> 63 ? -mantissa : mantissa;
+            least = std::min(least, biased), most = std::max(most, biased);
+        }
+        for (int e = least; e <= most; ++e) {
+            add_shifted(by_exponent_[e], std::max(e - 1, 0));
+            by_exponent_[e] = 0;
+        }
     }
     void add(const Bins& other) {
         for (int b = 0; b < BINS; ++b) bin[b] += other.bin[b];
     }
+
+private:
+    static constexpr int EXPONENTS = 2048;
+    static constexpr std::uint64_t FRACTION = (std::uint64_t{1} << 52) - 1;
+    limb_t by_exponent_[EXPONENTS] = {};
+
+    void add_shifted(limb_t units, int shift) {
+        const exact_t wide = static_cast<exact_t>(units) * (exact_t{1} << (shift % 32));
+        bin[shift / 32] += static_cast<limb_t>(wide & 0xffffffff);
+        bin[shift / 32 + 1] += static_cast<limb_t>(wide >> 32 & 0xffffffff);
+        bin[shift / 32 + 2] += static_cast<limb_t>(wide >> 64);
+    }
 };
 
 inline Bins exact_bins(const double* term, const double* weight, index_t n) {
-    struct Four {
-        Bins bins[4];  // neighbours go to different bins, so that no addition waits for the one before
-    };
-    std::vector<Four> parts(threads_for(8.0 * static_cast<double>(n)));
-    parallel_rows(n, parts, [&](index_t from, index_t stop, Four& four) {
-        for (index_t i = from; i < stop; ++i) four.bins[i % 4].add(weight ? weight[i] * term[i] : term[i]);
+    std::vector<Bins> parts(threads_for(4.0 * static_cast<double>(n)));
+    parallel_rows(n, parts, [&](index_t from, index_t stop, Bins& bins) {
+        bins.add(term + from, weight ? weight + from : nullptr, stop - from);
     });
-    Bins sum;
-    for (const Four& four : parts)
-        for (const Bins& bins : four.bins) sum.add(bins);
-    return sum;
+    for (std::size_t t = 1; t < parts.size(); ++t) parts[0].add(parts[t]);
+    return parts[0];
 }
 
 }  // namespace kv

@@ -115,7 +115,7 @@ struct Kernels {
     // Returns false if the rows cannot be quantized.
     bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
     void (*gains)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
-                  const Potential&, limb_t* gain, Hits&);
+                  const Potential&, exact_t* gain, Hits&);
     void (*lower_costs_by_hits)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
                                 const double* limit, const Potential&, const Hits&);
     void (*sum_costs)(index_t n, const Potential&);

@@ -16,14 +16,12 @@
 namespace kv::KV_ISA {
 
 inline void update_sum(const Potential& p, index_t n, index_t tile) {
-    limb_t high = 0, middle = 0, low = 0;
     const Scale scale = p.scale;
     const index_t from = tile * DRAW, stop = std::min(n, from + DRAW);
-    for (index_t i = from; i < stop; ++i)
-        scale.cut_biased(weighted_cost(p, i), [&](int l, limb_t v) { (l == 0 ? high : l == 1 ? middle : low) += v; });
-    const index_t m = stop - from;
-    const limb_t limbs[LIMBS] = {high - m * scale.bits[0], middle - m * scale.bits[1], low - m * scale.bits[2]};
-    p.sums[tile] = Scale::whole(limbs, 1);
+    ShortSum sum{scale};
+    sum.terms = stop - from;
+    for (index_t i = from; i < stop; ++i) sum.add(weighted_cost(p, i));
+    p.sums[tile] = sum.whole();
 }
 
 // Updates the sums of the tiles in [from, stop).

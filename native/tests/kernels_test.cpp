@@ -201,12 +201,12 @@ struct Test {
         for (const double each : cost) expected += p.scale.exact(each);
         expect(total() == expected, "the sums are those of the costs");
         Hits hits;
-        std::vector<limb_t> gain(2 * LIMBS);
+        std::vector<exact_t> gain(2);
         kernels.gains(view, nullptr, next.data(), 2, nullptr, p, gain.data(), hits);
         QuantizedRows quantized;
         const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
         if (is_quantized) {
-            std::vector<limb_t> prefiltered(9 * LIMBS), plain(9 * LIMBS);
+            std::vector<exact_t> prefiltered(9), plain(9);
             kernels.gains(view, nullptr, c.data(), m, nullptr, p, plain.data(), hits);
             kernels.gains(view, &quantized, c.data(), m, nullptr, p, prefiltered.data(), hits);
             expect(plain == prefiltered, "the prefilter loses no gain of a centre");
@@ -217,7 +217,7 @@ struct Test {
         kernels.lower_costs_by_hits(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
                                     static_cast<label_t>(m), nullptr, p, hits);
         // The cost before and the cost after are rounded apart from their difference.
-        const double off = p.scale.rounded(before - total() - Scale::whole(&gain[LIMBS], 1));
+        const double off = p.scale.rounded(before - total() - gain[1]);
         expect(std::abs(off) <= 1e-12 * p.scale.rounded(before), "a candidate lowers the potential by its gain");
         for (const exact_t goal : {exact_t{0}, total() / 3, total() - 1}) {
             if (goal < 0 || goal >= total()) continue;

@@ -149,7 +149,7 @@ def gains(
     weight: F64 | None,
     sums: U64 | None,
     exponent: int,
-    gain: I64,  # (m, 3): limbs; written, like hits
+    gain: U64,  # (m, 2): words; written, like hits
     hits: Hits,
 ) -> None: ...
 def lower_costs_by_hits(

@@ -129,11 +129,11 @@ class RowCosts:
         _native.lower_costs(self.rows.view, centers, first, limit, *self._state())
 
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
-        gain = np.empty((len(candidates), LIMBS), dtype=np.int64)
+        gain = np.empty((len(candidates), 2), dtype=np.uint64)
         _native.gains(
             self.rows.view, self._quantized, candidates, limit, *self._state(), gain, self._hits
         )
-        return whole(gain)
+        return [high << 64 | low for low, high in gain.tolist()]
 
     def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
         _native.lower_costs_by_hits(
