@@ -205,7 +205,7 @@ void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
 
 void gains(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
            Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums, int exponent,
-           LimbTable gain, Hits& hits) {
+           Words gain, Hits& hits) {
     const index_t m = count_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limit ? limit->data() : nullptr;

@@ -83,7 +83,7 @@ void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Po
         double c[D];
         std::copy(fresh.row(a), fresh.row(a) + D, c);
         ShortSum total{scale};
-        total.terms = m;
+        total.terms = static_cast<word_t>(m);
         for (index_t i = 0; i < m; ++i) {
             double sum = 0;
             for (int j = 0; j < D; ++j) sum += (x[j][i] - c[j]) * (x[j][i] - c[j]);

@@ -13,6 +13,7 @@
 namespace kv {
 
 using limb_t = std::int64_t;
+using word_t = std::uint64_t;
 using exact_t = __int128;  // a whole sum, in units of 2^(e-92)
 
 constexpr int LIMBS = 3;
@@ -20,16 +21,18 @@ constexpr int UNIT_BITS[LIMBS] = {30, 61, 92};
 
 // Adding 1.5 * 2^52 units to a term rounds it to whole units, and the bits of the result are those of the constant plus
 // that number of units.
+//
+// Biased limbs are unsigned: their sums may wrap around, and subtracting the bits of the constants undoes that.
 struct Scale {
     double magic[LIMBS];
-    limb_t bits[LIMBS];
+    word_t bits[LIMBS];
     double unit;  // of a whole sum
     double wide_magic;
 
     explicit Scale(int e) : unit(std::ldexp(1.0, e - UNIT_BITS[LIMBS - 1])), wide_magic(std::ldexp(1.5, 52 + e - 45)) {
         for (int l = 0; l < LIMBS; ++l) {
             magic[l] = std::ldexp(1.5, 52 + e - UNIT_BITS[l]);
-            bits[l] = std::bit_cast<limb_t>(magic[l]);
+            bits[l] = std::bit_cast<word_t>(magic[l]);
         }
     }
 
@@ -39,14 +42,14 @@ struct Scale {
     [[gnu::always_inline]] inline void cut_biased(double term, Put put) const {
         for (int l = 0; l < LIMBS; ++l) {
             const double rounded = term + magic[l];
-            put(l, std::bit_cast<limb_t>(rounded));
+            put(l, std::bit_cast<word_t>(rounded));
             term -= rounded - magic[l];
         }
     }
     // Calls put(l, limb) for the three limbs of a term.
     template <class Put>
     [[gnu::always_inline]] inline void cut(double term, Put put) const {
-        cut_biased(term, [&](int l, limb_t v) { put(l, v - bits[l]); });
+        cut_biased(term, [&](int l, word_t v) { put(l, static_cast<limb_t>(v - bits[l])); });
     }
     exact_t exact(double term) const {
         limb_t limb[LIMBS];
@@ -79,17 +82,18 @@ struct Scale {
 // The sum of up to 2^15 terms in two wide limbs, of 45 and 47 bits: less work than three, and the same whole sum.
 struct ShortSum {
     const Scale& scale;
-    limb_t high = 0, low = 0, terms = 0;
+    word_t high = 0, low = 0, terms = 0;
 
     // Terms are counted by the caller, in `terms`.
     [[gnu::always_inline]] inline void add(double term) {
         const double rounded = term + scale.wide_magic;
-        high += std::bit_cast<limb_t>(rounded);
-        low += std::bit_cast<limb_t>(term - (rounded - scale.wide_magic) + scale.magic[LIMBS - 1]);
+        high += std::bit_cast<word_t>(rounded);
+        low += std::bit_cast<word_t>(term - (rounded - scale.wide_magic) + scale.magic[LIMBS - 1]);
     }
     exact_t whole() const {
-        const exact_t top = high - terms * std::bit_cast<limb_t>(scale.wide_magic);
-        return top * (exact_t{1} << 47) + (low - terms * scale.bits[LIMBS - 1]);
+        const auto top = static_cast<limb_t>(high - terms * std::bit_cast<word_t>(scale.wide_magic));
+        const auto rest = static_cast<limb_t>(low - terms * scale.bits[LIMBS - 1]);
+        return top * (exact_t{1} << 47) + rest;
     }
 };
 

@@ -19,7 +19,7 @@ inline void update_sum(const Potential& p, index_t n, index_t tile) {
     const Scale scale = p.scale;
     const index_t from = tile * DRAW, stop = std::min(n, from + DRAW);
     ShortSum sum{scale};
-    sum.terms = stop - from;
+    sum.terms = static_cast<word_t>(stop - from);
     for (index_t i = from; i < stop; ++i) sum.add(weighted_cost(p, i));
     p.sums[tile] = sum.whole();
 }

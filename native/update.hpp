@@ -35,8 +35,9 @@ template <int SIGN, class T>
 template <class Rows>
 void remove_bits(const Rows& rows, const Scale& scale, index_t additions, limb_t* limbs, index_t from, index_t to) {
     if (Rows::sparse || !additions) return;
+    auto* words = reinterpret_cast<word_t*>(limbs);
     for (int l = 0; l < LIMBS; ++l)
-        for (index_t j = from; j < to; ++j) limbs[l * rows.d + j] -= additions * scale.bits[l];
+        for (index_t j = from; j < to; ++j) words[l * rows.d + j] -= static_cast<word_t>(additions) * scale.bits[l];
 }
 
 // A row of weight zero adds nothing. Without weights the weight of a cluster is its count: see set_weights.
