@@ -272,7 +272,10 @@ default="k-means++"
         # Rounded to the rows' dtype, as fitted centres are.
         centers = check_array(given, dtype=rows.dtype, order="C").astype(np.float64)
         validation.shape_of_centers(centers, self.n_clusters, fit.X.shape[1])
-        return objective.start(centers)
+        try:
+            return objective.start(centers)
+        except ValueError as error:
+            raise ValueError(f"init: {error}") from None
 
     # -- what is stored ----------------------------------------------------------------------------
 
