@@ -4,7 +4,7 @@
 |---|---|
 | all distances fit into MATRIX_BYTES | eager swaps over the matrix, to a local optimum |
 | a graph of up to EXHAUSTIVE nodes | eager swaps by truncated searches, to a local optimum |
-| more vectors | the same over a sample of SAMPLE points (or 2 k); then, over all points, medoids \
+| more vectors | the same over a sample of up to SAMPLE (or 2 k) points; then, over all, medoids \
 are moved within their clusters (`alternate`) and swapped with sampled candidates |
 | a larger graph, a slow callable | swaps with sampled candidates |
 
@@ -85,7 +85,7 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
     """Seed, then search by the method that fits the space."""
     problem, rng = task.problem, task.rng
     space = problem.space
-    if isinstance(space, Vectors) and space.n > _sample_size(task.k):
+    if isinstance(space, Vectors) and space.n > max(SAMPLE, 2 * task.k):
         return _move_and_swap(task, space, _search_sample(task, space, start))
     medoids = start(task.space, task.weight) if callable(start) else start
     if isinstance(space, Vectors):
@@ -114,17 +114,14 @@ def _move_and_swap(task: SearchTask, space: Vectors, medoids: Ints) -> MedoidSea
     return MedoidSearchResult(state.medoids, state.near, state.cost, moves, False)
 
 
-def _sample_size(k: int) -> int:
-    """A sample has different points, and enough of them to choose k from."""
-    return max(SAMPLE, 2 * k)
-
-
 def _search_sample(task: SearchTask, space: Vectors, start: Start) -> Ints:
     """Search over a sample of the points with demand; it contains the given points too."""
     problem, rng, none = task.problem, task.rng, np.empty(0, dtype=np.int64)
     given = none if callable(start) else start
     mass = np.ones(space.n) if problem.weight is None else problem.weight
-    sampled = priority_sample(mass, _sample_size(task.k), rng)
+    # Half of the points are enough, and twice as many as medoids: the sampled ones are different.
+    size = max(min(SAMPLE, space.n // 2), 2 * task.k)
+    sampled = priority_sample(mass, size, rng)
     drawn = problem.points[sampled.indices]
     # A point of weight zero can be the best medoid.
     more = none if problem.all_measured else rng.integers(space.n_candidates, size=SAMPLE // 4)
