@@ -182,7 +182,8 @@ def local_optimum(
     distance is bounded by two triangles.
     """
     least = max(0.0, cost - slack) / 5
-    fifth = f"So no choice of {k} medoids costs less than {least:.6g}, about a fifth of it."
+    allowance = " minus an allowance for inexact distances" if slack > 0 else ""
+    fifth = f"So no choice of {k} medoids costs less than {least:.6g}, a fifth of it{allowance}."
     note = (
         "The lowest possible cost is usually far closer to this cost than to a fifth of it; "
         "certify=True computes how close."
