@@ -24,7 +24,7 @@ def points(n=400, seed=0):
 
 
 @pytest.mark.parametrize("init", [*MEDOID_SEEDINGS, "given"])
-@pytest.mark.parametrize("k", [3, 31, 64, 150, 201, 399, 400])
+@pytest.mark.parametrize("k", [31, 64, 201, 400])
 @pytest.mark.parametrize("demand", ["all", "weights", "half", "few"])
 def test_there_are_k_medoids(init, k, demand):
     X = points()
@@ -37,7 +37,7 @@ def test_there_are_k_medoids(init, k, demand):
     start = np.random.default_rng(2).permutation(400)[:k] if init == "given" else init
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = KMedian(k, init=start, random_state=0, n_restarts=1).fit(X, demand=weight)
+        model = KMedian(k, init=start, random_state=0, n_restarts=0).fit(X, demand=weight)
     assert len(np.unique(model.medoid_indices_)) == k
     assert len(np.unique(model.labels_)) == k
 
