@@ -69,7 +69,8 @@ def pmed_race(one: Instance) -> dict[str, tuple[float, float, float]]:
 
     def searched(seed: int, restarts: int) -> float:
         rng = np.random.default_rng(seed)
-        task = search_task(DistanceMatrix(one.D), None, restarts=restarts, max_swaps=10**9, rng=rng)
+        space, most = DistanceMatrix(one.D), 10**9
+        task = search_task(space, None, one.k, restarts=restarts, max_swaps=most, rng=rng)
         return find_medoids(task, lambda space, weight: hst_seed(space, one.k, weight, 1, rng)).cost
 
     def bare(_: int) -> None:

@@ -181,6 +181,30 @@ MUTANTS = [
         "laws/test_certificate_laws.py",
     ),
     Mutant(
+        "a certificate ignores the rounding of distances", "certificates.dual",
+        "bound = bound * (1 - error.relative)",
+        "bound = bound",
+        "laws/test_certificate_laws.py",
+    ),
+    Mutant(
+        "a sample forgets heavy weights", "numerics.draws",
+        "unit * np.maximum(mass[taken] / unit, threshold)",
+        "np.full(size, unit * threshold)",
+        "sampling/test_priority_sample.py",
+    ),
+    Mutant(
+        "a failed fit is not undone", "estimators.validation",
+        "            vars(model).clear()\n            vars(model).update(before)\n",
+        "",
+        "contracts/test_failed_refit.py",
+    ),
+    Mutant(
+        "triangles that were not checked are taken for granted", "estimators.metric_input",
+        "if checked < of:",
+        "if False:",
+        "laws/test_local_optimum_laws.py",
+    ),
+    Mutant(
         "a guarantee is claimed for greedy seeding", "estimators.kmeans",
         "return SEEDINGS[self.init].lost or objective.lost",
         "return objective.lost",

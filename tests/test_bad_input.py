@@ -162,6 +162,22 @@ def test_bad_starts(init, message):
         KMeans(3, init=init, n_init=1).fit(X)
 
 
+@pytest.mark.parametrize(
+    ("options", "init", "message"),
+    [
+        ({"algorithm": "minibatch"}, [[1e200] * 3, [2e200] * 3], "squared distances overflow"),
+        ({"algorithm": "lloyd"}, [[1e200] * 3, [2e200] * 3], "squared distances overflow"),
+        ({"metric": "cosine"}, [[1.0] * 3, [0.0] * 3], "row 1 is"),
+        ({"distortion": "kl"}, [[1.0] * 3, [-1.0] * 3], "row 1, column 0 is -1"),
+        ({"distortion": "total-jensen"}, [[1.0] * 3, [-1.0] * 3], "row 1, column 0 is -1"),
+    ],
+)
+def test_starts_that_cannot_be_measured(options, init, message):
+    """Not "Probabilities contain NaN", nor an inertia of NaN."""
+    with pytest.raises(ValueError, match=f"^init: .*{message}"):
+        KMeans(2, init=init, n_init=1, **options).fit(np.abs(rows(1500, 3, seed=71)) + 0.1)
+
+
 # ---- directions ----
 
 

@@ -1,4 +1,4 @@
-"""Guarantees as values: which theorem holds for a fit, its terms, and the bound in numbers.
+"""Guarantees as values: which theorem holds for a fit, and what it says about this fit.
 
     E[cost] <= (2 + ln k) * Phi,    Phi by theorem (Nock et al. 2016):
 
@@ -20,42 +20,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Term = float | None  # None: not known
 Parts = dict[str, tuple[Term, Term]]  # coefficient and term, by name
 Notes = tuple[str, ...]
 
+MEAN = "On average over the random draws, the cost is at most"
 PAPER = "Nock, Canyasse, Boreli, Nielsen: k-variates++, ICML 2016"
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A theorem that holds, with its terms; `bound` is None if a term is not known."""
+    """A theorem that holds for a fit, in words and in numbers; None stands for what is not known.
+
+    theorem, source : the name of the theorem, and where it is stated.
+    promise : what is known about this fit, in one or two sentences.
+    factor : the cost is at most so many times the lowest possible one (see `promise`: always, or
+        on average over the random draws).
+    bound : a number that the mean cost over the random draws does not exceed.
+    lower_bound : no other choice of as many centres costs less.
+    assumes : what has to be true of the data and was not checked, or only in part.
+    terms, notes : the terms of the theorem, and what they mean.
+    """
 
     theorem: str
     source: str
-    promise: str  # one sentence, in plain words
-    factor: float | None  # bound / optimum, if the bound depends on nothing else
-    bound: float | None
+    promise: str
+    factor: float | None = None
+    bound: float | None = None
+    lower_bound: float | None = None
+    assumes: str | None = None
     terms: Mapping[str, Term] = field(default_factory=dict)
     notes: Notes = ()
 
     def explain(self) -> str:
-        """The promise in plain words, its terms, and notes on the numbers."""
-        lines = [f"{self.theorem} ({self.source})", self.promise]
-        for name, value in self.terms.items():
-            lines.append(f"  {name} = {'not known' if value is None else format(value, '.6g')}")
+        """The promise in plain words, what it assumes, its terms, and where it comes from."""
+        lines = [self.promise]
+        if self.assumes is not None:
+            lines.append(f"It assumes {self.assumes}")
+        lines += self.notes
+        words = [f"{name} = {_words(value)}" for name, value in self.terms.items() if value != 0]
+        if words:
+            lines.append("Terms: " + ", ".join(words) + ".")
         if self.bound is not None:
-            lines.append(f"  bound on the expected cost: {self.bound:.6g}")
-        return "\n".join([*lines, *self.notes])
+            lines.append(f"Bound on the mean cost over all random draws: {self.bound:.6g}.")
+        return "\n".join([*lines, f"({self.theorem}; {self.source})"])
 
     __str__ = explain
 
 
+def _words(value: Term) -> str:
+    return "not known" if value is None else format(value, ".6g")
+
+
 OPT_IS_FOUND = (
-    "opt is the cost of the centres that were found: the true optimum is at most that, "
-    "so the bound holds, too."
+    "The lowest cost, opt, is not known. The cost of these centres, which is at least opt, stands "
+    "for it: the bound is true, but it is a worst case and no estimate of how good they are."
 )
 
 
@@ -97,23 +118,34 @@ def theorem_2(
     if not centred:
         parts["bias"] = (2.0, bias)
     promise = (
-        f"The expected cost is at most 8 (2 + ln k) = {8 * log_factor(k):.4g} times that of the "
-        "best k centres there are."
+        f"{MEAN} 8 (2 + ln k) = {8 * log_factor(k):.3g} times the lowest cost of any {k} centres."
         if centred and var == 0 and eta == 0
-        else "The expected cost is at most (2 + ln k) ((6 + 4 eta) opt + 2 bias + 2 var)"
-        + (", with bias = opt." if centred else ".")
+        else f"{MEAN} (2 + ln k) ((6 + 4 eta) opt + 2 bias + 2 var), opt being the lowest cost of "
+        f"any {k} centres" + (" and bias = opt." if centred else ".")
     )
     return _theorem(2, k, promise, parts, notes, eta=eta)
+
+
+def plain_seeding(k: int) -> Guarantee:
+    """Theorem 2 for a fit that starts from plain k-means++."""
+    promise = theorem_2(k, opt=None)
+    note = (
+        f"It is a worst case for any data: this fit need not be anywhere near {promise.factor:.3g} "
+        "times too costly. To see how good it is, compare its inertia_ with that of other random "
+        "states or of init='ls++'."
+    )
+    return replace(promise, terms={}, notes=(note,))
 
 
 def theorem_4(
     k: int, *, opt: Term, spread: Term, var: Term = 0.0, noisy: bool = False, notes: Notes = ()
 ) -> Guarantee:
     """Peers. spread: the sum of the rows' squared distances to the mean of their peer."""
+    phi = "10 opt + 4 spread + 2 var" if noisy else "10 opt + 6 spread"
     promise = (
-        "The expected cost over all peers' rows is at most (2 + ln k) "
-        + ("(10 opt + 4 spread + 2 var)." if noisy else "(10 opt + 6 spread).")
-    )  # fmt: skip
+        f"{MEAN} (2 + ln k) ({phi}), opt being the lowest cost of any {k} centres for all peers' "
+        "rows, and spread the rows' squared distances to the means of their peers."
+    )
     parts: Parts = {"opt": (10.0, opt), "spread": (4.0 if noisy else 6.0, spread)}
     if noisy:
         parts["var"] = (2.0, var)
@@ -122,28 +154,48 @@ def theorem_4(
 
 def theorem_5(k: int, *, opt: Term, spread: Term, eta: Term, notes: Notes = ()) -> Guarantee:
     """Streams. spread: the sum of the rows' squared distances to their synopses."""
-    promise = "The expected cost is at most (2 + ln k) ((8 + 4 eta) opt + 2 spread)."
+    promise = (
+        f"{MEAN} (2 + ln k) ((8 + 4 eta) opt + 2 spread), opt being the lowest cost of any {k} "
+        "centres, and spread the rows' squared distances to their synopses."
+    )
     parts: Parts = {"opt": (_stretched(8, eta), opt), "spread": (2.0, spread)}
     return _theorem(5, k, promise, parts, notes, eta=eta)
 
 
 def theorem_6(k: int, *, opt: Term, varsigma: Term, notes: Notes = ()) -> Guarantee:
     """On-line. 0 < varsigma <= 1: the larger, the more alike batches and clusters are."""
-    promise = "The expected cost is at most (2 + ln k) (4 + 32 / varsigma^2) opt."
+    promise = (
+        f"{MEAN} (2 + ln k) (4 + 32 / varsigma^2) opt, opt being the lowest cost of any {k} "
+        "centres; the more alike the batches, the larger varsigma is (at most 1)."
+    )
     factor = None if varsigma is None else 4 + 32 / varsigma**2
     return _theorem(6, k, promise, {"opt": (factor, opt)}, notes, varsigma=varsigma)
 
 
-def local_optimum(cost: float) -> Guarantee:
-    """k-median where no swap of one medoid helps: no medoids cost less than a fifth of these."""
+def local_optimum(
+    cost: float, k: int, *, slack: float = 0.0, assumes: str | None = None
+) -> Guarantee:
+    """k-median where no swap of one medoid helps: the cost is at most 5 opt + slack.
+
+    If every triangle keeps the inequality but for an error t, and the weights add up to W, the
+    proof gives slack = 4 W t: it swaps every medoid out at most twice, and each time a point's new
+    distance is bounded by two triangles.
+    """
+    least = max(0.0, cost - slack) / 5
+    allowance = " minus an allowance for inexact distances" if slack > 0 else ""
+    fifth = f"So no choice of {k} medoids costs less than {least:.6g}, a fifth of it{allowance}."
+    note = (
+        "The lowest possible cost is usually far closer to this cost than to a fifth of it; "
+        "certify=True computes how close."
+    )
     return Guarantee(
         theorem="The locality gap of single swaps",
         source="Arya, Garg, Khandekar, Meyerson, Munagala, Pandit: SIAM J. Comput. 33 (2004)",
-        promise="The cost is at most 5 times that of the best k medoids there are, not on average "
-        "but always: no swap of a medoid for another point lowers it.",
-        factor=5.0,
-        bound=cost,
-        notes=("A certificate (certify=True) is usually far closer.",),
+        promise=f"No swap of a medoid for another point lowers the cost, {cost:.6g}. {fifth}",
+        factor=5.0 if slack == 0 else None,
+        lower_bound=least,
+        assumes=assumes,
+        notes=(note,),
     )
 
 
@@ -152,11 +204,12 @@ LOST = {
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
     "not a local optimum": (
-        "the search looked at some candidates only, so a swap that helps may be left; "
+        "the search compared some candidates only, so a swap that helps may be left; "
         "certify=True computes a bound all the same."
     ),
     "not a metric": (
-        "the triangle inequality, on which the bound rests, does not hold for these distances."
+        "the bound is about distances that obey the triangle inequality, and these do not; "
+        "certify=True computes a bound all the same."
     ),
     "density": (
         "Theorems 5 and 6, about synopses and mini-batches, are about centres that are the picked "

@@ -146,8 +146,26 @@ def test_callbacks_see_every_iteration_and_change_nothing(algorithm):
     assert (recorder.setups, recorder.teardowns) == (1, 1)
     assert sorted(recorder.begun) == sorted(recorder.ended)
     assert recorder.begun.count("fit") == 1
-    iterations = 0 if algorithm == "minibatch" else alone.n_iter_  # batches are not reported
-    assert len(recorder.ended) >= 3 + iterations
+    assert len(recorder.ended) >= 3 + alone.n_iter_
+
+
+@pytest.mark.parametrize("n", [300, 2500])
+def test_mini_batches_report_every_pass_with_an_estimate_of_the_cost(n, capsys):
+    """A batch of the second set is a part of it, so that its cost has a deviation of some %."""
+    data, recorder = rows(n, 4, seed=41), Recorder()
+    model = KMeans(5, random_state=0, algorithm="minibatch", tol=0, verbose=1)
+    model.set_callbacks(recorder).fit(data)
+    assert recorder.ended.count("iteration") == model.n_iter_ > 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Iter")]
+    assert [line.split(",")[0] for line in lines] == [f"Iteration {i}" for i in range(len(lines))]
+    assert len(lines) == model.n_iter_
+    assert float(lines[-1].split()[-1].rstrip(".")) == pytest.approx(model.inertia_, rel=0.25)
+
+
+def test_a_callback_can_stop_mini_batches():
+    recorder = Recorder(stop_after=2)
+    KMeans(5, random_state=0, algorithm="minibatch").set_callbacks(recorder).fit(X)
+    assert recorder.ended.count("iteration") == 2
 
 
 def test_a_callback_can_stop_the_fit():

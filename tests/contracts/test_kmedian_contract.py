@@ -64,7 +64,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:X breaks the triangle inequality")  # cosine distances do
+@pytest.mark.filterwarnings("ignore:.* breaks the triangle inequality")  # cosine distances do
 @pytest.mark.parametrize("metric", FUNCTIONS)
 @pytest.mark.parametrize("init", ["k-median++", [3, 40, 70]])
 def test_rows_precomputed_distances_and_a_callable_give_the_same_medoids(metric, init):
@@ -173,7 +173,9 @@ def test_points_without_demand_may_be_medoids(init, monkeypatch):
 def test_the_guarantee_is_lost_without_a_local_optimum_or_a_metric(monkeypatch):
     kept = KMedian(3, random_state=0).fit(X)
     assert kept.guarantee_lost_ is None
+    assert kept.guarantee_.assumes is None
     assert kept.guarantee_.factor == 5
+    assert kept.guarantee_.lower_bound == kept.inertia_ / 5
     lost = [
         ("candidates only", KMedian(3, random_state=0, max_swaps=1).fit(X)),
         ("triangle", KMedian(2, metric="cosine", random_state=0).fit(np.abs(X) + 0.1)),
@@ -208,6 +210,19 @@ def test_of_parallel_edges_the_shortest_counts():
     length = [3, 5, 5, 3, 0.1 + 0.2, 0.3]  # the last two differ by rounding
     edges = sparse.coo_array((length, (row, column)), shape=(3, 3))
     assert KMedian(1, metric="graph", random_state=0).fit(edges).inertia_ == pytest.approx(3.3)
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_nodes_that_no_medoid_reaches_have_no_label(init):
+    """They have no demand, so no component of theirs needs a medoid."""
+    two = components(ring(20, 1), ring(30, 2))
+    with pytest.warns(UserWarning, match="^30 of 50 nodes are not connected to any medoid") as told:
+        model = KMedian(3, metric="graph", init=init, random_state=0).fit(two, demand=np.arange(20))
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert set(model.labels_[:20]) == {0, 1, 2}
+    assert set(model.labels_[20:]) == {-1}
+    np.testing.assert_array_equal(model.predict([0, 49]), [model.labels_[0], -1])
 
 
 def test_kmeans_can_start_on_the_tree():

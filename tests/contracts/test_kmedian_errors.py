@@ -55,6 +55,9 @@ BAD = {
     "callable: array": (X, lambda a, b: np.ones(2), "metric returned array"),
     "callable: none": (X, lambda a, b: None, "metric returned None"),
     "callable: one way": (X, lambda a, b: max(0.0, float((a - b)[0])), "not symmetric"),
+    "matrix that overflows": (SQUARE * 1e305, "precomputed", "outside the range .* rescale X"),
+    "graph that overflows": (ring(20) * 1e307, "graph", "outside the range .* rescale X"),
+    "callable: huge": (X, lambda a, b: 1e250 * (a is not b), "metric returned 1e"),
     "too few": (X[:1], "euclidean", "n_samples=1 should be >= n_clusters=2"),
 }
 
@@ -66,6 +69,17 @@ def test_bad_input_is_refused_in_one_line(name):
         KMedian(2, metric=metric).fit(data)
     if "NaN" not in words and "infinity" not in words:  # those errors are scikit-learn's
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [1e303, 1e-280])
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed", "graph"])
+def test_costs_outside_the_range_of_float64_are_refused_in_words_of_the_input(metric, scale):
+    """Not as "Probabilities contain NaN", a node that nothing reaches, or a cost of 0."""
+    factor = 1e10 if scale > 1 else 1e-20
+    data = {"euclidean": X, "precomputed": SQUARE, "graph": ring(90)}[metric] * factor
+    weight = np.linspace(0.5, 1, 90) * scale
+    with pytest.raises(ValueError, match=r"weights up to .* rescale X or the weights"):
+        KMedian(2, metric=metric, random_state=0).fit(data, sample_weight=weight)
 
 
 def test_a_broken_triangle_inequality_is_a_warning():
@@ -115,5 +129,5 @@ def test_bad_nodes_are_refused_by_predict():
 
 def test_a_component_without_a_medoid_is_named():
     two = components(ring(20, 1), ring(30, 2))
-    with pytest.raises(ValueError, match="reaches node 20"):
+    with pytest.raises(ValueError, match="No medoid reaches node 20"):
         KMedian(2, metric="graph", init=[0, 1], max_swaps=0).fit(two)

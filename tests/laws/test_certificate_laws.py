@@ -1,5 +1,6 @@
 """The bound of a certificate is never above the optimum, and close to it where possible."""
 
+from decimal import Decimal, getcontext
 from fractions import Fraction
 from itertools import combinations
 from math import inf
@@ -17,7 +18,13 @@ from kvariates.certificates.certificate import Certificate
 from kvariates.data import distance_tables
 from kvariates.data.distance_tables import DistanceLists, DistanceTable, StreamedDistances
 from kvariates.data.graph import Graph, NeighborLists
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
+from kvariates.data.metric_spaces import (
+    NATIVE_METRICS,
+    CallableMetric,
+    DistanceMatrix,
+    Vectors,
+)
+from kvariates.data.rows import unit_rows
 
 
 @st.composite
@@ -55,6 +62,42 @@ def test_a_bound_is_never_above_the_optimum(problem, kind):
     assert made.cost == pytest.approx(float(exact_cost(D, weight, medoids)), rel=1e-12)
     if k == len(X):
         assert made.cost == made.lower_bound == made.gap == 0
+
+
+def true_distance(metric, a, b):
+    """With 60 digits, of the numbers that the floats are."""
+    a, b = ([Decimal(float(v)) for v in row] for row in (a, b))
+    if metric == "cosine":
+        size = sum(v * v for v in a).sqrt() * sum(v * v for v in b).sqrt()
+        return 1 - sum(v * w for v, w in zip(a, b, strict=True)) / size
+    gaps = [abs(v - w) for v, w in zip(a, b, strict=True)]
+    return sum(gaps) if metric == "manhattan" else sum(gap * gap for gap in gaps).sqrt()
+
+
+@pytest.mark.parametrize("metric", NATIVE_METRICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bound_is_never_above_the_optimum_of_the_exact_distances(metric, dtype):
+    """Distances are rounded to the type of the rows, and unit rows too."""
+    getcontext().prec = 60
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d, k = int(rng.integers(3, 7)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
+        X = rng.normal(size=(n, d)).astype(dtype)
+        if seed % 3 == 0:  # close pairs: their distances have few correct digits
+            X = np.repeat(X, 2, axis=0) * (1 + 1e-5 * rng.normal(size=(2 * n, 1))).astype(dtype)
+            X[::2] += rng.normal(size=(n, d)).astype(dtype) * dtype(1e-4)
+        elif seed % 3 == 1:  # whole numbers, whose distances look whole in float32
+            X = np.rint(X * 1e8).astype(dtype)
+        space = Vectors(unit_rows(X), metric) if metric == "cosine" else Vectors(X, metric)
+        D = [[true_distance(metric, a, b) for b in X] for a in X]
+        costs = {
+            some: sum(min(D[j][i] for j in some) for i in range(len(X)))
+            for some in combinations(range(len(X)), k)
+        }
+        best = min(costs, key=costs.__getitem__)
+        made = certified(space, best)
+        assert Decimal(made.lower_bound) <= costs[best] * (1 + Decimal("1e-50"))
+        assert made.lower_bound >= 0.9 * float(costs[best]) - 1e-4, "too weak"
 
 
 @settings(max_examples=300)

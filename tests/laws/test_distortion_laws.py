@@ -188,12 +188,13 @@ def test_csr_rows_are_for_kl_only(name):
 @pytest.mark.parametrize(
     ("X", "matrix", "says"),
     [
-        ([[1.0, 2], [1, 3], [1, 5]], None, "column 0 does not. Drop"),
-        ([[1.0, 2, 3], [2, 3, 5], [1, 5, 6], [0, 7, 7]], None, "has rank 2 of 3; drop"),
-        ([[1.0, 2, 3], [2, 3, 9]], None, "has rank 1 of 3; drop"),
+        ([[1.0, 2], [1, 3], [1, 5]], None, "column 0 does not, but for rounding errors: drop it"),
+        ([[1.0, 2, 3], [2, 3, 5], [1, 5, 6], [0, 7, 7]], None, "columns 0, 1 and 2 .* drop 1 of"),
+        ([[1.0, 2, 3], [2, 3, 9]], None, "columns 0, 1 and 2 .* drop 2 of them"),
         (GOOD, np.eye(3), r"of shape \(2, 2\), .* but it is \(3, 3\)"),
         (GOOD, np.array([[1.0, 0.5], [0, 1]]), "symmetric"),
-        (GOOD, np.array([[1.0, 2], [2, 1]]), "has rank 1 of 2"),
+        (GOOD, np.array([[1.0, 2], [2, 1]]), "positive definite.*columns 0 and 1"),
+        (GOOD, np.array([[1.0, np.inf], [np.inf, 1]]), "covariance of finite numbers"),
     ],
 )
 def test_bad_covariances_are_named(X, matrix, says):
@@ -201,6 +202,42 @@ def test_bad_covariances_are_named(X, matrix, says):
     with pytest.raises(ValueError, match=says):  # noqa: PT012 - by `check` or by `fitted`
         distortion.check(X)
         distortion.fitted(X, None)
+
+
+def uneven(n=2000, dtype=np.float64):
+    """Three columns in units of their own, with offsets."""
+    X = np.random.default_rng(5).normal(size=(n, 3)) * [1, 1e3, 1e-5] + [0, 1e5, 1]
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e9 / 7, -1e-9 / 3])
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_columns_that_vary_by_rounding_only_are_named(value, dtype, with_weights):
+    """Their mean is rounded, so that their variance is not 0."""
+    X, rng = uneven(dtype=dtype), np.random.default_rng(6)
+    ulp = float(np.spacing(dtype(abs(value)))) * rng.integers(-1, 2, size=2000)
+    extra = np.stack([np.full(2000, value), value + ulp], axis=1).astype(dtype)
+    weight = rng.exponential(size=2000) if with_weights else None
+    with pytest.raises(ValueError, match="vary, and columns 3 and 4 do not, but for rounding"):
+        Mahalanobis().fitted(np.concatenate([X, extra], axis=1), weight)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_that_depend_on_others_but_for_rounding_are_named(dtype):
+    X = uneven(dtype=dtype)
+    total = (X[:, 1].astype(np.float64) - 50 * X[:, 0]).astype(dtype)
+    with pytest.raises(ValueError, match=r"columns 0, 1 and 3 depend .* drop 1 of them"):
+        Mahalanobis().fitted(np.concatenate([X, total[:, None]], axis=1), None)
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e200])
+def test_mahalanobis_distances_do_not_depend_on_the_unit(scale):
+    """Squares of these values overflow or vanish, which eigh reported as no convergence."""
+    X = uneven(200)
+    expected = Mahalanobis().fitted(X, None).prepare(X)
+    found = Mahalanobis().fitted(X * scale, None).prepare(X * scale)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_mahalanobis_must_be_fitted():

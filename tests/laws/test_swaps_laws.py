@@ -153,7 +153,7 @@ def test_costs_are_measured_at_the_demand_and_weights_are_repeats(seed, n, resta
     space, weight, start = problem.space, problem.weight, rng.permutation(n)[:3]
     repeats = np.repeat(np.arange(n), weight.astype(int))
     repeated = space.measured_at(repeats)
-    task = medoid_search.search_task(space, weight, restarts=restarts, max_swaps=10**9, rng=rng)
+    task = medoid_search.search_task(space, weight, 3, restarts=restarts, max_swaps=10**9, rng=rng)
     found = medoid_search.find_medoids(task, start)
     assert_local_optimum(found, space.D, weight)
     assert found.cost == pytest.approx(medoid_cost(repeated.D, found.medoids))

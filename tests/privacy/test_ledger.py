@@ -73,6 +73,17 @@ def test_split_refuses_bad_shares():
             split(1.0, parts)
 
 
+@pytest.mark.parametrize("claim", [(math.nan, 0.0), (1.0, math.nan), (-1.0, 0.0), (1.0, 1.0)])
+def test_a_ledger_refuses_a_claim_that_is_none(claim):
+    with pytest.raises(ValueError, match="A claim has epsilon >= 0 and 0 <= delta < 1; got"):
+        Ledger("add-remove", (charge(0.5),), claim)
+
+
+def test_a_ledger_refuses_an_unknown_adjacency():
+    with pytest.raises(ValueError, match="'add-remove' or 'replace-one'; got 'foo'"):
+        Ledger("foo", (charge(0.5),), (1.0, 0.0))
+
+
 # --- zCDP ------------------------------------------------------------------------------------
 
 

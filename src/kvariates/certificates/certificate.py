@@ -118,7 +118,7 @@ def _exact(problem: CertifiedProblem, rng: np.random.Generator) -> Certificate |
     goal = dual.Goal(problem.k, problem.cost, whole)
     start = np.minimum(problem.start(), found.cap)
     best = dual.maximize_bound(found.distances, goal, start, found.cap, problem.max_iter, rng)
-    bound = best.bound * problem.rounding
+    bound = problem.below(best.bound)
     if whole:
         bound = float(math.ceil(bound))
     return Certificate(min(bound, problem.cost), problem.cost, 1.0, None, best.iterations, whole)
@@ -146,8 +146,9 @@ def _all_distances(problem: CertifiedProblem, rng: np.random.Generator) -> _AllD
         return None
     if pairs * measured.dtype.itemsize > TABLE_BYTES:
         return _lists_of_rows(measured, cap, weight)
-    D = measured.matrix().D
-    return _AllDistances(DistanceTable(weight, D), np.full(len(weight), math.inf), _all_whole(D))
+    D, cap = measured.matrix().D, np.full(len(weight), math.inf)
+    whole = measured.exact_if_whole(float(D.max())) and _all_whole(D)
+    return _AllDistances(DistanceTable(weight, D), cap, whole)
 
 
 def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances | None:
@@ -155,7 +156,7 @@ def _lists_of_rows(space: DistanceRows, cap: F64, weight: F64) -> _AllDistances 
     counts, points, kept, whole, size = [], [], [], True, 0
     for first in range(0, space.n_candidates, space.block):
         rows = space.distances(np.arange(first, min(first + space.block, space.n_candidates)))
-        whole = whole and _all_whole(rows)
+        whole = whole and space.exact_if_whole(float(rows.max())) and _all_whole(rows)
         below = rows < cap
         counts.append(np.count_nonzero(below, axis=1))
         size += int(counts[-1].sum())

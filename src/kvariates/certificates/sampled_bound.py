@@ -98,7 +98,7 @@ def sampled_bound(problem: CertifiedProblem, rng: np.random.Generator) -> Sample
     )
     bound = sample.total * smallest_mean(best.bound, size, 1 - problem.confidence)
     # The last factor is far more than the rounding errors of sums and probabilities.
-    bound = min(bound * problem.rounding * (1 - 1e-9), problem.cost)
+    bound = min(problem.below(bound) * (1 - 1e-9), problem.cost)
     return SampledBound(bound, size, best.iterations)
 
 

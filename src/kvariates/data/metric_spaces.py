@@ -11,6 +11,7 @@ into the array of centres. Distances have the type of the input. Ties go to the 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
 FEW = 16  # features up to which a transposed copy of the rows is kept
 ROWS_BYTES = 2**24  # of distances computed at once
 KEPT_BYTES = 2**29  # of distances of a callable kept for later
+FARTHEST = 1e200  # the largest distance of a callable; sums of larger ones could overflow
 
 
 class MetricSpace(Protocol):
@@ -89,6 +91,10 @@ class DistanceRows(ABC):
         """All distances at once."""
         return DistanceMatrix(self.distances(np.arange(self.n_candidates)))
 
+    def exact_if_whole(self, farthest: float) -> bool:
+        """Distances that are whole numbers up to this one have no rounding error."""
+        return True
+
     @property
     def block(self) -> int:
         """How many rows of distances are computed at once."""
@@ -122,6 +128,15 @@ class DistanceRows(ABC):
         return near
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """Computed distances are at most (1 + relative) d + absolute, for d of rows off by `chord`."""
+
+    relative: float
+    absolute: float
+    chord: float
+
+
 class Vectors(DistanceRows):
     """Rows of X under L1, L2 or cosine distance. Pre: finite, C order; unit length for cosine.
 
@@ -135,6 +150,24 @@ class Vectors(DistanceRows):
         self._transposed = _transposed(self.at)
         d = int(X.shape[1])
         self.work = 1 + d / 16 if d <= FEW else d / 4
+
+    @property
+    def rounding(self) -> Rounding:
+        """Differences, squares and sums of at least eight lanes, and the root, are rounded."""
+        d, limits = self.X.shape[1], np.finfo(self.dtype)
+        eps, cosine = float(limits.eps), self.metric == "cosine"
+        terms = min(d, d / 8 + 20) + 8
+        absolute = (
+            0.0 if self.metric == "manhattan" else math.sqrt(d * float(limits.smallest_subnormal))
+        )
+        # Unit rows are computed in float64.
+        chord = eps + (d + 8) * 2.0**-52 if cosine else 0.0
+        return Rounding(terms * eps, absolute, chord)
+
+    def exact_if_whole(self, farthest: float) -> bool:
+        """If the rows are whole numbers too, and squares have few digits."""
+        digits = np.finfo(self.dtype).nmant / 2 - 1
+        return farthest < 2.0**digits and bool(np.all(np.rint(self.X) == self.X))
 
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         at, transposed = self.at, self._transposed
@@ -204,12 +237,18 @@ class DistanceMatrix(DistanceRows):
         return DistanceMatrix(narrow) if _native.to_float32(self.D, narrow) else self
 
     def flaw(self, tolerance: float, triangles: float) -> MetricFlaw | None:
-        """The first flaw found, looking at about `triangles` triangles. Pre: square.
+        """The first flaw found, looking at `n_checked(triangles)` triangles. Pre: square.
 
         Distances may differ by `tolerance` times the largest distance.
         """
         law, *points = _native.check_distances(self.D, tolerance, triangles)
         return MetricFlaw(self.LAWS[law], *points) if law else None
+
+    def n_checked(self, triangles: float) -> int:
+        """How many triangles `flaw` looks at: i and via are taken in equal steps, j is any."""
+        each = max(1, int(math.sqrt(max(1.0, triangles / self.n))))
+        rows = len(range(0, self.n, max(1, self.n // each)))
+        return int(rows * rows * self.n)
 
     def eager_swaps(
         self, medoids: Ints, points: Ints, weight: F64 | None, order: Ints, options: EagerOptions
@@ -272,21 +311,21 @@ class CallableMetric(DistanceRows):
         try:
             out = np.asarray(values)
             good = out.ndim == 1 and out.dtype.kind in "fiub"
-            good = good and bool(np.isfinite(out).all() and (out >= 0).all())
+            good = good and bool(((out >= 0) & (out <= FARTHEST)).all())
         except ValueError:  # arrays of different shapes
             good = False
         if not good:
             bad = next((v for v in values if not _is_distance(v)), values)
             raise ValueError(
                 f"metric returned {bad!r} for row {point} and another; "
-                "it must return a finite number of 0 or more."
+                f"it must return a number from 0 to {FARTHEST:g}."
             )
         return out.astype(np.float64)
 
 
 def _is_distance(value: Any) -> bool:
     try:
-        return bool(np.ndim(value) == 0 and np.isfinite(value) and 0 <= value < 1e308)
+        return bool(np.ndim(value) == 0 and 0 <= value <= FARTHEST)
     except (TypeError, OverflowError):
         return False
 

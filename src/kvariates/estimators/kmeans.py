@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -98,7 +97,7 @@ default="k-means++"
     n_iter_ : int
         Iterations of the best run.
     guarantee_ : Guarantee or None
-        The theorem that holds for this fit, with its terms and the bound in numbers.
+        The theorem that holds for this fit, and what it says about it.
     guarantee_lost_ : str or None
         Why none does.
     n_features_in_ : int
@@ -156,6 +155,7 @@ default="k-means++"
         self.metric = metric
         self.distortion = distortion
 
+    @validation.all_or_nothing
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
@@ -221,21 +221,19 @@ default="k-means++"
             careful = isinstance(self.init, str) and self.init != "random"
             return 1 if given or careful else 10
         if given and self.n_init != 1:
-            warnings.warn(
+            validation.warn(
                 "Explicit initial center position passed: performing only one init in "
                 f"{type(self).__name__} instead of n_init={self.n_init}.",
                 RuntimeWarning,
-                stacklevel=3,
             )
             return 1
         return int(self.n_init)
 
     def _algorithm(self) -> str:
         if self.algorithm == "elkan" and self.n_clusters == 1:
-            warnings.warn(
+            validation.warn(
                 "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
                 RuntimeWarning,
-                stacklevel=3,
             )
             return "lloyd"
         return self.algorithm
@@ -274,7 +272,10 @@ default="k-means++"
         # Rounded to the rows' dtype, as fitted centres are.
         centers = check_array(given, dtype=rows.dtype, order="C").astype(np.float64)
         validation.shape_of_centers(centers, self.n_clusters, fit.X.shape[1])
-        return objective.start(centers)
+        try:
+            return objective.start(centers)
+        except ValueError as error:
+            raise ValueError(f"init: {error}") from None
 
     # -- what is stored ----------------------------------------------------------------------------
 
@@ -291,17 +292,14 @@ default="k-means++"
         self.inertia_ = best.inertia
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
         if self.guarantee_lost_ is None:
-            self.guarantee_ = guarantees.theorem_2(
-                self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
-            )
+            self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters))
         self.n_iter_ = best.n_iter
         distinct = int(np.count_nonzero(np.bincount(best.labels)))
         if distinct < self.n_clusters:
-            warnings.warn(
+            validation.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

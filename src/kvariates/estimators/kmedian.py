@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -25,11 +24,11 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from kvariates import guarantees
 from kvariates.certificates.certificate import certify
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import MedoidSearchResult, MetricSpace
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, OBJECTS, ROWS, metric_entry
-from kvariates.data.rows import F64
 from kvariates.estimators import metric_input, validation
-from kvariates.refining.medoid_search import Start, find_medoids, search_task
+from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
+from kvariates.refining.medoid_search import SearchTask, Start, find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.tables import documented
 
@@ -72,13 +71,14 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The medoids' rows (a list if X is one); not for "precomputed" and "graph".
     labels_ : ndarray of shape (n_samples,)
-        The number of every point's nearest medoid.
+        The number of every point's nearest medoid; -1 for a node of a graph that no medoid reaches.
     inertia_ : float
         The sum of distances of the demand to their medoids.
     n_swaps_ : int
         Swaps that helped, in the best run, including those of restarts that were dropped.
     guarantee_ : Guarantee or None
-        Where no swap of a medoid for any other point helps: at most 5 times the optimum.
+        Where no swap of a medoid for any other point helps: what follows from that, and what it
+        assumes about the distances.
     guarantee_lost_ : str or None
         Why there is none: not all points were candidates, or the distances are no metric.
     certificate_ : Certificate
@@ -117,6 +117,7 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.certify = certify
         self.random_state = random_state
 
+    @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None
@@ -141,15 +142,16 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         points = self._validate(X, demand, sample_weight)
         space, weight = points.space, points.weight
         rng = validation.generator(self.random_state)
-        found = self._search(space, weight, rng)
+        task = self._task(points, rng)
+        found = self._search(task, rng)
         if len(found.near.labels) < space.n:  # costs were measured at the demand only
             found = replace(found, near=space.two_nearest(found.medoids))
-        self._store(points, found)
+        self._store(points, found, _checked_triangles(points, task))
         if self.certify:
-            self.certificate_ = certify(space, len(found.medoids), found.near, weight, rng)
+            self.certificate_ = certify(space, int(self.n_clusters), found.near, weight, rng)
         return self
 
-    def _validate(self, X: Any, demand: Any, sample_weight: Any) -> metric_input.ValidatedPoints:
+    def _validate(self, X: Any, demand: Any, sample_weight: Any) -> ValidatedPoints:
         if metric_entry(self.metric).needs == ROWS and not sparse.issparse(X):
             X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         else:
@@ -161,15 +163,18 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             self.n_features_in_ = points.X.shape[1]
         return points
 
-    def _search(
-        self, space: MetricSpace, weight: F64 | None, rng: np.random.Generator
-    ) -> MedoidSearchResult:
+    def _task(self, points: ValidatedPoints, rng: np.random.Generator) -> SearchTask:
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
         restarts = self.n_restarts
         if restarts == "auto":
-            restarts = 0 if isinstance(space, Graph) else 3
-        task = search_task(space, weight, restarts=int(restarts), max_swaps=most, rng=rng)
-        start = self._start(space.n, rng)
+            restarts = 0 if isinstance(points.space, Graph) else 3
+        return search_task(
+            points.space, points.weight, int(self.n_clusters), restarts=int(restarts),
+            max_swaps=most, rng=rng,
+        )  # fmt: skip
+
+    def _search(self, task: SearchTask, rng: np.random.Generator) -> MedoidSearchResult:
+        start = self._start(task.space.n, rng)
         runs = (find_medoids(task, start) for _ in range(self.n_init))
         return min(runs, key=lambda run: run.cost)
 
@@ -180,32 +185,32 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         seed = MEDOID_SEEDINGS[self.init].run
         return lambda space, weight: seed(space, k, weight, rng)
 
-    def _store(self, points: metric_input.ValidatedPoints, found: MedoidSearchResult) -> None:
-        if not np.isfinite(found.cost):
-            demand = True if points.weight is None else points.weight > 0
-            node = int(np.argmax(~np.isfinite(found.near.cost) & demand))
-            raise ValueError(
-                f"No centre reaches node {node}: its component has none. Allow more swaps, or "
-                "start with a node of every component."
-            )
+    def _store(
+        self, points: ValidatedPoints, found: MedoidSearchResult, triangles: TriangleCheck
+    ) -> None:
+        labels = _reached_labels(points, found)
         for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        self.medoid_indices_, self.labels_ = found.medoids, found.near.labels
+        self.medoid_indices_, self.labels_ = found.medoids, labels
         self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
         if metric_entry(self.metric).needs in (ROWS, OBJECTS):
             X, rows = points.X, found.medoids
             self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
         lost = None if found.local_optimum else guarantees.LOST["not a local optimum"]
-        self.guarantee_lost_ = points.lost or lost
-        self.guarantee_ = None if self.guarantee_lost_ else guarantees.local_optimum(found.cost)
-        distinct = len(np.unique(self.labels_))
+        self.guarantee_lost_, self.guarantee_ = triangles.lost or lost, None
+        if self.guarantee_lost_ is None:
+            total = float(points.space.n if points.weight is None else points.weight.sum())
+            self.guarantee_ = guarantees.local_optimum(
+                found.cost, len(found.medoids), slack=4 * total * triangles.error,
+                assumes=triangles.assumed,
+            )  # fmt: skip
+        distinct = len(np.unique(labels[labels >= 0]))
         if distinct < self.n_clusters:
-            warnings.warn(
+            validation.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
                 f"({self.n_clusters}): some medoids are at distance 0 of others.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def predict(self, X: Any) -> NDArray[np.int32]:
@@ -267,3 +272,35 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         tags.input_tags.pairwise = needs == DISTANCES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _checked_triangles(points: ValidatedPoints, task: SearchTask) -> TriangleCheck:
+    """What is known about the triangles of the metric, once the search has computed distances."""
+    known, matrix = points.triangles, task.problem.space
+    if not isinstance(points.space, CallableMetric) or not isinstance(matrix, DistanceMatrix):
+        return known
+    if known.lost or not task.problem.all_measured:
+        return known
+    return metric_input.check_triangles(matrix, "metric", known)
+
+
+def _reached_labels(points: ValidatedPoints, found: MedoidSearchResult) -> NDArray[np.int32]:
+    """The labels, with a warning and -1 for nodes that no medoid reaches, if they have no demand.
+
+    ValueError if one of them has: the search ended before every component had a medoid.
+    """
+    unreached = ~np.isfinite(found.near.cost)
+    if not unreached.any():
+        return found.near.labels
+    demand = unreached if points.weight is None else unreached & (points.weight > 0)
+    if demand.any():
+        raise ValueError(
+            f"No medoid reaches node {int(np.argmax(demand))}: its component has none. Allow more "
+            "swaps, or start with a node of every component."
+        )
+    count = int(np.count_nonzero(unreached))
+    validation.warn(
+        f"{count} of {len(unreached)} nodes are not connected to any medoid; their label is -1. "
+        "None of them has demand."
+    )
+    return np.where(unreached, np.int32(-1), found.near.labels)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,32 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import (
+    FARTHEST,
+    CallableMetric,
+    DistanceMatrix,
+    Ints,
+    MetricSpace,
+    Vectors,
+)
 from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, Metric, metric_entry
 from kvariates.data.rows import F64
+from kvariates.estimators import validation
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ
-TRIANGLES = 3e5  # triangles to check
+TRIANGLES = 5e6  # about so many are checked; of up to 270 points, all
 PAIRS = 16  # pairs for which a callable is called in both orders
+LARGEST, SMALLEST = 1e300, 1e-290  # of weights times distances
+
+
+@dataclass(frozen=True)
+class TriangleCheck:
+    """What is known about the triangle inequality."""
+
+    lost: str | None = None  # it does not hold, so there is no guarantee
+    assumed: str | None = None  # it was not checked in full
+    error: float = 0.0  # by which it may be broken
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class ValidatedPoints:
     X: Any
     space: MetricSpace
     weight: F64 | None
-    lost: str | None  # why there is no guarantee: the triangle inequality does not hold
+    triangles: TriangleCheck
 
 
 def validated_points(
@@ -35,19 +52,21 @@ def validated_points(
     """X, its space and the weights, checked; with k, also whether k medoids are possible."""
     entry = metric_entry(metric)
     X = _checked(X, metric)
-    space, lost = entry.run(X, None), entry.lost
+    space, triangles = entry.run(X, None), TriangleCheck(lost=entry.lost)
     if isinstance(space, CallableMetric):
         _check_callable(space)
+        triangles = TriangleCheck(entry.lost, NOT_CHECKED)
     elif isinstance(space, Vectors):
         _check_range(space)
-    elif isinstance(space, DistanceMatrix) and not _is_metric(space):
-        lost = LOST["not a metric"]
+    elif isinstance(space, DistanceMatrix):
+        triangles = check_triangles(space, "X", TriangleCheck(entry.lost))
     if k is not None and space.n < k:
         raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
     weight = _weights(demand, sample_weight, space.n)
+    _check_costs(space, weight)
     if k is not None and isinstance(space, Graph):
         _check_components(space, weight, k)
-    return ValidatedPoints(X, space, weight, lost)
+    return ValidatedPoints(X, space, weight, triangles)
 
 
 def _checked(X: Any, metric: Metric) -> Any:
@@ -113,11 +132,24 @@ def _check_callable(space: CallableMetric) -> None:
             raise ValueError(f"metric returned {there:.6g} for row {i} and itself; it must be 0.")
 
 
-def _is_metric(matrix: DistanceMatrix) -> bool:
-    """Warn if some triangle breaks the triangle inequality; raise at any other flaw."""
+NOT_CHECKED = (
+    "that the metric obeys the triangle inequality, which was not checked: a callable is only "
+    "called for the distances that are needed."
+)
+
+
+def check_triangles(matrix: DistanceMatrix, name: str, known: TriangleCheck) -> TriangleCheck:
+    """Warn if some triangle breaks the triangle inequality; raise at any other flaw.
+
+    `name`: of the parameter that the distances come from. `known`: before this check.
+    """
     D, flaw = matrix.D, matrix.flaw(TOLERANCE, TRIANGLES)
+    checked, of = matrix.n_checked(TRIANGLES), matrix.n**3
     if flaw is None:
-        return True
+        part = f"{checked:,} of {of:,} triangles were checked, and none breaks it."
+        if checked < of:
+            return replace(known, assumed=f"that {name} obeys the triangle inequality: {part}")
+        return replace(known, assumed=None, error=TOLERANCE * float(D.max(initial=0.0)))
     i, j, via = flaw.i, flaw.j, flaw.via
     errors = {
         "negative": f"X[{i}, {j}] = {D[i, j]:.6g} is a negative distance.",
@@ -127,14 +159,36 @@ def _is_metric(matrix: DistanceMatrix) -> bool:
     }
     if flaw.law in errors:
         raise ValueError(errors[flaw.law])
-    warnings.warn(
-        f"X breaks the triangle inequality: {i} and {j} are {D[i, j]:.6g} apart, but "
-        f"{D[i, via] + D[via, j]:.6g} by way of {via}. Medoids are found all the same; what rests "
-        "on it (trees, guarantees) is not what it promises.",
-        UserWarning,
-        stacklevel=5,
+    validation.warn(
+        f"{name} breaks the triangle inequality: {i} and {j} are {D[i, j]:.6g} apart, but "
+        f"{D[i, via] + D[via, j]:.6g} by way of {via}. Medoids are found all the same, but without "
+        "the guarantees of metrics."
     )
-    return False
+    return TriangleCheck(lost=LOST["not a metric"])
+
+
+def _check_costs(space: MetricSpace, weight: F64 | None) -> None:
+    """ValueError if sums of weight * distance leave the range of float64."""
+    far, total = _farthest(space), float(space.n if weight is None else weight.sum())
+    heaviest = 1.0 if weight is None else float(weight.max())
+    if not far * total <= LARGEST or 0 < far * heaviest < SMALLEST:
+        weights = "" if weight is None else f" and weights up to {heaviest:.3g}"
+        raise ValueError(
+            f"Distances up to {far:.3g}{weights} give costs outside the range of float64; rescale "
+            f"{'X' if weight is None else 'X or the weights'}."
+        )
+
+
+def _farthest(space: MetricSpace) -> float:
+    """A number that no finite distance exceeds."""
+    with np.errstate(over="ignore"):
+        if isinstance(space, Vectors):
+            X = space.X
+            spans = X.max(axis=0).astype(np.float64) - X.min(axis=0)
+            return float(spans.sum()) if space.metric != "cosine" else 2.0
+        if isinstance(space, DistanceMatrix):
+            return float(space.D.max(initial=0.0))
+        return float(space.csr.data.sum()) if isinstance(space, Graph) else FARTHEST
 
 
 def _edges(X: Any) -> Any:

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows
-from kvariates.estimators import domain_spec
+from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
@@ -111,6 +111,7 @@ class PrivateKMeans(FittedCenters):
         self.method = method
         self.budget = budget
 
+    @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> PrivateKMeans:
         """Compute private centres and their ledger.

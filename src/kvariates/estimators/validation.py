@@ -1,9 +1,13 @@
-"""Input checks that scikit-learn's validators do not make."""
+"""Input checks that scikit-learn's validators do not make, and what every `fit` has in common."""
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.rows import Rows
 from kvariates.seeding.seeding_problem import SeedingProblem
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 COMMON: dict[str, Any] = {  # parameters that most functions of rows take
@@ -39,6 +45,30 @@ def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> Se
     """The parameters of COMMON, checked: at least k rows, their weights and randomness."""
     X, rng = rows(X, k), generator(random_state)
     return SeedingProblem(Rows.of(X), weights(sample_weight, X), k, rng=rng)
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """A `fit` that leaves the model as it was if it fails, for whatever reason."""
+
+    @wraps(fit)
+    def guarded(model: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(model))
+        try:
+            return fit(model, *args, **kwargs)
+        except BaseException:
+            vars(model).clear()
+            vars(model).update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].startswith(("kvariates.", "sklearn.")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def generator(random_state: Any) -> np.random.Generator:

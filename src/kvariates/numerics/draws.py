@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,3 +34,25 @@ class CumulativeMass:
 def draw_proportional(mass: F64, size: int, rng: np.random.Generator) -> I64:
     """Draw `size` indices with replacement, in proportion to `mass`."""
     return CumulativeMass(mass).draw(size, rng)
+
+
+class WeightedSample(NamedTuple):
+    indices: I64
+    weight: F64
+
+
+def priority_sample(mass: F64, size: int, rng: np.random.Generator) -> WeightedSample:
+    """`size` different indices, with weights whose sums estimate sums of `mass` without bias.
+
+    Priority sampling (Duffield, Lund and Thorup 2007): the priority of i is mass[i] / uniform, and
+    the highest priorities are taken. A taken index has the weight max(mass[i], t), where t is the
+    highest priority that was not taken. So an index far heavier than the others is taken almost
+    surely, with its own mass, and equal masses give a uniform sample.
+    Pre: 0 < size < len(mass), not all masses are zero.
+    """
+    unit = mass.max()
+    priority = (mass / unit) / (1.0 - rng.random(len(mass)))  # the divisor is in (0, 1]
+    order = np.argpartition(priority, len(mass) - size - 1)
+    taken = np.sort(order[len(mass) - size :])
+    threshold = priority[order[len(mass) - size - 1]]
+    return WeightedSample(taken, unit * np.maximum(mass[taken] / unit, threshold))

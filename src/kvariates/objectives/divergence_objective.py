@@ -150,6 +150,7 @@ class DivergenceObjective:
         return Rows.of(X)
 
     def start(self, centers: F64) -> F64:
+        self.distortion.check(centers)
         return centers
 
     def potential(self, rows: Rows, weight: F64 | None, k: int) -> DivergencePotential:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost, unit_rows
+from kvariates.data.rows import F64, WIDEST, Floats, Labels, Rows, total_cost, unit_rows
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS, LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
@@ -59,6 +59,8 @@ class SquaredEuclidean:
 
     def start(self, centers: F64) -> F64:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
+        if not float(np.vdot(start, start)) < WIDEST:
+            raise ValueError("the centres are so far away that squared distances overflow float64.")
         return start
 
     def lloyd(

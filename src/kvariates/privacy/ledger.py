@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import BudgetError, Loss
@@ -79,6 +79,11 @@ class Ledger:
     def __post_init__(self) -> None:
         object.__setattr__(self, "charges", tuple(self.charges))
         object.__setattr__(self, "claim", Loss(*self.claim))
+        if self.adjacency not in get_args(Adjacency):
+            names = " or ".join(map(repr, get_args(Adjacency)))
+            raise ValueError(f"adjacency must be {names}; got {self.adjacency!r}.")
+        if not (self.claim.epsilon >= 0 and 0 <= self.claim.delta < 1):
+            raise ValueError(f"A claim has epsilon >= 0 and 0 <= delta < 1; got {self.claim}.")
         total = self.total()
         if total.epsilon > self.claim.epsilon or total.delta > self.claim.delta:
             raise BudgetError(f"The charges cost {total}, more than the claim {self.claim}.")

@@ -4,8 +4,8 @@
 |---|---|
 | all distances fit into MATRIX_BYTES | eager swaps over the matrix, to a local optimum |
 | a graph of up to EXHAUSTIVE nodes | eager swaps by truncated searches, to a local optimum |
-| more vectors | the same over a sample of SAMPLE points; then, over all points, medoids are moved \
-within their clusters (`alternate`) and swapped with sampled candidates |
+| more vectors | the same over a sample of up to SAMPLE (or 2 k) points; then, over all, medoids \
+are moved within their clusters (`alternate`) and swapped with sampled candidates |
 | a larger graph, a slow callable | swaps with sampled candidates |
 
 A search over a sample also seeds on the sample. So a start is either a seeding, a function from a
@@ -23,6 +23,7 @@ from kvariates.data import metric_spaces as spaces
 from kvariates.data.hst_tree import is_squared
 from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace, Vectors
 from kvariates.data.rows import F64, Floats
+from kvariates.numerics.draws import priority_sample
 from kvariates.refining import swaps
 from kvariates.refining.swaps import MedoidProblem, SwapSearch
 
@@ -48,13 +49,14 @@ class SearchTask:
     problem: MedoidProblem
     space: MetricSpace  # all points, for seeding
     weight: F64 | None  # of all points
+    k: int
     restarts: int
     max_swaps: int
     rng: np.random.Generator
 
 
 def search_task(
-    space: MetricSpace, weight: F64 | None, *, restarts: int, max_swaps: int,
+    space: MetricSpace, weight: F64 | None, k: int, *, restarts: int, max_swaps: int,
     rng: np.random.Generator,
 ) -> SearchTask:  # fmt: skip
     """Leave out points of weight zero, and compute the matrix of distances if it fits."""
@@ -69,7 +71,7 @@ def search_task(
     if mass is not None and (mass == 1).all():
         mass = None
     problem = MedoidProblem(measured, mass, points)
-    return SearchTask(problem, space, weight, restarts, max_swaps, rng)
+    return SearchTask(problem, space, weight, k, restarts, max_swaps, rng)
 
 
 def _matrix_fits(space: spaces.DistanceRows) -> bool:
@@ -83,7 +85,7 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
     """Seed, then search by the method that fits the space."""
     problem, rng = task.problem, task.rng
     space = problem.space
-    if isinstance(space, Vectors) and space.n > SAMPLE:
+    if isinstance(space, Vectors) and space.n > max(SAMPLE, 2 * task.k):
         return _move_and_swap(task, space, _search_sample(task, space, start))
     medoids = start(task.space, task.weight) if callable(start) else start
     if isinstance(space, Vectors):
@@ -93,37 +95,41 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
         proposals = swaps.AllCandidates(rng.permutation(space.n_candidates), swaps.BLOCK)
         how = SwapSearch(proposals, swaps.Improving(), task.max_swaps, task.restarts)
     else:
-        how = _sampled_swaps(task, len(medoids), close=True)
+        how = _sampled_swaps(task, close=True)
     return swaps.search(problem, medoids, how, rng)
 
 
-def _sampled_swaps(task: SearchTask, k: int, *, close: bool) -> SwapSearch:
-    proposals = swaps.SampledCandidates(swaps.BLOCK, PATIENCE + k, close=close, rng=task.rng)
-    return SwapSearch(proposals, swaps.Improving(ALPHA / k), task.max_swaps, task.restarts)
+def _sampled_swaps(task: SearchTask, *, close: bool) -> SwapSearch:
+    patience = PATIENCE + task.k
+    proposals = swaps.SampledCandidates(swaps.BLOCK, patience, close=close, rng=task.rng)
+    return SwapSearch(proposals, swaps.Improving(ALPHA / task.k), task.max_swaps, task.restarts)
 
 
 def _move_and_swap(task: SearchTask, space: Vectors, medoids: Ints) -> MedoidSearchResult:
     state, most, rng = swaps.MedoidState.of(task.problem, medoids), task.max_swaps, task.rng
     moves = alternate(state, space, most, rng)
-    how = replace(_sampled_swaps(task, len(medoids), close=False), max_swaps=most - moves)
+    how = replace(_sampled_swaps(task, close=False), max_swaps=most - moves)
     moves += swaps.swap_medoids(state, how).n_swaps
     moves += alternate(state, space, most - moves, rng)
     return MedoidSearchResult(state.medoids, state.near, state.cost, moves, False)
 
 
 def _search_sample(task: SearchTask, space: Vectors, start: Start) -> Ints:
-    """Search over a sample, drawn by weight, that contains the given points."""
+    """Search over a sample of the points with demand; it contains the given points too."""
     problem, rng, none = task.problem, task.rng, np.empty(0, dtype=np.int64)
     given = none if callable(start) else start
-    share = None if problem.weight is None else problem.weight / problem.weight.sum()
-    drawn = problem.points[rng.choice(len(problem.points), SAMPLE, p=share)]
+    mass = np.ones(space.n) if problem.weight is None else problem.weight
+    # Half of the points are enough, and twice as many as medoids: the sampled ones are different.
+    size = max(min(SAMPLE, space.n // 2), 2 * task.k)
+    sampled = priority_sample(mass, size, rng)
+    drawn = problem.points[sampled.indices]
     # A point of weight zero can be the best medoid.
     more = none if problem.all_measured else rng.integers(space.n_candidates, size=SAMPLE // 4)
     rows = np.unique(np.concatenate([drawn, given, more]))
-    # The weight of a point is how often it was drawn; others are only candidates.
-    weight = np.bincount(np.searchsorted(rows, drawn), minlength=len(rows)).astype(np.float64)
+    weight = np.zeros(len(rows))  # of points that were not drawn: they are only candidates
+    weight[np.searchsorted(rows, drawn)] = sampled.weight
     sample = search_task(
-        Vectors(np.ascontiguousarray(space.X[rows]), space.metric), weight,
+        Vectors(np.ascontiguousarray(space.X[rows]), space.metric), weight, task.k,
         restarts=task.restarts, max_swaps=task.max_swaps, rng=rng,
     )  # fmt: skip
     found = find_medoids(sample, start if callable(start) else np.searchsorted(rows, given))

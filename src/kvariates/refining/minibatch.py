@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
-from kvariates.refining.lloyd import LloydResult, RefineProblem, evaluated
+from kvariates.refining.assigners import Statistics
+from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
 BATCH_SIZE = 1024
 PATIENCE = 10  # batches without a new lowest cost
@@ -78,6 +79,33 @@ class CostPlateau:
         return self._waited >= PATIENCE
 
 
+class PassReport:
+    """Calls the callback at the first batch of every n rows: as often as `n_iter` counts.
+
+    The cost is estimated by the batches since the last call. How many labels changed is not known,
+    and the centres' shift, which does not end the search, is not measured.
+    """
+
+    def __init__(self, p: RefineProblem) -> None:
+        self._callback, self._n = p.stop.callback, p.rows.n
+        self._weight = float(p.rows.n) if p.weight is None else float(p.weight.sum())
+        self._passes = self._drawn = self._rows = 0  # rows: since the last call, as is the cost
+        self._cost = 0.0
+
+    def add(self, costs: F64, means: RunningMeans) -> bool:
+        """Add what a batch cost; return whether the callback wants to stop."""
+        self._drawn += len(costs)
+        self._rows += len(costs)
+        self._cost += float(costs.sum())
+        if self._callback is None or self._drawn <= self._passes * self._n:
+            return False
+        cost = self._cost / self._rows * self._weight
+        empty = np.zeros_like(means.centers), np.zeros(len(means.counts)), means.counts
+        step = Step(self._passes, means.centers, FloatStatistics(*empty, None, lambda: cost), np.nan)
+        self._passes, self._rows, self._cost = self._passes + 1, 0, 0.0
+        return self._callback(step)
+
+
 def batches(
     n: int, weight: F64 | None, size: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
@@ -100,6 +128,7 @@ def minibatch(p: RefineProblem) -> LloydResult:
     """
     rows, size = p.rows, min(BATCH_SIZE, p.rows.n)
     means, plateau = RunningMeans(p.centers), CostPlateau(size / (rows.n + 1))
+    passes = PassReport(p)
     since_reassigned = 0
     for step, drawn in enumerate(batches(rows.n, p.weight, size, p.rng)):
         batch = rows.subset(drawn)
@@ -110,7 +139,8 @@ def minibatch(p: RefineProblem) -> LloydResult:
             means.reassign(batch, costs, p.rng)
         # The first batch was measured from the start, which says nothing about progress.
         stalled = step > 0 and plateau.reached(float(np.mean(costs)))
-        if stalled or (step + 2) * size > p.stop.max_iter * rows.n:
+        asked = passes.add(costs, means)
+        if stalled or asked or (step + 2) * size > p.stop.max_iter * rows.n:
             break
     n_iter, starts = -(-(step + 1) * size // rows.n), (p.centers, means.centers)
     # Rows that few batches hold can lose their centre: a good start must not suffer.

@@ -60,10 +60,10 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "k-means++ with several draws for each centre, of which the best is kept (greedy), as "
             "in scikit-learn.",
             POTENTIAL,
-            lost="greedy trials change the law Theorem 2 is about; the expected cost is then at "
-            "most O(l^3 log^3 k) times the optimum for l trials (Grunau, Ozudogru, Rozhon, Tetek "
-            "2023), without explicit constants, and can be worse than the plain one's. "
-            "init='d2' is plain.",
+            lost="the best of several draws for each centre usually costs less than plain "
+            "k-means++, but no bound in numbers is proved for it: the mean cost is at most "
+            "O(l^3 log^3 k) times the lowest one for l draws (Grunau, Ozudogru, Rozhon, Tetek "
+            "2023). init='d2' is plain and has a bound.",
         ),
         "d2": Entry(
             lambda p: sample_rows(p).centers,
