@@ -157,8 +157,7 @@ def global_kmeans(
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
-    rows, weight = problem.rows, problem.weight
-    stop = StopRule(max_iter, tol * rows.spread())
-    problem = replace(problem, lloyd=lambda centers: refine(rows, centers, weight, stop))
+    stop = StopRule(max_iter, tol * problem.rows.spread())
+    problem = replace(problem, lloyd=lambda rows, weight, c: refine(rows, c, weight, stop))
     found = nested.global_kmeans(problem, candidates=candidates, full=full)
     return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]
