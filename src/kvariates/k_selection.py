@@ -149,7 +149,8 @@ class DivisionTest:
     def __init__(self, problem: SeedingProblem) -> None:
         self._problem = problem
         n, rng = problem.rows.n, problem.rng
-        self._part = rng.permutation(n) % max(2, 2 * n // TESTED)  # 0 and 1 are the two halves
+        parts = max(2, math.ceil(2 * n / TESTED))
+        self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
         self._known: dict[bytes, float] = {}
 
     def dividing(self, labels: Labels) -> int:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
-from kvariates import KMeans, choose_k
+from kvariates import KMeans, choose_k, k_selection
 from kvariates.data.rows import Rows
 from kvariates.k_selection import (
     DivisionTest,
@@ -69,7 +69,7 @@ def test_clusters_of_any_shape_are_counted(shape):
 
 
 def test_fifty_clusters_are_counted():
-    choice = choose_k(choosing.planted("sizes", 50, 20, 2500, 0), (1, 53), random_state=0)
+    choice = choose_k(choosing.planted("sizes", 50, 10, 2000, 0), (1, 53), random_state=0)
     assert (choice.k, choice.clear) == (50, True)
 
 
@@ -203,6 +203,18 @@ def test_two_peaks_have_a_small_p_value():
     tiny = np.full(9, 1.0)
     tiny[0] += 2**-52  # less than 24 steps of float64
     assert tuple(valley_counts(tiny, tiny)) == (0, 0)
+
+
+def test_a_part_of_many_rows_is_tested(monkeypatch):
+    monkeypatch.setattr(k_selection, "TESTED", 300)
+    X = blobs(3, 4, n=1000)
+    test = DivisionTest(SeedingProblem(Rows.of(X), None, 3, rng=np.random.default_rng(0)))
+    used, counts = [], test._counts
+    test._counts = lambda *halves: used.extend(halves) or counts(*halves)
+    assert test.dividing(np.zeros(1000, np.int32)) == 1
+    assert 200 < len(np.unique(np.concatenate(used))) <= 300
+    assert not np.intersect1d(*used[:2]).size
+    assert choose_k(X, random_state=0).k == 3
 
 
 def test_clusters_are_tested_one_by_one():
