@@ -142,8 +142,8 @@ def global_kmeans(
         A row of weight w counts as w rows.
     candidates : {"auto", "all"} or int, default="auto"
         Which rows are tried as the next centre: all of them, or so many drawn in proportion to
-        their squared distance to the centres so far. "auto": all where that is quick, otherwise
-        ``2 log2(n_samples)``.
+        their squared distance to the centres so far, from which clusters are cut in two. "auto":
+        all where that is quick, otherwise ``2 log2(n_samples)``.
     full : bool, default=False
         Run Lloyd from every candidate instead of from the best one (Likas et al. 2003). Slow.
     max_iter, tol : int and float, default=300 and 1e-3
