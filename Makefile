@@ -23,7 +23,7 @@ help:
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
-	@echo "make quality        compare seedings and refinements on public data"
+	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
 	@echo "make audit          attack all private methods with many runs (minutes)"
 	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
 	@echo "make build          only set up .venv and compile"
@@ -63,6 +63,7 @@ bench-compare: build
 
 quality: build
 	$(BIN)/python -m experiments.quality
+	$(BIN)/python -m experiments.choosing
 
 audit: build
 	$(BIN)/python -m experiments.audit

@@ -105,11 +105,16 @@ def covertype(work: Workload) -> Array:
 
 
 def newsgroups(work: Workload) -> Data:
+    assert work.file is not None
+    return tf_idf(data_folder() / work.file, work.dtype)
+
+
+def tf_idf(counts: Path, dtype: str) -> Data:
+    """CSR weights of unit length, from a file of word counts."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    assert work.file is not None
-    counts = sparse.csr_array(sparse.load_npz(data_folder() / work.file)).astype(np.float64)
-    weights = sparse.csr_array(TfidfTransformer().fit_transform(counts)).astype(work.dtype)
+    read = sparse.csr_array(sparse.load_npz(counts)).astype(np.float64)
+    weights = sparse.csr_array(TfidfTransformer().fit_transform(read)).astype(dtype)
     weights.sort_indices()
     return weights
 

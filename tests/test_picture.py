@@ -77,7 +77,7 @@ def test_centres_of_one_colour_are_far_apart():
     "X", [clustered(400, 3, 3)[0], np.repeat(np.eye(3), 20, 0), np.ones((9, 2))]
 )
 def test_a_choice_of_k_is_drawn_repeatably(tmp_path, X):
-    chosen = choose_k(X, (1, min(3, len(np.unique(X, axis=0)))), n_reference=2, random_state=0)
+    chosen = choose_k(X, (1, min(3, len(np.unique(X, axis=0)))), random_state=0)
     assert same_bytes(tmp_path, lambda path: choice.draw(chosen, path))
     assert imread(tmp_path / "a.png")[..., :3].std() > 0.02
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from experiments import quality
 from experiments.quality import Cell, Outcome, centroid_index
+from scipy import sparse
 
 CORNERS = np.array([[0.0, 0], [0, 9], [9, 0], [9, 9]])
 ROWS = CORNERS[np.arange(120) % 4] + np.random.default_rng(0).normal(size=(120, 2))
@@ -64,6 +65,24 @@ def test_the_tables_show_medians_means_and_finders():
     costs, pairs = (1.0, 1.0), (("ax", (0, 0)), ("ay", (0, 1)), ("bx", (0, 0)), ("by", (0, 0)))
     four = outcome("one", 1.0, *((pair, costs, missed) for pair, missed in pairs))
     assert quality.text([four], []).splitlines()[-1] == "one  a + x, b"
+
+
+def test_global_is_compared_with_kmeans_plusplus_by_mean_costs():
+    pairs = (("global", "x"), (3.0, 5.0)), (("k-means++", "x"), (2.0, 8.0))
+    other = (("global", "y"), (1.0, 1.0)), (("k-means++", "y"), (1.0, 0.0))
+    both = outcome("one", None, *((pair, costs, ()) for pair, costs in (*pairs, *other)))
+    table = quality.text([both], []).split("\n\n")[-1].splitlines()
+    assert table[0] == "Mean cost of global over that of k-means++"
+    assert [line.split() for line in table[1:]] == [["x", "y"], ["one", "-20.00%", "+100.00%"]]
+
+
+def test_text_is_read_as_sparse_weights(tmp_path):
+    counts = sparse.csr_array(np.random.default_rng(0).integers(0, 3, size=(40, 9)))
+    sparse.save_npz(tmp_path / "counts.npz", counts)
+    problem = quality.SETS["newsgroups"][1](tmp_path / "counts.npz")
+    assert sparse.issparse(problem.X)
+    assert problem.X.shape == (20, 9)
+    np.testing.assert_allclose(problem.X.multiply(problem.X).sum(axis=1), 1, rtol=1e-6)
 
 
 def test_a_set_is_read_run_and_saved_and_one_without_data_is_left_out(

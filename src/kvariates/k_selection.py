@@ -1,35 +1,46 @@
-"""Chooses the number of clusters by three criteria, from solutions for k = 1, 2, ..., K.
+"""Chooses the number of clusters from solutions for k = 1, 2, ..., K.
 
 | criterion | what is computed, for every k |
 |---|---|
+| dividing | how many of the k clusters divide into two that a valley separates |
 | elbow | how far (log k, log inertia) lies below the line between its ends, both axes 0..1 |
 | silhouette | the mean of (b - a) / max(a, b) over a sample of rows, from all pairs of its rows |
-| gap | mean log cost of uniform data minus log cost of X (Tibshirani et al. 2001) |
+
+The first one decides: k is right if no cluster divides, and if every cluster and its nearest one
+together do. The other two only make a guess where the first gives no answer.
+
+A cluster is tested by halves of its rows: two centres, found on one half, give a direction, and the
+other half is projected on it. Inside of a cluster that is a convex piece of a log-concave density
+(normal, uniform, exponential), every projection is log-concave too and has no valley.
 
 In the silhouette, a is the mean distance of a row to the other sampled rows of its cluster, and b
-is the mean distance to those of the next cluster. The gap uses the same sample. Its uniform data
-have as many rows, fill the box of the sample along its principal axes, and are clustered in the
-same way. If the cost falls like a power of k, there is no elbow.
+is the mean distance to those of the next cluster. If the cost falls like a power of k, there is no
+elbow.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.numerics.draws import I64
+from kvariates.numerics.valleys import ValleyCounts, pooled_p_value, valley_counts
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.global_kmeans import global_kmeans, sample_size
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
-Ints = NDArray[np.int64]
 Solutions = list[LloydResult]
-CLEAR = 4.0  # errors by which a gap must exceed that of one cluster; uniform rows do in 1 of 100
+LEVEL = 0.01  # a p-value below LEVEL / k shows that one of k clusters divides
+JOINED = 0.05  # two clusters are joined if the p-value of both together is above this
+TESTED = 20_000  # rows that test whether clusters divide
+FEWEST = 4  # rows of each half that are needed to test a cluster
+TRIALS, STEPS = 5, 50  # draws for each of two centres; iterations of Lloyd
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 
 
@@ -41,23 +52,26 @@ class Choice:
     ----------
     k : int
         The suggestion.
+    clear : bool
+        Whether the rows show this k. If not, `k` is a guess, and the reason begins with "no clear
+        answer".
     reason : str
         The reason, in one sentence.
-    ks, inertia, elbow, silhouette, gap, gap_error : ndarray of shape (n_ks,)
-        The numbers of clusters; the cost of all rows; the depth of the elbow; mean silhouette (NaN
-        for one cluster) and gap statistic of the sampled rows; the standard error of the gap.
+    ks, inertia, elbow, silhouette, dividing : ndarray of shape (n_ks,)
+        The numbers of clusters; the cost of all rows; the depth of the elbow; the mean silhouette
+        of sampled rows (NaN for one cluster); how many clusters divide into separate ones.
     solutions : tuple of ndarray of shape (k, n_features)
         The centres for each k.
     """
 
     k: int
+    clear: bool
     reason: str
-    ks: Ints
+    ks: I64
     inertia: F64
     elbow: F64
     silhouette: F64
-    gap: F64
-    gap_error: F64
+    dividing: I64
     solutions: tuple[Floats, ...]
 
     @property
@@ -76,14 +90,14 @@ class Choice:
     def __str__(self) -> str:
         columns = self._columns()
         lines = ["".join(f"{name:>12}" for name in columns)]
-        for k, inertia, *criteria in zip(*columns.values(), strict=True):
+        for k, inertia, *criteria, dividing in zip(*columns.values(), strict=True):
             words = ["-" if math.isnan(value) else f"{value:.3f}" for value in criteria]
             line = f"{k:12}{inertia:12.6g}" + "".join(f"{word:>12}" for word in words)
-            lines.append(line + ("  <" if k == self.k else ""))
+            lines.append(f"{line}{dividing:12}" + ("  <" if k == self.k else ""))
         return "\n".join([*lines, f"k = {self.k}: {self.reason}"])
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        names = ("inertia", "elbow", "silhouette", "gap", "gap_error")
+        names = ("inertia", "elbow", "silhouette", "dividing")
         return {"k": self.ks} | {name: getattr(self, name) for name in names}
 
 
@@ -92,17 +106,7 @@ class SelectionOptions:
     """The parameters of `choose`, with the meaning they have in `kvariates.choose_k`."""
 
     method: str
-    n_reference: int
     sample_size: int
-
-    def solve(self, rows: Rows, k: int, weight: F64 | None, rng: np.random.Generator) -> Solutions:
-        """The solutions for 1..k clusters."""
-        stop = StopRule(300, 1e-4 * rows.spread())
-        problem = SeedingProblem(
-            rows, weight, k, lloyd=lambda centers: refine(rows, centers, weight, stop), rng=rng
-        )
-        all_rows = self.method == "global"
-        return global_kmeans(problem, candidates="all" if all_rows else sample_size(rows.n))
 
 
 def choose(
@@ -112,24 +116,104 @@ def choose(
 
     Pre: at least max(ks) distinct rows, all weights > 0, max(ks) <= options.sample_size.
     """
+    stop = StopRule(300, 1e-4 * rows.spread())
+    problem = SeedingProblem(
+        rows, weight, ks[-1], lloyd=lambda part, mass, c: refine(part, c, mass, stop), rng=rng
+    )
     # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
-        found = options.solve(rows, ks[-1], weight, rng)
-        sample, mass, sample_found = rows, weight, found
-        if rows.n > options.sample_size:
-            picked = np.sort(rng.choice(rows.n, options.sample_size, replace=False))
-            sample, mass = Rows.of(rows.X[picked]), None if weight is None else weight[picked]
-            sample_found = options.solve(sample, ks[-1], mass, rng)
-        mass = np.ones(sample.n) if mass is None else mass
-        apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
-        labels = (sample.nearest(solution.centers.astype(np.float64)) for solution in found)
-        silhouette = np.array([silhouette_of(apart, mass, one) for one in labels])
-        gap, error = gaps(sample, mass, sample_found, options, rng)
-    tried, asked = np.array(ks), slice(ks[0] - 1, None)
-    inertia = _costs(found[asked])
-    criteria = (elbow_of(tried, inertia), silhouette[asked], gap[asked], error[asked])
-    centers = tuple(solution.centers for solution in found[asked])
-    return Choice(*suggest(tried, *criteria), tried, inertia, *criteria, centers)
+        all_rows = options.method == "global"
+        found = global_kmeans(problem, candidates="all" if all_rows else sample_size(rows.n))
+        test = DivisionTest(problem)
+        dividing = np.array([test.dividing(solution.labels) for solution in found])
+        k = None
+        if not dividing[-1]:
+            joined = join(problem, found[settled(dividing) - 1], test)
+            k = len(joined.centers)
+            found[k - 1], dividing[k - 1] = joined, 0
+        silhouette = silhouettes(rows, weight, found, options.sample_size, rng)
+    tried, found = np.array(ks), found[ks[0] - 1 :]
+    inertia = np.array([solution.inertia for solution in found])
+    elbow, silhouette = elbow_of(tried, inertia), silhouette[ks[0] - 1 :]
+    answer = suggest(tried, k, guess(tried, elbow, silhouette))
+    centers = tuple(solution.centers for solution in found)
+    return Choice(*answer, tried, inertia, elbow, silhouette, dividing[ks[0] - 1 :], centers)
+
+
+class DivisionTest:
+    """Tests whether clusters divide, on at most TESTED rows. Results are kept by the rows tested.
+
+    Weights count for the centres of a division; the test itself counts rows.
+    """
+
+    def __init__(self, problem: SeedingProblem) -> None:
+        self._problem = problem
+        n, rng = problem.rows.n, problem.rng
+        parts = max(2, math.ceil(2 * n / TESTED))
+        self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
+        self._known: dict[bytes, float] = {}
+
+    def dividing(self, labels: Labels) -> int:
+        """How many of these clusters divide."""
+        k = int(labels.max()) + 1
+        clusters = (np.flatnonzero(labels == j) for j in range(k))
+        return sum(self.p_value(members) < LEVEL / k for members in clusters)
+
+    def p_value(self, members: I64) -> float:
+        """The p-value of "these rows do not divide", by halves that count for each other."""
+        key = members.tobytes()
+        if key not in self._known:
+            one, two = (members[self._part[members] == half] for half in (0, 1))
+            few = min(len(one), len(two)) < FEWEST
+            counts = [] if few else [self._counts(one, two), self._counts(two, one)]
+            self._known[key] = pooled_p_value(counts)
+        return self._known[key]
+
+    def _counts(self, chooses: I64, counts: I64) -> ValleyCounts:
+        """Rows of the second half in a valley and beside it, along a direction of the first."""
+        rows, weight = self._problem.rows, self._problem.weight
+        part, mass = rows.subset(chooses), None if weight is None else weight[chooses]
+        pair = SeedingProblem(part, mass, 2, rng=self._problem.rng)
+        seeds = sample_rows(pair, trials=TRIALS).centers
+        one, two = refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
+        along = [np.asarray(rows.X[some] @ (two - one)).ravel() for some in (chooses, counts)]
+        return valley_counts(*along)
+
+
+def settled(dividing: I64) -> int:
+    """The smallest k from which on no cluster divides. Pre: none divides at the highest k."""
+    return int(np.flatnonzero(np.r_[1, dividing])[-1]) + 1
+
+
+def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> LloydResult:
+    """The solution after joining clusters that do not divide together with their nearest one.
+
+    Clusters are joined as long as the joined ones do not divide.
+    """
+    while len(solution.centers) > 1:
+        centers = solution.centers.astype(np.float64)
+        i, j = _least_apart(solution.labels, centers, test)
+        if i == j:
+            break
+        masses = np.bincount(solution.labels, problem.weight, minlength=len(centers))
+        centers[i] = np.average(centers[[i, j]], axis=0, weights=masses[[i, j]])
+        fewer = problem.needed_lloyd(problem.rows, problem.weight, np.delete(centers, j, axis=0))
+        if test.dividing(fewer.labels):
+            break
+        solution = fewer
+    return solution
+
+
+def _least_apart(labels: Labels, centers: F64, test: DivisionTest) -> tuple[int, int]:
+    """The cluster and its nearest one that least divide together; (0, 0) if all pairs might."""
+    apart = Rows.of(centers).distances(centers)
+    np.fill_diagonal(apart, np.inf)
+    most, found = JOINED, (0, 0)
+    for i, j in enumerate(apart.argmin(axis=1).tolist()):
+        p_value = test.p_value(np.flatnonzero((labels == i) | (labels == j)))
+        if p_value > most:
+            most, found = p_value, (i, j)
+    return found
 
 
 def count_distinct(rows: Rows, limit: int) -> int:
@@ -143,35 +227,17 @@ def count_distinct(rows: Rows, limit: int) -> int:
     return len(distinct)
 
 
-def gaps(
-    sample: Rows, mass: F64, found: Solutions, options: SelectionOptions, rng: np.random.Generator
-) -> tuple[F64, F64]:
-    """The gap for every k, and its error. The gap is infinite if the cost is zero."""
-    box = principal(sample.take(np.arange(sample.n)), mass)
-    low, high = box.min(axis=0), box.max(axis=0)
-    uniform = []
-    for _ in range(options.n_reference):
-        rows = Rows.of(rng.uniform(low, high, size=box.shape))
-        uniform.append(_costs(options.solve(rows, len(found), None, rng)) / rows.n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(uniform)
-        gap = logs.mean(axis=0) - np.log(_costs(found) / mass.sum())
-        return gap, logs.std(axis=0) * math.sqrt(1 + 1 / len(uniform))
-
-
-def _costs(found: Solutions) -> F64:
-    return np.array([solution.inertia for solution in found])
-
-
-def principal(rows: F64, mass: F64) -> F64:
-    """The rows in coordinates along their principal axes."""
-    root = np.sqrt(mass)[:, None]
-    centred = rows - np.average(rows, axis=0, weights=mass)
-    scaled = centred * root
-    if rows.shape[1] <= rows.shape[0]:
-        return np.asarray(centred @ np.linalg.eigh(scaled.T @ scaled)[1])
-    squares, sides = np.linalg.eigh(scaled @ scaled.T)
-    return np.asarray(sides * np.sqrt(squares.clip(min=0)) / root)
+def silhouettes(
+    rows: Rows, weight: F64 | None, found: Solutions, size: int, rng: np.random.Generator
+) -> F64:
+    """The mean silhouette of at most `size` rows, for each solution."""
+    picked = np.arange(rows.n)
+    if rows.n > size:
+        picked = np.sort(rng.choice(rows.n, size, replace=False))
+    sample = rows.subset(picked)
+    mass = np.ones(sample.n) if weight is None else weight[picked]
+    apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
+    return np.array([silhouette_of(apart, mass, solution.labels[picked]) for solution in found])
 
 
 def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
@@ -192,7 +258,7 @@ def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
     return float(np.average(value, weights=mass))
 
 
-def elbow_of(ks: Ints, inertia: F64) -> F64:
+def elbow_of(ks: I64, inertia: F64) -> F64:
     """The depth of the elbow; NaN where inertia is zero, and everywhere for fewer than 3 points."""
     some = np.flatnonzero(inertia > 0)
     if len(some) < 3 or inertia[some[-1]] >= inertia[0]:
@@ -201,26 +267,36 @@ def elbow_of(ks: Ints, inertia: F64) -> F64:
     return np.asarray((y[0] - y) / (y[0] - y[last]) - (x - x[0]) / (x[last] - x[0]))
 
 
-def suggest(ks: Ints, elbow: F64, silhouette: F64, gap: F64, error: F64) -> tuple[int, str]:
-    """The suggested k and the reason.
+def suggest(ks: I64, k: int | None, guess: Guess) -> tuple[int, bool, str]:
+    """The suggested k, whether it is clear, and the reason.
 
-    The gap statistic decides. If it has no peak before the highest k, the silhouette decides; if
-    all silhouettes are weak, the elbow decides.
+    `k` clusters are separate and do not divide; None if some divide at the highest of `ks`.
     """
+    if k is None:
+        why = f"some clusters still divide at k = {ks[-1]}; try a higher one"
+    elif k == 1 == ks[0]:
+        return 1, False, "no clear answer: the rows do not divide into separate clusters."
+    elif k == 1:
+        why = "the rows do not divide into separate clusters"
+    elif k < ks[0]:
+        why = f"clusters are separate at k = {k}, below the range"
+    else:
+        return k, True, "every cluster is separate from the nearest one, and no cluster divides."
+    return guess.k, False, f"no clear answer: {why}; {guess.reason}"
+
+
+class Guess(NamedTuple):
+    """A number of clusters, and the reason."""
+
+    k: int
+    reason: str
+
+
+def guess(ks: I64, elbow: F64, silhouette: F64) -> Guess:
+    """By the silhouette; if all silhouettes are weak, by the elbow."""
     if len(ks) == 1:
-        return int(ks[0]), "no other k was asked for."
-    if np.isfinite(gap).any():
-        peak = int(np.nanargmax(gap))
-        noise = math.sqrt(float(np.nanmean(error**2)))
-        if ks[0] == 1 and gap[peak] - gap[0] <= CLEAR * noise:
-            return 1, "by the gap statistic no other k is clearly better than one cluster."
-        if ks[peak] < ks[-1]:
-            # The paper takes the first dip, but groups of clusters cause a dip before the peak.
-            first = int(np.flatnonzero(gap >= gap[peak] - error[peak])[0])
-            return int(ks[first]), "the gap statistic peaks here, give or take a standard error."
-    climbing = "the gap statistic has not peaked before the highest k"
-    best = int(np.nanargmax(np.nan_to_num(silhouette, nan=-1)))
+        return Guess(int(ks[0]), "no other k was asked for.")
+    best = int(np.argmax(np.nan_to_num(silhouette, nan=-1)))
     if silhouette[best] >= WEAK or np.isnan(elbow).all():
-        return int(ks[best]), f"{climbing}; the mean silhouette is largest here."
-    best = int(np.nanargmax(elbow))
-    return int(ks[best]), f"{climbing}, silhouettes are weak; the elbow is here."
+        return Guess(int(ks[best]), "the mean silhouette is largest here.")
+    return Guess(int(ks[np.nanargmax(elbow)]), "silhouettes are weak, and the elbow is here.")

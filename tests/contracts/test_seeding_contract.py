@@ -19,7 +19,7 @@ def seeded(name, data=X, weights=WEIGHTS, k=20, seed=0):
     points = Rows.of(data)
     problem = SeedingProblem(
         points, weights, k, rng=np.random.default_rng(seed),
-        lloyd=lambda centers: refine(points, centers, weights, StopRule(100, 0.0)),
+        lloyd=lambda part, weight, centers: refine(part, centers, weight, StopRule(100, 0.0)),
     )  # fmt: skip
     return SEEDINGS[name].run(problem)
 

@@ -155,7 +155,7 @@ def nested():
         yield f"choose_k/{method} dtype={dtype} layout={layout} weight={weighted}", choose
     several = {
         "sampled": lambda: choose_k(rows(1500, 3), (2, 6), silhouette_sample=200, random_state=1),
-        "range": lambda: choose_k(rows(300, 3), range(3, 6), n_reference=3, random_state=1),
+        "range": lambda: choose_k(rows(300, 3), range(3, 6), random_state=1),
         "wide": lambda: choose_k(rows(60, 90), (1, 4), random_state=1),
         "few distinct rows": lambda: choose_k(repeated(200, 3, 5), (1, 9), random_state=1),
         "bad range": lambda: choose_k(rows(300, 3), (5, 2)),
@@ -165,8 +165,8 @@ def nested():
 
 
 def choice(found):
-    table = [found.ks, found.inertia, found.elbow, found.silhouette, found.gap, found.gap_error]
-    return [found.k, found.centers, *table, *found.solutions]
+    table = [found.ks, found.inertia, found.elbow, found.silhouette, found.dividing]
+    return [found.k, found.clear, found.centers, *table, *found.solutions]
 
 
 def cases():

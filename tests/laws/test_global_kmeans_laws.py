@@ -7,19 +7,21 @@ import pytest
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, weighted_or_not, weights_for
 from sampling.chi_square import ALPHA, chi_square
+from scipy import sparse
 
+from kvariates import KMeans
 from kvariates.data.rows import Rows
 from kvariates.refining.lloyd import StopRule, refine
+from kvariates.seeding import global_kmeans as nested
 from kvariates.seeding.global_kmeans import draw_candidates, global_kmeans
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 
-def lloyd_of(X, weight):
-    return lambda centers: refine(Rows.of(X), centers, weight, StopRule(300, 0.0))
+def lloyd(part, weight, centers):
+    return refine(part, centers, weight, StopRule(300, 0.0))
 
 
-def solve(X, k, weight=None, candidates="all", full=False, lloyd=None):
-    lloyd = lloyd_of(X, weight) if lloyd is None else lloyd
+def solve(X, k, weight=None, candidates="all", full=False, lloyd=lloyd):
     rng = np.random.default_rng(0)
     problem = SeedingProblem(Rows.of(X), weight, k, lloyd=lloyd, rng=rng)
     return global_kmeans(problem, candidates=candidates, full=full)
@@ -27,17 +29,17 @@ def solve(X, k, weight=None, candidates="all", full=False, lloyd=None):
 
 def by_definition(X, k, weight, full):
     """Every step by brute force; only Lloyd is shared with the code under test."""
-    lloyd, dense = lloyd_of(X, weight), brute.dense64(X)
+    given, dense = (Rows.of(X), weight), brute.dense64(X)
     weight = np.ones(len(dense)) if weight is None else weight
     between = brute.squared_distances(dense, dense)
-    solutions = [lloyd(np.average(dense, axis=0, weights=weight)[None])]
+    solutions = [lloyd(*given, np.average(dense, axis=0, weights=weight)[None])]
     tried = np.flatnonzero(weight)
     while len(solutions) < k:
         centers = solutions[-1].centers.astype(np.float64)
         near = brute.squared_distances(dense, centers).min(axis=1)
         sums = (weight * np.minimum(near, between[tried])).sum(axis=1)
         kept = tried if full else [tried[np.argmin(sums)]]
-        ends = [lloyd(np.vstack([centers, dense[i]])) for i in kept]
+        ends = [lloyd(*given, np.vstack([centers, dense[i]])) for i in kept]
         solutions.append(ends[int(np.argmin([end.inertia for end in ends]))])
     return solutions
 
@@ -125,11 +127,82 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 10
     X = np.concatenate([[[10.0, 10]], ring, -ring, [[-10.0, -10]]])
     weight = np.r_[0.0, np.ones(24), 0]
-    lloyd, starts = lloyd_of(X, weight), []
+    starts = []
 
-    def spy(centers):
-        starts.append(centers[-1])
-        return lloyd(centers)
+    def spy(part, mass, centers):
+        if candidates == "all":
+            starts.append(centers[-1])
+        elif part.X is not X:  # a cut of a cluster, from two of its rows
+            starts.extend(centers)
+        return lloyd(part, mass, centers)
 
     solve(X, 4, weight, candidates, lloyd=spy)
+    assert len(starts) >= 3
     assert all(abs(abs(start[0]) - 10) + abs(abs(start[1]) - 10) > 0.9 for start in starts[1:])
+
+
+def test_a_sampled_step_makes_the_best_cut(monkeypatch):
+    """Of each cluster, from its best candidate and a row drawn by the distance from it."""
+    X, weight = rows(90, 3, seed=12), weights_for(90)
+
+    def second(mass, order, size, rng):  # all rows are candidates; the farthest one is drawn
+        return np.arange(90) if size == 7 else np.array([np.argmax(mass)])
+
+    monkeypatch.setattr(nested, "draw_candidates", second)
+    found = solve(X, 6, weight, candidates=7)
+    between = brute.squared_distances(X, X)
+    for before, after in pairwise(found):
+        near = brute.squared_distances(X, before.centers)
+        gains = (weight * np.maximum(near.min(axis=1) - between, 0)).sum(axis=1)
+        best = -np.inf
+        for j in range(len(before.centers)):
+            part = np.flatnonzero(before.labels == j)
+            pair = part[[np.argmax(gains[part]), 0]]
+            pair[1] = part[np.argmax(weight[part] * between[pair[0], part])]
+            cut = lloyd(Rows.of(X[part]), weight[part], X[pair])
+            drop = (weight[part] * near[part, j]).sum() - cut.inertia
+            if drop > best:
+                best, start = drop, np.vstack([before.centers, cut.centers[1]])
+                start[j] = cut.centers[0]
+        assert_same([after], [lloyd(Rows.of(X), weight, start)])
+
+
+def text_like(n=240, words=400, seed=0):
+    """Sparse rows of unit length, nearly orthogonal to each other, about six topics."""
+    rng = np.random.default_rng(seed)
+    common = 1 / np.arange(1, words + 1)
+    own = np.stack([np.where(rng.random(words) < 0.05, common[::-1], 0) for _ in range(6)])
+    mix = 0.8 * common / common.sum() + 0.2 * own / own.sum(axis=1, keepdims=True)
+    counts = np.stack([rng.multinomial(25, mix[i % 6]) for i in range(n)])
+    weights = counts * np.log(n / np.maximum((counts > 0).sum(axis=0), 1))
+    return sparse.csr_array(weights / np.linalg.norm(weights, axis=1, keepdims=True))
+
+
+SETS = {
+    "text": text_like,
+    "groups": lambda: rows(600, 4, seed=13, groups=20),
+    "uniform": lambda: np.random.default_rng(14).random((500, 6)),
+}
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("name", SETS)
+def test_the_cost_is_never_above_that_of_kmeans_plusplus(name, sampled, monkeypatch):
+    """With the same seed: both fits see the same draws of k-means++."""
+    if sampled:
+        monkeypatch.setattr(nested, "EXHAUSTIVE", 0)
+    X, less = SETS[name](), 0
+    for seed in range(6):
+        cost = {
+            init: KMeans(12, init=init, random_state=seed).fit(X).inertia_
+            for init in ("global", "k-means++")
+        }
+        assert cost["global"] <= cost["k-means++"] * (1 + 1e-12)
+        less += cost["global"] < cost["k-means++"] * (1 - 1e-6)
+    assert less > 0 or not sampled  # all rows of text as candidates do not help
+
+
+def test_text_is_not_cut_into_single_rows():
+    X = text_like()
+    sizes = np.bincount(solve(X, 6, candidates=16)[-1].labels)
+    assert sizes.min() >= 10

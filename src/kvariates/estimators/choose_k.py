@@ -17,7 +17,6 @@ from kvariates.k_selection import Choice, SelectionOptions, choose, count_distin
 @validation.parameters(
     k_range=["array-like", range],
     method=[StrOptions({"warm", "global"})],
-    n_reference=[Interval(Integral, 2, None, closed="left")],
     silhouette_sample=[Interval(Integral, 2, None, closed="left")],
 )
 def choose_k(
@@ -26,11 +25,14 @@ def choose_k(
     *,
     sample_weight: Any = None,
     method: str = "warm",
-    n_reference: int = 10,
     silhouette_sample: int = 2000,
     random_state: Any = None,
 ) -> Choice:
-    """Suggest a number of clusters and give the reason.
+    """Suggest a number of clusters and give the reason, or say that there is no clear answer.
+
+    A k is clear if no cluster divides into two that a valley separates, and if every cluster is
+    separate from its nearest one. Clusters are judged one by one, so their number, sizes and
+    distances do not matter; but each should have twenty rows or more, and be convex.
 
     Parameters
     ----------
@@ -41,20 +43,19 @@ def choose_k(
     sample_weight : array-like of shape (n_samples,), default=None
         A row of weight w counts as w rows, but it is not its own neighbour in the silhouette.
     method : {"warm", "global"}, default="warm"
-        The solution for k starts from the solution for k - 1 and one more centre. "warm" takes the
-        best of a few rows, drawn by their squared distance; "global" takes the best of all rows,
-        which is better and slower.
-    n_reference : int, default=10
-        The number of uniform data sets for the gap statistic.
+        The solution for k starts from the solution for k - 1 and one more centre. "warm" cuts the
+        cluster where that helps most, from drawn rows; "global" adds the best of all rows, which is
+        slower.
     silhouette_sample : int, default=2000
-        The largest number of rows for silhouette and gap.
+        The largest number of rows for the silhouette.
     random_state : int, RandomState, Generator or None, default=None
         The source of randomness.
 
     Returns
     -------
     choice : Choice
-        The suggested k with its reason, the criteria and the centres for every k.
+        The suggested k, whether it is ``clear``, the reason, the criteria and the centres for
+        every k.
     """
     X = validation.rows(X, 1)
     low, high = _bounds(k_range, X.shape[0], silhouette_sample)
@@ -65,7 +66,7 @@ def choose_k(
     if distinct < high:
         said = f"X has {distinct} distinct rows: k_range ends there, not at {high}."
         warnings.warn(said, ConvergenceWarning, stacklevel=3)
-    options = SelectionOptions(method, n_reference, silhouette_sample)
+    options = SelectionOptions(method, silhouette_sample)
     rng = validation.generator(random_state)
     return choose(rows, weight, range(low, distinct + 1), options, rng)
 

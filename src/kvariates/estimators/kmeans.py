@@ -24,11 +24,11 @@ from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import documented
 
-LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding: more centres follow
+LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding if more centres follow
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,10 +257,9 @@ default="k-means++"
     def _seed(self, fit: Fit, rng: np.random.Generator) -> F64:
         objective, rows = fit.objective, fit.rows
         if isinstance(self.init, str):
-            stop = StopRule(self.max_iter, LOOSER * self._tol)
             problem = SeedingProblem(
                 rows, fit.weight, self.n_clusters, objective.potential, objective.density,
-                lambda centers: objective.lloyd(rows, centers, fit.weight, stop), rng=rng,
+                self._seeding_lloyd(objective), rng=rng,
             )  # fmt: skip
             return SEEDINGS[self.init].run(problem)
         given = self.init
@@ -276,6 +275,16 @@ default="k-means++"
             return objective.start(centers)
         except ValueError as error:
             raise ValueError(f"init: {error}") from None
+
+    def _seeding_lloyd(self, objective: Objective) -> Lloyd:
+        """Lloyd for seedings. With all centres it stops where the fit would stop."""
+
+        def lloyd(rows: Rows, weight: F64 | None, centers: F64) -> LloydResult:
+            looser = 1.0 if len(centers) == self.n_clusters else LOOSER
+            stop = StopRule(self.max_iter, looser * self._tol)
+            return objective.lloyd(rows, centers, weight, stop)
+
+        return lloyd
 
     # -- what is stored ----------------------------------------------------------------------------
 

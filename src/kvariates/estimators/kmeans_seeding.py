@@ -142,8 +142,8 @@ def global_kmeans(
         A row of weight w counts as w rows.
     candidates : {"auto", "all"} or int, default="auto"
         Which rows are tried as the next centre: all of them, or so many drawn in proportion to
-        their squared distance to the centres so far. "auto": all where that is quick, otherwise
-        ``2 log2(n_samples)``.
+        their squared distance to the centres so far, from which clusters are cut in two. "auto":
+        all where that is quick, otherwise ``2 log2(n_samples)``.
     full : bool, default=False
         Run Lloyd from every candidate instead of from the best one (Likas et al. 2003). Slow.
     max_iter, tol : int and float, default=300 and 1e-3
@@ -157,8 +157,7 @@ def global_kmeans(
         Each with ``n_clusters``, ``cluster_centers``, ``labels`` and ``inertia``.
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
-    rows, weight = problem.rows, problem.weight
-    stop = StopRule(max_iter, tol * rows.spread())
-    problem = replace(problem, lloyd=lambda centers: refine(rows, centers, weight, stop))
+    stop = StopRule(max_iter, tol * problem.rows.spread())
+    problem = replace(problem, lloyd=lambda rows, weight, c: refine(rows, c, weight, stop))
     found = nested.global_kmeans(problem, candidates=candidates, full=full)
     return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

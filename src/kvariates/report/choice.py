@@ -1,7 +1,7 @@
 """Draws a choice of k: each criterion as a curve over k, and the suggested k.
 
-A dashed line marks the suggested k in every curve, and a filled dot the k that the criterion
-prefers. The title gives the reason.
+A dashed line marks the suggested k in every curve, and a filled dot the k that elbow and silhouette
+prefer. The title gives the reason.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ def draw(choice: Choice, path: str | Path) -> None:
         _name(left, "inertia", "the dot: the elbow, deepest below the curve's chord")
         _curve(middle, choice, choice.silhouette, choice.silhouette, PALETTE[1])
         _name(middle, "silhouette", "the dot: the largest mean, over sampled rows")
-        _band(right, choice, PALETTE[2])
-        _curve(right, choice, choice.gap, choice.gap, PALETTE[2])
-        _name(right, "gap statistic", "the dot: the largest; the band: one standard error")
+        _curve(right, choice, choice.dividing, None, PALETTE[2])
+        _name(right, "clusters that divide", "none at the suggested k, if it is clear")
         clusters = "1 cluster" if choice.k == 1 else f"{choice.k:,} clusters"
         reason = textwrap.fill(choice.reason, 110)
         title = {"x": 0.01, "ha": "left", "color": INK}
         figure.suptitle(f"{clusters}: {reason}", size=12, weight="bold", **title)
 
 
-def _curve(axes: Axes, choice: Choice, values: Array, merit: Array, color: str) -> None:
-    """Draw a criterion; the dot marks the largest `merit`."""
+def _curve(axes: Axes, choice: Choice, values: Array, merit: Array | None, color: str) -> None:
+    """Draw a criterion; the dot marks the largest `merit`, if there is one."""
     axes.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
     shown = np.isfinite(values)
     dots: dict[str, Any] = {"marker": "o", "ms": 4.5, "mfc": PAPER, "mew": 1.4}
     axes.plot(choice.ks[shown], values[shown], color=color, lw=1.8, zorder=2, **dots)
-    best = int(np.argmax(np.nan_to_num(merit, nan=-np.inf, posinf=np.inf)))
-    if shown[best] and np.isfinite(merit[best]):
+    if merit is not None and np.isfinite(merit).any():
+        best = int(np.nanargmax(merit))
         axes.plot(choice.ks[best], values[best], "o", ms=9, color=color, mew=0, zorder=3)
     axes.set_xlim(choice.ks[0] - 0.5, choice.ks[-1] + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
@@ -56,14 +55,6 @@ def _logarithmic(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _band(axes: Axes, choice: Choice, color: str) -> None:
-    low, high = choice.gap - choice.gap_error, choice.gap + choice.gap_error
-    shown = np.isfinite(low)
-    axes.fill_between(
-        choice.ks[shown], low[shown], high[shown], color=color, alpha=0.18, lw=0, zorder=1
-    )
 
 
 def _name(axes: Axes, name: str, note: str) -> None:

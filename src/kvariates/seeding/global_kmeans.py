@@ -7,20 +7,27 @@
 | candidates | full  | a step tries                                          | for         |
 |------------|-------|-------------------------------------------------------|-------------|
 | "all"      | False | every row, by the sum above: up to n^2 distances      | n to 50,000 |
-| m          | False | m rows drawn by weight * D^2, by the sum above        | any n       |
+| m          | False | m rows drawn by weight * D^2, by cuts of clusters     | any n       |
 | either     | True  | these rows, by Lloyd from each; the best is kept      | small n     |
+
+Unlike in the paper, a drawn row is not added to the centres. With many features it is far from all
+other rows, and in text every one is nearer to the old centre than to it, so that the new cluster
+would stay this single row. Instead, the best of the drawn rows of a cluster and another row of this
+cluster are the start of Lloyd on this cluster alone. The cut that lowers the cost most is made.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from kvariates.data.exact_sums import exponent_of, unscaled
 from kvariates.data.row_costs import RowCosts, stay_limit
-from kvariates.data.rows import F64
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.seeding_problem import SeedingProblem
@@ -48,33 +55,72 @@ def global_kmeans(
 
     Nothing random is drawn if all rows are candidates.
     """
-    rows, weight, lloyd = problem.rows, problem.weight, problem.lloyd
-    if lloyd is None:
-        raise TypeError("global k-means needs a problem with `lloyd`.")
+    rows, weight, lloyd = problem.rows, problem.weight, problem.needed_lloyd
     if candidates == "auto":
-        candidates = "all" if rows.n**2 * rows.d <= EXHAUSTIVE else sample_size(rows.n)
+        candidates = "all" if rows.n * _values(rows) <= EXHAUSTIVE else sample_size(rows.n)
     order = rows.canonical_order()
-    solutions = [lloyd(rows.take(np.zeros(1, dtype=np.int64)))]  # from any row to the mean
+    solutions = [lloyd(rows, weight, rows.take(np.zeros(1, dtype=np.int64)))]  # to the mean
     while len(solutions) < problem.k:
         labels, centers = solutions[-1].labels, solutions[-1].centers.astype(np.float64)
-        cost = rows.costs(centers, labels)
+        costs = RowCosts(rows, weight, rows.costs(centers, labels), labels)
         if candidates == "all":
             tried = np.arange(rows.n) if weight is None else np.flatnonzero(weight)
         else:
-            mass = cost if weight is None else cost * weight
-            tried = draw_candidates(mass, order, candidates, problem.rng)
-        if not full:
-            gains = _gains(RowCosts(rows, weight, cost, labels), centers, tried)
-            tried = tried[[np.argmax(gains)]]
-        starts = (np.vstack([centers, rows.take(row)]) for row in tried[:, None])
-        solutions.append(min(map(lloyd, starts), key=lambda solution: solution.inertia))
+            tried = draw_candidates(_mass(costs), order, candidates, problem.rng)
+        if full:
+            starts: Iterable[F64] = (np.vstack([centers, rows.take(i)]) for i in tried[:, None])
+        elif candidates == "all":
+            best = tried[[np.argmax(_gains(costs, centers, tried))]]
+            starts = [np.vstack([centers, rows.take(best)])]
+        else:
+            starts = [_best_cut(problem, costs, centers, tried)]
+        ends = (lloyd(rows, weight, start) for start in starts)
+        solutions.append(min(ends, key=lambda solution: solution.inertia))
     return solutions
+
+
+def _values(rows: Rows) -> int:
+    """The number of stored values: the multiply-adds of one candidate."""
+    return int(rows.X.nnz) if sparse.issparse(rows.X) else rows.n * rows.d
+
+
+def _mass(costs: RowCosts) -> F64:
+    return costs.cost if costs.weight is None else costs.cost * costs.weight
 
 
 def draw_candidates(mass: F64, order: I64 | None, size: int, rng: np.random.Generator) -> I64:
     """The different rows among `size` draws by `mass`, in ascending order; one if all are zero."""
     drawn = np.unique(draw_proportional(mass if order is None else mass[order], size, rng))
     return drawn if order is None else np.sort(order[drawn])
+
+
+def _best_cut(problem: SeedingProblem, costs: RowCosts, centers: F64, tried: I64) -> F64:
+    """The centres with one replaced by two, where that lowers the cost of one cluster most."""
+    gains, home = _gains(costs, centers, tried), costs.nearest[tried]
+    total = np.bincount(costs.nearest, _mass(costs), minlength=len(centers))
+    clusters = np.unique(home)
+    most, best = -np.inf, centers
+    for j in clusters[np.argsort(-total[clusters], kind="stable")]:
+        if total[j] <= most:
+            break  # no cut lowers the cost of a cluster by more than this cost
+        row = tried[home == j][np.argmax(gains[home == j])]
+        cut = _cut(problem, np.flatnonzero(costs.nearest == j), row)
+        if total[j] - cut.inertia > most:
+            most = total[j] - cut.inertia
+            best = np.vstack([centers, cut.centers[1]])
+            best[j] = cut.centers[0]
+    return best
+
+
+def _cut(problem: SeedingProblem, members: I64, row: int) -> LloydResult:
+    """Lloyd on `members` from two of them: `row`, and one drawn by its distance from it."""
+    part = problem.rows.subset(members)
+    weight = None if problem.weight is None else problem.weight[members]
+    first = problem.rows.take(np.array([row]))
+    away = part.costs(first, np.zeros(part.n, dtype=np.int32))
+    mass = away if weight is None else away * weight
+    second = draw_candidates(mass, part.canonical_order(), 1, problem.rng)
+    return problem.needed_lloyd(part, weight, np.vstack([first, part.take(second)]))
 
 
 def _gains(costs: RowCosts, centers: F64, tried: I64) -> F64:

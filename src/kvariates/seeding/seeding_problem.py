@@ -16,6 +16,7 @@ from kvariates.seeding.sampler import Density, Potential, Seeds, sample
 
 DIRAC = Dirac()
 MakePotential = Callable[[Rows, F64 | None, int], Potential[Rows, F64]]
+Lloyd = Callable[[Rows, F64 | None, F64], LloydResult]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class SeedingProblem:
 
     make_potential : a potential of (rows, weight, room for so many centres).
     density : how a picked row becomes a centre.
-    lloyd : refines centres, for seedings that need it.
+    lloyd : from (rows, weight, centers) to refined centres, for seedings that need it. These rows
+        may be a part of all rows.
     pointwise : whether potential and density know rows by their values, not by their indices.
     order : where the rows were before `canonical`; None if they did not move.
 
@@ -36,10 +38,17 @@ class SeedingProblem:
     k: int
     make_potential: MakePotential = EuclideanPotential
     density: Density[Rows, F64] = DIRAC
-    lloyd: Callable[[F64], LloydResult] | None = None
+    lloyd: Lloyd | None = None
     pointwise: bool = True
     order: I64 | None = None
     rng: np.random.Generator = field(kw_only=True)
+
+    @property
+    def needed_lloyd(self) -> Lloyd:
+        """`lloyd`; TypeError if there is none."""
+        if self.lloyd is None:
+            raise TypeError("this seeding needs a problem with `lloyd`.")
+        return self.lloyd
 
     def canonical(self) -> SeedingProblem:
         """The same problem with rows in canonical order, for draws that do not depend on theirs."""
