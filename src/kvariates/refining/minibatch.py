@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
-from kvariates.refining.assigners import Statistics
+from kvariates.refining.assigners import FloatStatistics
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
 BATCH_SIZE = 1024
@@ -101,7 +101,9 @@ class PassReport:
             return False
         cost = self._cost / self._rows * self._weight
         empty = np.zeros_like(means.centers), np.zeros(len(means.counts)), means.counts
-        step = Step(self._passes, means.centers, FloatStatistics(*empty, None, lambda: cost), np.nan)
+        step = Step(
+            self._passes, means.centers, FloatStatistics(*empty, None, lambda: cost), np.nan
+        )
         self._passes, self._rows, self._cost = self._passes + 1, 0, 0.0
         return self._callback(step)
 
