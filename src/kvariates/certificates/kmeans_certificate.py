@@ -15,9 +15,9 @@ lower bound for the best choice, so z <= Z. The mean of the m bounds z is theref
 of m s independent numbers in [0, 1] with expectation q, and `smallest_mean` of it is at most q with
 the stated confidence (Chernoff and Hoeffding). R times that is the bound on OPT.
 
-k centres fit s rows better than all rows, so the bound falls short by about k / s, also for a perfect
-relaxation. The caps are the squared distance to the known centres plus a multiple of the price
-level of a first sample; neither depends on the draws of the other samples.
+k centres fit s rows better than all rows, so the bound falls short by about k / s of the cost even
+if the relaxation is perfect. The caps are the squared distance to the known centres plus a multiple
+of the prices in a first sample; neither depends on the draws of the other samples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from kvariates.data.rows import F64, Labels, Rows
 
 EXACT = 1100  # distinct rows up to which the bound is exact
 MERGED = 2**20  # values up to which equal rows are merged first
-SHARES = 0.5, 1.0, 1.5, 2.0, 4.0  # of the price level in the caps
+SHARES = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0  # of the mean price of a cluster, in the caps
+SIZE = 400  # draws in a sample
+WORK, SAMPLES = 800, (4, 32)  # steps of the solver in all samples; the least and most samples
 CLUSTERS = 0.5  # as a part of a sample: with more clusters, samples say nothing
 EXACT_STEPS, STEPS = 400, 200
 
@@ -56,7 +58,7 @@ class LabelledCenters:
 class SamplePlan:
     """How many rows are drawn, and the confidence of a bound from them."""
 
-    size: int = 400  # draws in a sample
+    size: int = SIZE  # draws in a sample
     samples: int = 8
     confidence: float = 0.99
 
@@ -89,7 +91,7 @@ class CertifiedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class DrawnRows:
     """Drawn rows. Their weights make sums over them estimates of sums over all rows."""
 
     points: WeightedPoints
@@ -99,7 +101,7 @@ class Sample:
     @classmethod
     def of(
         cls, problem: CertifiedRows, caps: F64, size: int, rng: np.random.Generator
-    ) -> Sample:
+    ) -> DrawnRows:
         share = problem.weight * caps
         total = math.fsum(share)
         drawn = rng.choice(len(share), size, p=share / share.sum())
@@ -127,58 +129,64 @@ def certify_kmeans(
     with threadpool_limits(1, "blas"):  # so that the bits do not depend on the number of threads
         if plan is None and len(problem.index) <= EXACT:
             return _exact(problem)
-        return _sampled(problem, plan or SamplePlan(), rng)
+        return _sampled(problem, plan, rng)
 
 
 def _problem(rows: Rows, found: LabelledCenters, weight: F64 | None) -> CertifiedRows:
+    """Rows without weight are left out, and equal rows of small data become one."""
     cost = rows.costs(found.centers, found.labels)
-    weight = np.ones(rows.n) if weight is None else weight
-    index = np.flatnonzero(weight > 0)
+    given = np.ones(rows.n) if weight is None else weight
+    index: Ints = np.flatnonzero(given > 0)
+    mass = given[index]
     if rows.n * rows.d <= MERGED:
         _, first, group = np.unique(
             rows.take(index), axis=0, return_index=True, return_inverse=True
         )
-        weight, index = np.bincount(group.ravel(), weight[index]), index[first]
-    else:
-        weight = weight[index]
-    return CertifiedRows(
-        rows, index, weight, KnownClusters(found.labels[index], cost[index]), len(found.centers)
-    )
+        mass = np.bincount(group.ravel(), mass).astype(np.float64)
+        index = index[first]
+    known = KnownClusters(found.labels[index], cost[index])
+    return CertifiedRows(rows, index, mass, known, len(found.centers))
 
 
 def _exact(problem: CertifiedRows) -> Certificate:
     points = problem.points(np.arange(len(problem.index)), problem.weight)
-    found = solve(points, problem.k, problem.known, EXACT_STEPS, tol=1e-5)
+    found = solve(points, problem.k, problem.known, EXACT_STEPS, tol=1e-4)
     bound = min(max(found.bound, 0.0), problem.cost)
     return Certificate(bound, problem.cost, 1.0, None, found.iterations, centers="centres")
 
 
-def _sampled(problem: CertifiedRows, plan: SamplePlan, rng: np.random.Generator) -> Certificate:
-    k, cost = problem.k, problem.cost
-    if k > CLUSTERS * plan.size:
+def _sampled(
+    problem: CertifiedRows, plan: SamplePlan | None, rng: np.random.Generator
+) -> Certificate:
+    k, cost, size = problem.k, problem.cost, SIZE if plan is None else plan.size
+    if k > CLUSTERS * size:
         return Certificate(0.0, cost, 1.0, None, 0, centers="centres")
-    caps = _caps(problem, plan, rng)
+    mean = problem.cost / math.fsum(problem.weight)
+    pilot = DrawnRows.of(problem, problem.known.cost + mean, size, rng)
+    if plan is None:
+        least, most = SAMPLES
+        plan = SamplePlan(size, min(max(WORK // pilot.solution.iterations, least), most))
+    caps = _best_caps(problem, plan, pilot)
     total = math.fsum(problem.weight * caps)
-    bounds, iterations = [], 0
-    for _ in range(plan.samples):
-        sample = Sample.of(problem, caps, plan.size, rng)
-        bounds.append(min(max(sample.bound(k, caps), 0.0), total))
-        iterations += sample.solution.iterations
+    samples = [DrawnRows.of(problem, caps, size, rng) for _ in range(plan.samples)]
+    bounds = [min(max(sample.bound(k, caps), 0.0), total) for sample in samples]
     bound = plan.certain(math.fsum(bounds) / plan.samples, total)
     # The last factor is far more than the rounding errors of sums and probabilities.
     bound = min(bound * (1 - 1e-9), cost)
+    iterations = sum(sample.solution.iterations for sample in samples)
     return Certificate(bound, cost, plan.confidence, plan.draws, iterations, centers="centres")
 
 
-def _caps(problem: CertifiedRows, plan: SamplePlan, rng: np.random.Generator) -> F64:
+def _best_caps(problem: CertifiedRows, plan: SamplePlan, pilot: DrawnRows) -> F64:
     """Caps with the highest expected bound, by a sample of their own."""
-    weight, known = problem.weight, problem.known
-    pilot = Sample.of(problem, known.cost + problem.cost / math.fsum(weight), plan.size, rng)
-    level = pilot.solution.level
-    expected = {}
-    for share in SHARES:
-        caps = known.first_prices(weight, share * level)
-        total = math.fsum(weight * caps)
-        expected[share] = plan.certain(pilot.bound(problem.k, caps), total)
-    best = max(expected, key=lambda share: expected[share])
-    return known.first_prices(weight, best * level)
+    above = pilot.solution.price - problem.known.cost[pilot.chosen]
+    level = max(math.fsum(pilot.points.weight * above) / problem.k, 0.0)
+
+    def caps(share: float) -> F64:
+        return problem.known.first_prices(problem.weight, share * level)
+
+    def expected(share: float) -> float:
+        total = math.fsum(problem.weight * caps(share))
+        return plan.certain(pilot.bound(problem.k, caps(share)), total)
+
+    return caps(max(SHARES, key=expected))

@@ -16,7 +16,7 @@ to A, and the prices are the smallest for which v is an eigenvector of A + B bes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +25,19 @@ from kvariates.certificates.kmeans_dual import WeightedPoints, lower_bound
 from kvariates.data.rows import F64, Labels
 
 RELAXED = 1.6  # over-relaxation
-CHECK = 20  # iterations between two bounds
+CHECK, ADAPT = 20, 10  # iterations between two bounds, and between changes of the penalty
 STIFF = 10.0  # the first penalty, in units of the cost
 FAR = 4.0  # times the first prices of two points: a larger distance counts as this one
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Prices, the matrix H, the bound that they prove, and the eigenvalue that sets the prices."""
+    """Prices, the matrix H, the bound that they prove, and the known labels."""
 
     price: F64
     H: F64
     bound: float
-    level: float
+    labels: Labels
     iterations: int
 
 
@@ -63,30 +63,31 @@ def solve(
 
     It stops when the bound is within `tol` of the known cost, or hardly rises any more.
     """
-    weight = points.weight / points.weight.mean()
-    total = float(np.sum(weight * known.cost))
-    unit = total / len(weight)
-    scaled = WeightedPoints(weight, points.D / unit)
-    known = KnownClusters(known.labels, known.cost / unit)
-    found = _Iteration(scaled, k, known).run(max_iter, tol)
-    price, H = found.price * unit, found.H * (unit * float(points.weight.mean()))
-    bound = lower_bound(points, k, price, H)
-    level = found.level * unit * float(points.weight.mean())
-    return Solution(price, H, bound, level, found.iterations)
+    mass = float(points.weight.mean())
+    unit = float(np.average(known.cost, weights=points.weight)) or 1.0
+    scaled = WeightedPoints(points.weight / mass, points.D / unit)
+    start = KnownClusters(known.labels, known.cost / unit)
+    found = _Iteration(scaled, k, start).run(max_iter, tol)
+    price, H = found.price * unit, found.H * (unit * mass)
+    return replace(found, price=price, H=H, bound=lower_bound(points, k, price, H))
 
 
 def capped_bound(points: WeightedPoints, k: int, found: Solution, caps: F64) -> float:
-    """The bound with prices of at most the caps; H falls with the prices."""
+    """The bound with prices of at most the caps.
+
+    H falls with the prices inside the known clusters, where it is as small as it may be.
+    """
     price = np.minimum(found.price, caps)
     half = 0.5 * np.multiply.outer((found.price - price) * points.root, points.root)
-    return lower_bound(points, k, price, found.H - half - half.T)
+    same = found.labels[:, None] == found.labels
+    return lower_bound(points, k, price, found.H - np.where(same, half + half.T, 0.0))
 
 
 class _Iteration:
     """The alternating direction method, in units of the mean weight and the mean cost."""
 
     def __init__(self, points: WeightedPoints, k: int, known: KnownClusters) -> None:
-        self.points, self.k, self.root = points, k, points.root
+        self.points, self.k, self.labels, self.root = points, k, known.labels, points.root
         self.v = self.root / np.linalg.norm(self.root)
         pairs = np.multiply.outer(self.root, self.root)
         weight, labels = points.weight, known.labels
@@ -98,22 +99,19 @@ class _Iteration:
         size = np.bincount(labels, weight)[labels]
         self.Y = np.where(same, pairs / size, 0.0)
         self.B = np.where(same, 0.0, np.maximum(self.C - 0.5 * pairs * (first[:, None] + first), 0))
-        self.cost = float(np.sum(weight * known.cost))
+        self.cost = float(np.sum(self.C * self.Y))  # with the means of these points as centres
         self.rho = STIFF * float(np.linalg.norm(self.C) / np.linalg.norm(self.Y)) / len(weight)
 
     def run(self, max_iter: int, tol: float) -> Solution:
-        best = self.solution(0)
-        last = best.bound
-        for iteration in range(1, max_iter + 1):
-            self.step(adapt=iteration % 10 == 0)
-            if iteration % CHECK and iteration < max_iter:
-                continue
-            now = self.solution(iteration)
+        best = now = self.solution(0)
+        while now.iterations < max_iter and best.bound < (1 - tol) * self.cost:
+            for step in range(CHECK):
+                self.step(adapt=step % ADAPT == ADAPT - 1)
+            before, now = now, self.solution(now.iterations + CHECK)
             best = max(best, now, key=lambda one: one.bound)
-            if best.bound >= (1 - tol) * self.cost or 0 < now.bound - last < tol * self.cost / 2:
+            if abs(now.bound - before.bound) < tol * self.cost / 2:
                 break
-            last = now.bound
-        return best
+        return replace(best, iterations=now.iterations)
 
     def step(self, *, adapt: bool) -> None:
         Z = self.spectral(self.Y + (self.B - self.C) / self.rho)
@@ -134,7 +132,8 @@ class _Iteration:
         Mv = M @ self.v
         inner = float(self.v @ Mv)
         half = np.multiply.outer(self.v, Mv - 0.5 * (inner - 2 * np.linalg.norm(M)) * self.v)
-        return M - half - half.T
+        only: F64 = M - half - half.T
+        return only
 
     def spectral(self, W: F64) -> F64:
         """The nearest matrix with Z v = v, eigenvalues from 0 to 1 and trace k."""
@@ -146,13 +145,14 @@ class _Iteration:
 
     def solution(self, iteration: int) -> Solution:
         M, length, n = self.C - self.B, float(np.linalg.norm(self.root)), len(self.v)
-        level = max(float(np.linalg.eigvalsh(self.beside(-M))[n - self.k]), 0.0)
+        level = max(float(np.linalg.eigvalsh(self.beside(-M))[max(n - self.k, 0)]), 0.0)
         Mv = M @ self.v
         inner = float(self.v @ Mv)
         price = (2 * Mv + self.v * (level - inner)) / (length * self.root)
         half = 0.5 * np.multiply.outer(price * self.root, self.root)
         H = half + half.T - M
-        return Solution(price, H, lower_bound(self.points, self.k, price, H), level, iteration)
+        bound = lower_bound(self.points, self.k, price, H)
+        return Solution(price, H, bound, self.labels, iteration)
 
 
 def clipped_shift(values: F64, total: float) -> F64:

@@ -317,10 +317,10 @@ default="k-means++"
                 self.n_clusters, opt=self.inertia_, notes=(guarantees.OPT_IS_FOUND,)
             )
         self.n_iter_ = best.n_iter
-        if hasattr(self, "certificate_"):  # of an earlier fit
-            del self.certificate_
         if certificate is not None:
             self.certificate_ = certificate
+        elif hasattr(self, "certificate_"):  # of an earlier fit
+            del self.certificate_
         distinct = int(np.count_nonzero(np.bincount(best.labels)))
         if distinct < self.n_clusters:
             warnings.warn(
