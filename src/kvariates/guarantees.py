@@ -59,6 +59,13 @@ OPT_IS_FOUND = (
 )
 
 
+ABOUT_THE_METHOD = (
+    "It is a promise about the average over many fits, made before the centres are drawn; opt, the "
+    "cost of the best k centres, is not known. How far the centres of this fit can be from the "
+    "best: KMeans(certify=True)."
+)
+
+
 def log_factor(k: int) -> float:
     """2 + ln k."""
     return 2 + math.log(k)

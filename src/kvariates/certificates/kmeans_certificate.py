@@ -41,7 +41,8 @@ SHARES = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0  # of the mean price of a cluster, in the 
 SIZE = 400  # draws in a sample
 WORK, SAMPLES = 800, (4, 32)  # steps of the solver in all samples; the least and most samples
 CLUSTERS = 0.5  # as a part of a sample: with more clusters, samples say nothing
-EXACT_STEPS, STEPS = 400, 200
+EXACT_STEPS, STEPS = 400, 200  # of the solver at most: for an exact bound, for a sample
+EXACT_WORK = 1e11  # rows^3 times steps, for an exact bound
 
 Ints = NDArray[np.int64]
 
@@ -150,7 +151,8 @@ def _problem(rows: Rows, found: LabelledCenters, weight: F64 | None) -> Certifie
 
 def _exact(problem: CertifiedRows) -> Certificate:
     points = problem.points(np.arange(len(problem.index)), problem.weight)
-    found = solve(points, problem.k, problem.known, EXACT_STEPS, tol=1e-4)
+    steps = min(EXACT_STEPS, int(EXACT_WORK / len(problem.index) ** 3))
+    found = solve(points, problem.k, problem.known, steps, tol=1e-4)
     bound = min(max(found.bound, 0.0), problem.cost)
     return Certificate(bound, problem.cost, 1.0, None, found.iterations, centers="centres")
 
@@ -168,12 +170,14 @@ def _sampled(
         plan = SamplePlan(size, min(max(WORK // pilot.solution.iterations, least), most))
     caps = _best_caps(problem, plan, pilot)
     total = math.fsum(problem.weight * caps)
-    samples = [DrawnRows.of(problem, caps, size, rng) for _ in range(plan.samples)]
-    bounds = [min(max(sample.bound(k, caps), 0.0), total) for sample in samples]
+    bounds, iterations = [], 0
+    for _ in range(plan.samples):
+        sample = DrawnRows.of(problem, caps, size, rng)
+        bounds.append(min(max(sample.bound(k, caps), 0.0), total))
+        iterations += sample.solution.iterations
     bound = plan.certain(math.fsum(bounds) / plan.samples, total)
     # The last factor is far more than the rounding errors of sums and probabilities.
     bound = min(bound * (1 - 1e-9), cost)
-    iterations = sum(sample.solution.iterations for sample in samples)
     return Certificate(bound, cost, plan.confidence, plan.draws, iterations, centers="centres")
 
 
