@@ -122,7 +122,7 @@ def test_scale_and_shift_change_nothing():
     assert 0.001 < made.gap < 0.2
     scaled = certified(X * 2.0**40, centers * 2.0**40)
     assert scaled.lower_bound == made.lower_bound * 2.0**80
-    for scale, shift in ((1e-7, 0.0), (3e9, 0.0), (1.0, 1e6)):
+    for scale, shift in ((1e-7, 0.0), (3e9, 0.0), (1e-100, 0.0), (1e100, 0.0), (1.0, 1e6)):
         other = certified(scale * X + shift, scale * centers + shift)
         assert other.lower_bound == pytest.approx(scale**2 * made.lower_bound, rel=1e-4)
 
@@ -189,6 +189,7 @@ def test_many_rows_are_sampled(monkeypatch):
     assert 0 < made.gap < 0.2
     assert "99 % confidence" in str(made)
     assert "centres" in made.explain()
+    assert certified(X, [X.mean(axis=0)]).gap < 0.3  # the solver needs no step
     many = certified(X, X[:50])  # more clusters than half of a sample
     assert str(many) == "no useful bound (certified)"
 

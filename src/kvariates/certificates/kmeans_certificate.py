@@ -167,7 +167,7 @@ def _sampled(
     pilot = DrawnRows.of(problem, problem.known.cost + mean, size, rng)
     if plan is None:
         least, most = SAMPLES
-        plan = SamplePlan(size, min(max(WORK // pilot.solution.iterations, least), most))
+        plan = SamplePlan(size, min(max(WORK // max(pilot.solution.iterations, 1), least), most))
     caps = _best_caps(problem, plan, pilot)
     total = math.fsum(problem.weight * caps)
     bounds, iterations = [], 0

@@ -72,7 +72,7 @@ def lower_bound(points: WeightedPoints, k: int, price: F64, H: F64) -> float:
     raised = np.maximum(0.5 * (H + H.T), least)
     top = np.linalg.eigvalsh(raised)[max(0, n - k) :]
     offered = points.weight * price
-    error = ROUNDING * (
-        16.0 * n * len(top) * float(np.linalg.norm(raised)) + 8 * math.fsum(np.abs(offered))
-    )
+    largest = float(np.abs(raised).max()) or 1.0
+    norm = largest * float(np.linalg.norm(raised / largest))  # squares may overflow
+    error = ROUNDING * (16.0 * n * len(top) * norm + 8 * math.fsum(np.abs(offered)))
     return math.fsum(offered) - math.fsum(np.maximum(top, 0.0)) - error
