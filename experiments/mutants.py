@@ -205,6 +205,18 @@ MUTANTS = [
         "laws/test_local_optimum_laws.py",
     ),
     Mutant(
+        "a k-means certificate leaves out the largest eigenvalue", "certificates.kmeans_dual",
+        "np.linalg.eigvalsh(raised)[max(0, n - k) :]",
+        "np.linalg.eigvalsh(raised)[max(0, n - k) : -1]",
+        "laws/test_kmeans_certificate_laws.py",
+    ),
+    Mutant(
+        "samples claim their mean", "certificates.kmeans_certificate",
+        "return total * smallest_mean(mean, self.draws, 1 - self.confidence)",
+        "return total * mean",
+        "laws/test_kmeans_certificate_laws.py",
+    ),
+    Mutant(
         "a guarantee is claimed for greedy seeding", "estimators.kmeans",
         "return SEEDINGS[self.init].lost or objective.lost",
         "return objective.lost",

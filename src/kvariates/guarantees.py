@@ -131,8 +131,8 @@ def plain_seeding(k: int) -> Guarantee:
     promise = theorem_2(k, opt=None)
     note = (
         f"It is a worst case for any data: this fit need not be anywhere near {promise.factor:.3g} "
-        "times too costly. To see how good it is, compare its inertia_ with that of other random "
-        "states or of init='ls++'."
+        "times too costly. To see how good it is, fit with certify=True, or compare its inertia_ "
+        "with that of init='ls++'."
     )
     return replace(promise, terms={}, notes=(note,))
 

@@ -26,19 +26,21 @@ CAP = 1.1  # times the distance to the second nearest medoid: the largest price,
 TABLE_BYTES = 2**30  # of distances in a table
 LIST_ENTRIES = 3 * 10**7  # in lists
 BALL_ENTRIES = 16 * 10**6  # in lists of a graph
+USELESS = 1.0  # a gap above which a bound tells hardly anything
 EXACT_WORK = 2.5e9  # distances, times `work`, up to which all are computed
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Proof that no k medoids cost less than `lower_bound`."""
+    """Proof that no k medoids (or centres) cost less than `lower_bound`."""
 
     lower_bound: float
-    cost: float  # of the medoids that were found
+    cost: float  # of the medoids or centres that were found
     confidence: float  # 1 if the bound is exact
     sample: int | None  # how many points were drawn
     iterations: int
     rounded: bool = False  # up to a whole number, as all weights and distances are
+    centers: str = "medoids"  # what was found, in words
 
     @property
     def gap(self) -> float:
@@ -51,8 +53,8 @@ class Certificate:
         how = "certified"
         if self.sample is not None:
             how = f"{100 * self.confidence:.6g} % confidence, from a sample of {self.sample:,}"
-        if not math.isfinite(self.gap):
-            return f"no bound was found ({how})"
+        if self.gap > USELESS:
+            return f"no useful bound ({how})"
         if self.gap == 0:
             return f"optimal ({how})"
         return f"within {_percent(self.gap)} of optimal ({how})"
@@ -60,9 +62,9 @@ class Certificate:
     def explain(self) -> str:
         """What was proved, and how, in plain words."""
         lines = [
-            f"The medoids cost {self.cost:.6g}.",
-            f"No choice of as many medoids costs less than {self.lower_bound:.6g},",
-            f"so these are {self}.",
+            f"The {self.centers} cost {self.cost:.6g}.",
+            f"No choice of as many {self.centers} costs less than {self.lower_bound:.6g},",
+            f"so these are {self}." if self.gap <= USELESS else f"which says little: {self}.",
         ]
         if self.sample is not None:
             lines.append(
