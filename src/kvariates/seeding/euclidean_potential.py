@@ -13,7 +13,7 @@ import numpy as np
 
 from kvariates.data.row_costs import RowCosts, stay_limit
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.numerics.draws import I64, draw_proportional
+from kvariates.numerics.draws import I64, TOO_LARGE, draw_proportional
 from kvariates.seeding.sampler import AddedCenters
 
 PROPOSALS = 16  # tried before all pending centres are taken in
@@ -101,7 +101,8 @@ class EuclideanPotential(AddedCenters):
         self._costs.lower(fresh, self._flushed, self._limit(fresh))
         self._flushed = self._known
         if not np.isfinite(self._costs.total()):
-            self.points.spread()  # raises: squares overflow
+            self.points.spread()  # raises if the rows are the reason
+            raise ValueError(TOO_LARGE)
 
     def _limit(self, fresh: F64) -> F64 | None:
         """`stay_limit` of the known centres; none for pending ones, which may be nearest too."""
