@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit mutants docs lint format sanitize clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit mutants docs lint format sanitize tsan hostile clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -19,6 +19,8 @@ help:
 	@echo "make format         let ruff and clang-format fix and format the code"
 	@echo "make docs           build the documentation in docs/_build"
 	@echo "make sanitize       run the native tests under address and undefined-behaviour sanitizers"
+	@echo "make tsan           run the native tests under the thread sanitizer"
+	@echo "make hostile        run out of memory, signals and failures on purpose, thousands of times (minutes)"
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
@@ -77,9 +79,19 @@ docs: $(VENV)/.docs
 
 sanitize: $(VENV)/.tools
 	CXX="$(COMPILER)" cmake -S . -B build/sanitize -G Ninja \
-	  -DCMAKE_BUILD_TYPE=Debug -DKVARIATES_SANITIZE=ON -DKVARIATES_TESTS=ON
+	  -DCMAKE_BUILD_TYPE=Debug -DKVARIATES_SANITIZE=address -DKVARIATES_TESTS=ON
 	cmake --build build/sanitize
 	ctest --test-dir build/sanitize --output-on-failure --no-tests=error -j 2
+
+tsan: $(VENV)/.tools
+	CXX="$(COMPILER)" cmake -S . -B build/tsan -G Ninja \
+	  -DCMAKE_BUILD_TYPE=Debug -DKVARIATES_SANITIZE=thread -DKVARIATES_TESTS=ON
+	cmake --build build/tsan
+	TSAN_OPTIONS="suppressions=$(CURDIR)/native/tests/tsan.supp" \
+	  ctest --test-dir build/tsan --output-on-failure --no-tests=error -j 2
+
+hostile: $(VENV)/.dev
+	$(BIN)/pytest tests/hostile -m "hostile or not hostile"
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt demo-out

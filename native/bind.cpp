@@ -2,11 +2,14 @@
 // crash is checked again here.
 #include "bind.hpp"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace kv::binding {
 
@@ -17,10 +20,11 @@ namespace {
 using LimbTables = Array<3, limb_t>;
 using LimbTable = Array<2, limb_t>;
 
-// Checks for an interrupt (Ctrl-C) a few times a second, from the thread that Python called.
+// Checks for an interrupt (Ctrl-C) a few times a second, from the thread that Python called. Only Python's main thread
+// gets interrupts, so that the checks of other threads must not put off its own.
 bool interrupted() {
     using clock = std::chrono::steady_clock;
-    static clock::time_point last = clock::now();
+    thread_local clock::time_point last = clock::now();
     const auto now = clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;
     last = now;
@@ -42,13 +46,24 @@ Rows csr(Values data, In<std::int32_t> indices, In<index_t> indptr, index_t feat
 
 index_t count_centers(const Rows& rows, const Table& centers) {
     require(extent(centers, 1) == rows.view.d, "centres must have as many features as the rows");
+    require(extent(centers, 0) < std::numeric_limits<label_t>::max(), "there are more centres than labels");
     return extent(centers, 0);
+}
+
+index_t count_some_centers(const Rows& rows, const Table& centers) {
+    require(extent(centers, 0) > 0, "there are no centres; give at least one");
+    return count_centers(rows, centers);
+}
+
+// Labels that an assignment with bounds starts from. If it starts anew, it does not read them.
+label_t* labels_before(const Out<label_t>& labels, const OptionalIn<float>& moved, index_t n, index_t k) {
+    return moved ? labels_of(labels, n, k) : data_of(labels, n);
 }
 
 nb::tuple changed_and_scanned(const AssignResult& a) { return nb::make_tuple(a.changed, a.scanned); }
 
 nb::tuple assign(const Rows& rows, Table centers, Out<label_t> labels, Changes* changes, float step) {
-    const index_t k = count_centers(rows, centers);
+    const index_t k = count_some_centers(rows, centers);
     label_t* out = data_of(labels, rows.view.n);
     const AssignResult a = run([&] { return active->assign(rows.view, centers.data(), k, out, changes, step); });
     return nb::make_tuple(a.changed, a.probed ? static_cast<double>(a.stable) / static_cast<double>(a.probed) : 0.0);
@@ -56,9 +71,9 @@ nb::tuple assign(const Rows& rows, Table centers, Out<label_t> labels, Changes* 
 
 nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> moved, Out<label_t> labels,
                          Out<float> upper, Out<float> lower, bool tighten, Changes* changes) {
-    const index_t k = count_centers(rows, centers), n = rows.view.n;
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     const float* step = data_of(moved, k);
-    label_t* out = data_of(labels, n);
+    label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n);
     return changed_and_scanned(
         run([&] { return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, changes); }));
@@ -66,9 +81,9 @@ nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> move
 
 nb::tuple assign_elkan(const Rows& rows, Table centers, OptionalIn<float> moved, Out<float> drift, Out<label_t> labels,
                        Out<float> upper, Out<float> lower, Changes* changes) {
-    const index_t k = count_centers(rows, centers), n = rows.view.n;
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     const float* step = data_of(moved, k);
-    label_t* out = data_of(labels, n);
+    label_t* out = labels_before(labels, moved, n, k);
     float *path = data_of(drift, k), *u = data_of(upper, n), *l = data_of(lower, n * k);
     return changed_and_scanned(
         run([&] { return active->assign_elkan(rows.view, centers.data(), k, step, path, out, u, l, changes); }));
@@ -76,11 +91,12 @@ nb::tuple assign_elkan(const Rows& rows, Table centers, OptionalIn<float> moved,
 
 nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group, OptionalIn<float> moved,
                          Out<label_t> labels, Out<float> upper, Array<2, float> lower, Changes* changes) {
-    const index_t k = count_centers(rows, centers), n = rows.view.n, groups = extent(lower, 1);
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n, groups = extent(lower, 1);
+    require(!rows.view.sparse, "Yinyang's bounds are for dense rows only");
     require(groups == 16 && length(group) == k, "there must be bounds for 16 groups and a group for every centre");
     const float* step = data_of(moved, k);
     const std::int32_t* of = indices_of(group, groups, "a group is out of range");
-    label_t* out = data_of(labels, n);
+    label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n * groups);
     return changed_and_scanned(
         run([&] { return active->assign_yinyang(rows.view, centers.data(), k, of, step, out, u, l, changes); }));
@@ -88,8 +104,7 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
 
 void two_nearest(const Rows& rows, Table centers, Out<label_t> labels, Out<label_t> second, Out<double> cost,
                  Out<double> second_cost) {
-    const index_t k = count_centers(rows, centers), n = rows.view.n;
-    require(k > 0, "there are no centres");
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     const TwoNearest<double> out{data_of(labels, n), data_of(second, n), data_of(cost, n), data_of(second_cost, n)};
     run([&] { active->two_nearest(rows.view, centers.data(), k, out); });
 }
@@ -110,9 +125,21 @@ index_t hartigan(const Rows& rows, OptionalIn<double> weight, In<float> moved, f
     const float* step = data_of(moved, k);
     const ClusterDrift drift{step, *std::max_element(step, step + k), shrink};
     const double* w = data_of(weight, n);
-    const Partition p{data_of(centers, k * rows.view.d), data_of(labels, n), data_of(upper, n), data_of(lower, n),
+    const Partition p{data_of(centers, k * rows.view.d), labels_of(labels, n, k), data_of(upper, n), data_of(lower, n),
                       cluster_sums(rows, sum, total, count, exponent, weight_exponent)};
     return run([&] { return active->hartigan(rows.view, w, k, drift, p); });
+}
+
+// Checks what an update by changes reads: the changed rows, and their labels before and now.
+void check_changes(const Changes& changes, const label_t* labels, index_t n, index_t k) {
+    bool fit = length(changes.block) == blocks_of(n) && !changes.overflowed;
+    for (index_t block = 0; fit && block < blocks_of(n); ++block)
+        for (const Change& change : changes.block[block]) {
+            const index_t row = block * BLOCK + change.row;
+            fit &= row < n && change.before >= 0 && change.before < k && labels[row] >= 0 && labels[row] < k;
+            if (!fit) break;
+        }
+    require(fit, "the changes are those of other rows or clusters");
 }
 
 void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, const Changes* changes, LimbTables sum,
@@ -120,15 +147,14 @@ void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, con
     const index_t n = rows.view.n, k = extent(sum, 0);
     const ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
     const double* w = data_of(weight, n);
-    const label_t* to = data_of(labels, n);
-    indices_of(labels, k, "a label is out of range");
-    require(!changes || length(changes->block) == blocks_of(n), "the changes are those of other rows");
+    const label_t* to = changes ? data_of(labels, n) : labels_of(labels, n, k);
+    if (changes) check_changes(*changes, to, n, k);
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
 void costs(const Rows& rows, Table centers, In<label_t> labels, Out<double> cost) {
     const index_t k = count_centers(rows, centers);
-    const label_t* of = data_of(labels, rows.view.n);
+    const label_t* of = labels_of(labels, rows.view.n, k);
     double* out = data_of(cost, rows.view.n);
     run([&] { active->costs(rows.view, centers.data(), k, of, out); });
 }
@@ -177,11 +203,25 @@ Potential potential(const Rows& rows, Out<double>& cost, Out<label_t>& nearest, 
     return {data_of(cost, n), data_of(nearest, n), data_of(weight, n), words, Scale(exponent)};
 }
 
+// Limits by nearest centre, if there are any.
+const double* limits_of(const OptionalIn<double>& limit, const Potential& p, index_t n) {
+    if (!limit) return nullptr;
+    require(run([&] { return all_inside(p.nearest, n, length(*limit)); }), "there must be a limit for every centre");
+    return limit->data();
+}
+
+void check_hits(const Hits& hits, index_t n) {
+    bool fit = length(hits.block) == blocks_of(n) && length(hits.overflowed) == blocks_of(n);
+    if (fit && n > 0)
+        for (const Hit& hit : hits.block.back()) fit &= hit.row < n;
+    require(fit, "the hits are those of other rows");
+}
+
 void lower_costs(const Rows& rows, Table fresh, label_t first, OptionalIn<double> limit, Out<double> cost,
                  Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums, int exponent) {
     const index_t m = count_centers(rows, fresh);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
-    const double* limits = limit ? limit->data() : nullptr;
+    const double* limits = limits_of(limit, p, rows.view.n);
     run([&] { active->lower_costs(rows.view, fresh.data(), m, first, limits, p); });
 }
 
@@ -208,7 +248,7 @@ void gains(const Rows& rows, const QuantizedRows* quantized, Table candidates, O
            Words gain, Hits& hits) {
     const index_t m = count_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
-    const double* limits = limit ? limit->data() : nullptr;
+    const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<exact_t*>(data_of(gain, m * 2));
     require(reinterpret_cast<std::uintptr_t>(out) % alignof(exact_t) == 0, "gains are not aligned");
     check_quantized(quantized, rows);
@@ -219,10 +259,10 @@ void lower_costs_by_hits(const Rows& rows, QuantizedRows* quantized, Table fresh
                          OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
                          std::optional<Words> sums, int exponent, const Hits& hits) {
     require(count_centers(rows, fresh) == 1, "there must be one new centre");
-    require(length(hits.block) == blocks_of(rows.view.n), "the hits are those of other rows");
+    check_hits(hits, rows.view.n);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     require(p.sums, "the sums are missing");
-    const double* limits = limit ? limit->data() : nullptr;
+    const double* limits = limits_of(limit, p, rows.view.n);
     check_quantized(quantized, rows);
     run([&] { active->lower_costs_by_hits(rows.view, quantized, fresh.data(), candidate, name, limits, p, hits); });
 }
@@ -286,6 +326,7 @@ NB_MODULE(_native, m) {
         throw std::invalid_argument("KVARIATES_ISA=" + std::string(asked) +
                                     " is not a set of kernels this machine can run");
     kv::user_wants_to_stop = interrupted;
+    pthread_atfork(nullptr, nullptr, [] { kv::forked = true; });
 
     nb::class_<Rows>(m, "RowsView")
         .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
@@ -294,6 +335,8 @@ NB_MODULE(_native, m) {
     nb::class_<kv::QuantizedRows>(m, "QuantizedRows");
     nb::class_<kv::Changes>(m, "Changes").def(nb::init<>()).def_ro("overflowed", &kv::Changes::overflowed);
     m.attr("DRAW_TILE") = kv::DRAW;
+    m.def("tasks_of_other_threads", [] { return kv::tasks_of_other_threads.load(); });
+    m.def("set_work_per_thread", [](double work) { return std::exchange(kv::work_per_thread, work); }, "work"_a);
     m.def("instruction_sets", instruction_sets);
     m.def("instruction_set", [] { return std::string(active->name); });
     m.def("dense", dense, "x"_a);

@@ -80,6 +80,22 @@ auto indices_of(const A& a, index_t bound, const char* message) {
     return a.data();
 }
 
+// Returns the data of an array of n labels after checking that they are in [0, k).
+template <class A>
+auto labels_of(const A& a, index_t n, index_t k) {
+    auto* labels = data_of(a, n);
+    require(run([&] { return all_inside(labels, n, k); }), "a label is out of range: labels must be from 0 to k - 1");
+    return labels;
+}
+
+// Checks the starts of `lists` consecutive lists that have `entries` entries together.
+inline void check_starts(const In<index_t>& start, index_t lists, index_t entries, const char* message) {
+    const index_t* at = start.data();
+    bool fit = length(start) == lists + 1 && at[0] == 0 && at[lists] == entries;
+    for (index_t i = 0; fit && i < lists; ++i) fit = at[i] <= at[i + 1];
+    require(fit, message);
+}
+
 template <class A>
 bool is_double(const A& a) {
     require(a.dtype() == nb::dtype<float>() || a.dtype() == nb::dtype<double>(), "values must be float32 or float64");
@@ -87,14 +103,18 @@ bool is_double(const A& a) {
 }
 
 inline RowsView dense_view(const Matrix& x) {
+    require(extent(x, 1) > 0, "rows must have at least one feature");
     return {false, is_double(x), x.data(), nullptr, nullptr, extent(x, 0), extent(x, 1)};
 }
 
 inline RowsView csr_view(const Values& data, const In<std::int32_t>& indices, const In<index_t>& indptr, index_t d) {
     require(length(data) == length(indices) && length(indptr) > 0, "the parts of a CSR matrix do not fit");
+    require(d > 0, "rows must have at least one feature");
     const index_t n = length(indptr) - 1;
-    require(indptr.data()[n] <= length(data), "indptr points past the data");
-    return {true, is_double(data), data.data(), indices.data(), indptr.data(), n, d};
+    check_starts(indptr, n, length(data), "indptr of a CSR matrix must rise from 0 to the number of its values");
+    const std::int32_t* column = indices.data();
+    require(run([&] { return all_inside(column, length(indices), d); }), "a column of a CSR matrix is out of range");
+    return {true, is_double(data), data.data(), column, indptr.data(), n, d};
 }
 
 // Makes a NumPy array of a vector, without a copy.

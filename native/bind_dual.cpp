@@ -16,9 +16,11 @@ DistanceTable table(const Matrix& d, const OptionalIn<index_t>& some) {
 DistanceLists lists(const In<index_t>& start, const In<std::int32_t>& point, const In<double>& distance,
                     const OptionalIn<index_t>& some, index_t points) {
     const index_t rows = length(start) - 1, count = some ? length(*some) : rows;
-    require(rows >= 0 && length(point) == length(distance) && start.data()[rows] == length(point),
-            "the parts of the lists do not fit");
-    return {start.data(), point.data(), distance.data(), points, selection(some, rows), count};
+    require(rows >= 0 && length(point) == length(distance), "the parts of the lists do not fit");
+    check_starts(start, rows, length(point), "the starts of the lists do not fit their entries");
+    const std::int32_t* at = point.data();
+    require(run([&] { return all_inside(at, length(point), points); }), "a point is out of range");
+    return {start.data(), at, distance.data(), points, selection(some, rows), count};
 }
 
 void table_gains(Matrix distance, OptionalIn<index_t> some, In<double> price, In<double> weight, Out<double> gain) {

@@ -15,11 +15,14 @@ struct Graph {
 
 Graph graph_view(In<index_t> indptr, In<std::int32_t> indices, In<double> data) {
     require(length(indptr) > 0 && length(indices) == length(data), "the parts of the graph do not fit");
-    const index_t n = length(indptr) - 1, *start = indptr.data();
+    const index_t n = length(indptr) - 1;
     require(n < std::numeric_limits<std::int32_t>::max(), "there are more nodes than 32 bits can number");
-    require(start[0] == 0 && start[n] == length(data), "indptr does not fit the edges");
-    for (index_t x = 0; x < n; ++x) require(start[x] <= start[x + 1], "indptr decreases");
-    const GraphView graph{start, indices_of(indices, n, "an edge leads to no node"), data.data(), n};
+    check_starts(indptr, n, length(data), "indptr of a graph must rise from 0 to the number of its edges");
+    bool usable = true;  // a search does not end if lengths are negative
+    for (index_t e = 0; e < length(data); ++e)
+        usable &= data.data()[e] >= 0 && data.data()[e] <= std::numeric_limits<double>::max();
+    require(usable, "the lengths of edges must be finite and not negative");
+    const GraphView graph{indptr.data(), indices_of(indices, n, "an edge leads to no node"), data.data(), n};
     return {std::make_unique<ShortestPaths>(graph), nb::make_tuple(indptr, indices, data)};
 }
 

@@ -31,6 +31,7 @@ LabelledRows labelled_rows(const Table& rows, const In<label_t>& labels, const s
     for (index_t i = 0; i < n; ++i) most = std::max(most, label[i]);
     require(most < k, "a label is out of range");
     require(centers.has_value() == radii.has_value(), "there must be both centres and radii, or neither");
+    require(d > 0, "rows must have at least one feature");
     const double* r = data_of(radii, k);
     for (index_t a = 0; r && a < k; ++a) require(r[a] > 0 && std::isfinite(r[a]), "radii must be finite and above 0");
     return {rows.data(), label, n, d, data_of(centers, k * d), r, k};

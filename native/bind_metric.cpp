@@ -6,6 +6,7 @@ namespace {
 
 PointsView points_view(const Matrix& x, const std::optional<Matrix>& turned) {
     const index_t n = extent(x, 0), d = extent(x, 1);
+    require(d > 0, "rows must have at least one feature");
     require(!turned || (turned->dtype() == x.dtype() && extent(*turned, 0) == d && extent(*turned, 1) == n),
             "the transposed rows do not fit the rows");
     return {is_double(x), x.data(), turned ? turned->data() : nullptr, n, d};
@@ -65,7 +66,7 @@ nb::tuple eager_swaps(Matrix D, Out<index_t> chosen, Out<label_t> slot, Out<labe
                       index_t most, index_t restarts, index_t strength, std::uint64_t seed, OptionalIn<index_t> point) {
     const index_t all = extent(D, 0), n = extent(D, 1), k = length(chosen);
     const MedoidsView near = medoids_view(D, n, slot, second, cost, second_cost);
-    require(k > 0 && block > 0, "there must be medoids and a block size");
+    require(k > 0 && block > 0 && strength > 0, "there must be medoids, a block size and a strength");
     index_t* medoids = indices_of(chosen, all, "a medoid is out of range");
     const double* w = data_of(weight, n);
     const SwapOptions options{indices_of(order, all, "a candidate is out of range"), length(order), block, tol, most};

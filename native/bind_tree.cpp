@@ -27,7 +27,6 @@ nb::tuple over_rows(Matrix x, bool manhattan, std::uint64_t seed) { return over_
 
 nb::tuple over_csr(Values data, In<std::int32_t> indices, In<index_t> indptr, index_t features, bool manhattan,
                    std::uint64_t seed) {
-    indices_of(indices, features, "a column is out of range");
     return over_view(csr_view(data, indices, indptr, features), manhattan, seed);
 }
 
@@ -58,7 +57,7 @@ nb::tuple over_callable(nb::callable among, index_t n, std::uint64_t seed) {
 nb::tuple over_lists(In<index_t> start, In<std::int32_t> node, In<double> distance, std::uint64_t seed) {
     const index_t n = count_points(length(start) - 1), entries = length(node), *s = start.data();
     const double* d = data_of(distance, entries);
-    require(s[0] == 0 && s[n] == entries, "the parts of the lists do not fit");
+    check_starts(start, n, entries, "the starts of the lists do not fit their entries");
     for (index_t i = 0; i < n; ++i)
         require(s[i] < s[i + 1] && d[s[i + 1] - 1] == 0, "a list must end with a distance of 0");
     const LeastElements lists{s, indices_of(node, n, "a point is out of range"), d, n};
@@ -93,6 +92,7 @@ nb::object leaves(In<index_t> parent, In<index_t> height, index_t low, In<double
                   bool exact) {
     const TreeView t = tree_view(parent, height, low);
     const double* c = data_of(counts, t.nodes);
+    require(k > 0, "there must be at least one leaf");
     return to_numpy(exact ? leaves_exactly(t, c, k, power) : leaves_by_score(t, c, k, power));
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <new>
 #include <type_traits>
@@ -103,12 +104,15 @@ auto with_features(index_t d, F&& f) {
 
 struct Interrupted {};
 
-// The binding sets this. It returns true if the user asked to stop; only one thread calls it.
+// The binding sets this. It returns true if the user asked to stop; only the thread that called a loop calls it.
 inline bool (*user_wants_to_stop)() = nullptr;
+
+// True in a process that was made by fork(). OpenMP's threads do not exist there, and a loop would wait for them.
+inline bool forked = false;
 
 inline int max_threads() {
 #ifdef _OPENMP
-    return omp_get_max_threads();
+    return forked ? 1 : omp_get_max_threads();
 #else
     return 1;
 #endif
@@ -122,27 +126,85 @@ inline int threads_for(double work) {
     return static_cast<int>(std::min<double>(max_threads(), 1 + work / work_per_thread));
 }
 
-// Calls body(task, scratch) for every task. Each thread has its own scratch, made before any thread starts.
+// Returns how many of the wanted threads can be started now: OpenMP ends the process if it cannot start one. Throws
+// bad_alloc if there is no memory for what OpenMP keeps about them.
+int startable_threads(int wanted);
+
+// Tests read it to see that other threads than the calling one took part in loops.
+inline std::atomic<index_t> tasks_of_other_threads{0};
+
+// What the threads of a parallel loop share.
+class Loop {
+public:
+    explicit Loop(index_t tasks) : tasks_(tasks) {}
+
+    // Takes the next task; false if none is left.
+    bool take(index_t& task) { return (task = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_; }
+    // Called in a handler: keeps the first exception and leaves no task to take.
+    void fail() {
+        if (!failed_.exchange(true)) error_ = std::current_exception();
+        next_.fetch_add(tasks_, std::memory_order_relaxed);
+    }
+    bool failed() const { return failed_.load(std::memory_order_relaxed); }
+    // Called by one thread after all others have ended.
+    void finish() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+
+private:
+    const index_t tasks_;
+    std::atomic<index_t> next_{0};
+    std::atomic<bool> failed_{false};
+    std::exception_ptr error_;
+};
+
+// The thread sanitizer does not know the barriers of OpenMP: atomics tell it of the order that they give.
+#ifdef __SANITIZE_THREAD__
+inline std::atomic<int> regions_begun{0}, threads_done{0};
+inline void before_region() { regions_begun.fetch_add(1, std::memory_order_release); }
+inline void enter_region() { (void)regions_begun.load(std::memory_order_acquire); }
+inline void leave_region() { threads_done.fetch_add(1, std::memory_order_release); }
+inline void after_region() { (void)threads_done.load(std::memory_order_acquire); }
+#else
+inline void before_region() {}
+inline void enter_region() {}
+inline void leave_region() {}
+inline void after_region() {}
+#endif
+
+// Calls body(task, scratch) for every task. Each thread has its own scratch, made before any thread starts. An
+// exception must not leave a parallel region by itself: the first one of any thread is thrown again after the loop.
 template <class Scratch, class Body>
 void parallel(index_t tasks, std::vector<Scratch>& scratch, Body&& body) {
-    std::atomic<bool> stop{false};
-    const int threads = static_cast<int>(scratch.size());
-    (void)threads;
-#pragma omp parallel num_threads(threads) if (threads > 1 && tasks > 1)
-    {
-#ifdef _OPENMP
-        const int me = omp_get_thread_num();
-#else
-        const int me = 0;
-#endif
-#pragma omp for schedule(dynamic, 1)
-        for (index_t task = 0; task < tasks; ++task) {
-            if (stop.load(std::memory_order_relaxed)) continue;
-            body(task, scratch[me]);
-            if (me == 0 && user_wants_to_stop && user_wants_to_stop()) stop = true;
+    Loop loop(tasks);
+    const auto work = [&](int me) __attribute__((noinline)) {
+        index_t done = 0;
+        for (index_t task; loop.take(task); ++done) {
+            try {
+                body(task, scratch[me]);
+                if (me == 0 && !loop.failed() && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
+            } catch (...) {
+                loop.fail();
+            }
         }
-    }
-    if (stop) throw Interrupted{};
+        if (me > 0) tasks_of_other_threads += done;
+    };
+    int threads = static_cast<int>(std::min<index_t>(static_cast<index_t>(scratch.size()), tasks));
+#ifdef _OPENMP
+    if (threads > 1) threads = startable_threads(threads);
+    if (threads > 1) {
+        before_region();
+#pragma omp parallel num_threads(threads)
+        {
+            enter_region();
+            work(omp_get_thread_num());
+            leave_region();
+        }
+        after_region();
+    } else
+#endif
+        work(0);
+    loop.finish();
 }
 
 struct NoScratch {};
@@ -154,6 +216,9 @@ void parallel(index_t tasks, int threads, Body&& body) {
 }
 
 inline index_t blocks_of(index_t n) { return (n + BLOCK - 1) / BLOCK; }
+
+// Returns whether all labels are in [0, bound).
+bool all_inside(const label_t* labels, index_t n, index_t bound);
 
 // Calls body(from, stop, scratch) for every block of n rows.
 template <class Scratch, class Body>

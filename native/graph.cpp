@@ -86,20 +86,14 @@ void ShortestPaths::give_back(Searches& searches) {
     for (auto& s : searches) idle_.push_back(std::move(s));
 }
 
-// Calls body(task, search, stop) in parallel. An exception must not leave a parallel loop by itself.
+// Calls body(task, search, stop) in parallel.
 template <class Body>
 void ShortestPaths::for_each(index_t tasks, double work, Body&& body) {
     Searches searches = borrow(tasks, work);
-    Stop stop{false}, out_of_memory{false};
+    Stop stop{false};
     parallel(tasks, searches, [&](index_t task, std::unique_ptr<Search>& s) {
-        if (stop) return;
-        try {
-            body(task, *s, stop);
-        } catch (const std::bad_alloc&) {
-            out_of_memory = stop = true;
-        }
+        if (!stop) body(task, *s, stop);
     });
-    if (out_of_memory) throw std::bad_alloc();
     if (stop) throw Interrupted{};
     give_back(searches);
 }

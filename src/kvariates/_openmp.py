@@ -4,6 +4,9 @@ A waiting thread of GNU's OpenMP spins for about 15 ms before it sleeps. On a bu
 keeps the thread that it waits for from running, and a fit becomes several times slower. The library
 reads the spin count from the environment once, when it is loaded. So the variable is set during
 loading only, and a setting of the user is kept.
+
+A process made by ``os.fork()`` computes on one thread: OpenMP's threads do not exist there, and it
+would wait for them forever. The native module notices the fork by itself.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ import itertools
 
 import numpy as np
 import pytest
-from laws import brute
 from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, cluster, fit
 
 
@@ -88,16 +87,7 @@ def test_one_far_row_does_not_disturb_the_others(dtype):
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score"])
 def test_rows_too_large_to_measure_after_fitting(method):
-    """The answer is right or refused, never NaN."""
     data, _ = groups(1.0, np.float64)
     model = cluster(data, k=4)
-    try:
-        found = getattr(model, method)(data * 1e200)
-    except ValueError as refused:
-        found = str(refused)
-        assert "scale" in found
-        return
-    assert not np.isnan(found).any()
-    if method == "predict":
-        directions = brute.unit_rows(data) @ model.cluster_centers_.T
-        assert np.array_equal(found, directions.argmax(axis=1))
+    with pytest.raises(ValueError, match="squared distances overflow float64; rescale"):
+        getattr(model, method)(data * 1e200)

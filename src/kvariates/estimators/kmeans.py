@@ -22,6 +22,7 @@ from kvariates.data.rows import F64, Labels, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
@@ -204,7 +205,10 @@ default="k-means++"
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         fit = Fit(objective, rows, weight, X)
         runs = (self._run(task, fit, algorithm, rng) for _ in range(self._n_init))
-        best = objective.finish(rows, weight, min(runs, key=lambda run: run.inertia))
+        best = min(runs, key=lambda run: run.inertia)
+        if not np.isfinite(best.inertia):
+            raise ValueError(TOO_LARGE)
+        best = objective.finish(rows, weight, best)
         certificate = self._certificate(fit, best, rng) if self.certify else None
         self._store(objective, best, certificate)
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -223,6 +227,7 @@ default="k-means++"
     # -- validation --------------------------------------------------------------------------------
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
+        validation.check_sparse(X)
         return validation.canonical(validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE))
 
     def _fitted_rows(self, X: Any) -> Rows:

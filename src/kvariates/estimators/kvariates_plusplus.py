@@ -18,6 +18,7 @@ from kvariates.objectives.distortions import LOST as DISTORTION_LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
 from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
+from kvariates.seeding.sampler import check_drawn
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 from kvariates.tables import Entry, documented
 
@@ -132,7 +133,9 @@ def _promise(problem: SeedingProblem, probe: Probe, density: RowDensity, centers
         noisy = not isinstance(density.then, Dirac)
         promise = guarantees.theorem_4(k, opt=opt, spread=spread, var=var, noisy=noisy, notes=notes)
         return promise, None
-    var = total_cost(density.trace(space, weight), weight)
+    trace = density.trace(space, weight)
+    check_drawn(density, trace, (space.n,))
+    var = total_cost(trace, weight)
     centred = isinstance(density, CENTRED)
     promise = guarantees.theorem_2(k, opt=opt, var=var, eta=eta, centred=centred, notes=notes)
     return promise, None

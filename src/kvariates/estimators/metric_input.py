@@ -21,6 +21,7 @@ from kvariates.data.metric_spaces import (
 from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, Metric, metric_entry
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
+from kvariates.estimators.validation import check_sparse
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ
@@ -198,6 +199,7 @@ def _edges(X: Any) -> Any:
         )
     if X.ndim != 2 or X.shape[0] != X.shape[1]:
         raise ValueError(f"metric='graph' needs a square matrix; X has shape {X.shape}.")
+    check_sparse(X)
     A = _merged(X)
     if A.shape[0] == 0:
         raise ValueError("Found array with 0 sample(s): the graph has no nodes.")

@@ -21,6 +21,7 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+LARGEST, SMALLEST = float(np.finfo(np.float64).max), 1e-300  # of weights, times the number of rows
 COUNT = [Interval(Integral, 1, None, closed="left")]
 COMMON: dict[str, Any] = {  # parameters that most functions of rows take
     "X": ["array-like", "sparse matrix"],
@@ -90,15 +91,44 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     )
     if not out.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    least, most = float(out[out > 0].min()), float(out.max())
+    if most > LARGEST / (2 * len(out)) or least < SMALLEST or most / least > LARGEST:
+        raise ValueError(
+            f"sample_weight goes from {least:.3g} to {most:.3g}: sums or ratios of such weights "
+            "leave the range of float64; divide the weights by their mean, and drop tiny ones."
+        )
     return out
 
 
 def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
+    check_sparse(X)
     X = canonical(check_array(X, **CSR_OR_DENSE))
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
     return X
+
+
+def check_sparse(X: Any) -> None:
+    """ValueError if a compressed matrix points outside its own arrays: such a matrix can crash."""
+    if not sparse.issparse(X) or X.format not in ("csr", "csc"):
+        return
+    axis = 0 if X.format == "csr" else 1
+    lists, bound, entries = X.shape[axis], X.shape[1 - axis], len(X.data)
+    start, indices = X.indptr, X.indices
+    if len(start) != lists + 1 or start[0] != 0 or (np.diff(start) < 0).any():
+        raise ValueError(
+            f"X.indptr must have {lists + 1} entries that rise from 0, one for each "
+            f"{'row' if axis == 0 else 'column'} and one more; build X anew from its entries."
+        )
+    if start[-1] != entries or len(indices) != entries:
+        raise ValueError(
+            f"X has {entries} values and {len(indices)} indices, but X.indptr ends at {start[-1]}; "
+            "all three must agree."
+        )
+    if entries and (indices.min() < 0 or indices.max() >= bound):
+        bad = indices[(indices < 0) | (indices >= bound)][0]
+        raise ValueError(f"X.indices holds {bad}; it must be from 0 to {bound - 1}.")
 
 
 def canonical(X: Any) -> Any:

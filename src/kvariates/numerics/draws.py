@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
+TOO_LARGE = (
+    "Weighted squared distances leave the range of float64; rescale the features, e.g. with "
+    "StandardScaler, and divide the weights by their mean."
+)
+
 
 class CumulativeMass:
     """Running sums of non-negative masses, to draw from more than once.
@@ -20,6 +25,8 @@ class CumulativeMass:
 
     def __init__(self, mass: F64) -> None:
         self._sums = np.cumsum(mass)
+        if len(mass) and not np.isfinite(self._sums[-1]):
+            raise ValueError(TOO_LARGE)
 
     def draw(self, size: int, rng: np.random.Generator) -> I64:
         """Draw `size` indices with replacement."""

@@ -55,11 +55,27 @@ class _Noise:
     pointwise: ClassVar[bool] = True
     unit_variance: ClassVar[float]  # of one coordinate at scale 1
 
+    def __post_init__(self) -> None:
+        scale = np.asarray(self.scale)
+        if scale.dtype.kind not in "fiub" or not (np.isfinite(scale) & (scale >= 0)).all():
+            raise ValueError(
+                f"{type(self).__name__}: scale must be finite and not negative; got {self.scale!r}."
+            )
+
+    def _scale_of(self, rows: TakesRows) -> Any:
+        if np.ndim(self.scale) and np.shape(self.scale) != (rows.d,):
+            raise ValueError(
+                f"{type(self).__name__} has scales of shape {np.shape(self.scale)} for {rows.d} "
+                "features; give one number, or one for every feature."
+            )
+        return self.scale
+
     def mean(self, rows: Rows, weight: F64 | None) -> F64:
         return rows.take(np.arange(rows.n))
 
     def trace(self, rows: Rows, weight: F64 | None) -> F64:
-        variance = np.broadcast_to(self.unit_variance * np.square(self.scale), (rows.d,))
+        scale = np.asarray(self._scale_of(rows), dtype=np.float64)
+        variance = np.broadcast_to(self.unit_variance * np.square(scale), (rows.d,))
         return np.full(rows.n, float(np.sum(variance)))
 
 
@@ -72,7 +88,7 @@ class Laplace(_Noise):
     unit_variance: ClassVar[float] = 2.0
 
     def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
-        return rng.laplace(rows.take(picked), self.scale)
+        return rng.laplace(rows.take(picked), self._scale_of(rows))
 
 
 class Gaussian(_Noise):
@@ -81,7 +97,7 @@ class Gaussian(_Noise):
     unit_variance: ClassVar[float] = 1.0
 
     def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
-        return rng.normal(rows.take(picked), self.scale)
+        return rng.normal(rows.take(picked), self._scale_of(rows))
 
 
 @dataclass(frozen=True, eq=False)

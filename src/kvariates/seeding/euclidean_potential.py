@@ -16,7 +16,7 @@ import numpy as np
 from kvariates.data.exact_sums import exponent_of, share_of, unscaled
 from kvariates.data.row_costs import Costs, RowCosts, stay_limit
 from kvariates.data.rows import F64, Rows
-from kvariates.numerics.draws import I64
+from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.seeding.sampler import AddedCenters, PotentialRows
 
 PROPOSALS = 16  # tried before all pending centres are taken in
@@ -122,7 +122,8 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         """Costs only fall, so the largest cost at the first centres bounds all later ones."""
         largest = self._costs.largest()
         if not np.isfinite(largest):
-            self.points.spread()  # raises: squares overflow
+            self.points.spread()  # raises if the rows are the reason
+            raise ValueError(TOO_LARGE)
         self._exponent = exponent_of(largest)
         self._costs.set_exponent(self._exponent)
 

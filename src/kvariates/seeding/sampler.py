@@ -118,6 +118,19 @@ class Seeds(Generic[Centers]):
     indices: I64
 
 
+def check_drawn(density: object, values: object, shape: tuple[int, ...]) -> None:
+    """ValueError unless a density gave finite numbers of this shape."""
+    name = type(density).__name__
+    array = np.asarray(values)
+    if array.shape != shape or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"The density {name} returned {array.dtype} of shape {array.shape}; it must return "
+            f"numbers of shape {shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"The density {name} returned NaN or infinity; its values must be finite.")
+
+
 def greedy_trials(k: int) -> int:
     """scikit-learn's number of candidates per step."""
     return 2 + int(math.log(k))
@@ -153,6 +166,7 @@ def sample_step(
         potential.flush()
     picked = np.array([potential.draw(rng) for _ in range(size)], dtype=np.int64)
     candidates = density.sample(potential.points, picked, potential.weight, rng)
+    check_drawn(density, candidates, (size, *np.asarray(potential.centers).shape[1:]))
     if size > 1:
         return int(picked[potential.add_best(candidates)])
     potential.add(candidates)

@@ -1,0 +1,106 @@
+"""Signals reach a call soon, from whichever threads other calls run, and in every long loop."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hostile.child import HELPERS, run
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+
+# The other threads ask for signals every few microseconds, the main thread once in each of six
+# blocks of rows, about once a second.
+STARVED = """
+import os, signal, threading
+small = np.random.default_rng(0).normal(size=(60_000, 2)).astype(np.float32)
+large = np.random.default_rng(0).random((6 * 1024, 2048), dtype=np.float32)
+rows = _native.dense(small)
+
+def busy():
+    labels, centers = np.zeros(60_000, dtype=np.int32), small[:3].astype(np.float64)
+    while True:
+        _native.assign(rows, centers, labels)
+
+for _ in range(3):
+    threading.Thread(target=busy, daemon=True).start()
+view, out = _native.dense(large), np.full((len(large), 3000), np.nan, dtype=np.float32)
+centers = large[:3000].astype(np.float64)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    _native.distances(view, centers, True, out)
+except KeyboardInterrupt:
+    done = np.mean(~np.isnan(out[:, 0]))
+    print("early" if done < 0.5 else f"after {done:.0%} of the rows", flush=True)
+os._exit(0)
+"""
+
+
+def test_another_thread_does_not_hold_back_an_interrupt():
+    assert run(STARVED, 150, OMP_NUM_THREADS="1") == ["early"]
+
+
+LONG = (
+    HELPERS
+    + """
+import signal
+class Terminated(Exception):
+    pass
+def terminate(*_):
+    raise Terminated
+signal.signal(signal.SIGTERM, terminate)
+rng = np.random.default_rng(0)
+X = rng.random((30_000, 8)) + 0.1
+A = sparse.random_array((20_000, 500), density=0.02, rng=rng, format="csr")
+n = np.arange(40_000)
+graph = sparse.csr_array((rng.random(40_000), (n, rng.permutation(n))), (40_000, 40_000))
+graph = graph + sparse.csr_array((np.ones(40_000), (n, (n + 1) % 40_000)), graph.shape)
+graph = sparse.csr_array(graph + graph.T)
+from kvariates import choose_k, global_kmeans, PrivateKMeans
+KMeans(2, random_state=0).fit(X[:100])
+JOBS = {
+    "CSR": lambda: KMeans(200, init=A[:200].toarray(), max_iter=10**6, tol=0, n_init=1).fit(A),
+    "manhattan": lambda: KMedian(300, metric="manhattan", random_state=0).fit(X),
+    "callable": lambda: KMedian(20, metric=lambda a, b: float(abs(a - b).sum())).fit(X[:2000]),
+    "precomputed": lambda: KMedian(500, metric="manhattan", random_state=0).fit(X[:8000]),
+    "graph": lambda: KMedian(200, metric="graph", random_state=0).fit(graph),
+    "global_kmeans": lambda: global_kmeans(X, 200, random_state=0),
+    "choose_k": lambda: choose_k(X, (2, 60), random_state=0),
+    "private": lambda: PrivateKMeans(20, epsilon=1.0, bounds=(0, 2)).fit(X),
+    "kl": lambda: KMeans(100, distortion="kl", max_iter=10**6, tol=0, init=X[:100]).fit(X),
+    "total-jensen": lambda: KMeans(50, distortion="total-jensen", init=X[:50]).fit(X),
+}
+for name, job in JOBS.items():
+    for stops in (KeyboardInterrupt, Terminated):
+        try:
+            print("ready", name, flush=True)
+            while True:
+                job()
+        except stops:
+            print("stopped", flush=True)
+print("usable", KMeans(2, random_state=0).fit([[0.0], [1.0], [9.0]]).inertia_, flush=True)
+"""
+)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("wait", [0.05, 0.4, 1.5])
+def test_every_long_loop_stops_soon(wait):
+    """Also where signals come while a call is being set up."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", LONG], stdout=pipe, text=True) as child:
+        try:
+            while (line := child.stdout.readline().strip()).startswith("ready"):
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    time.sleep(wait)
+                    child.send_signal(number)
+                    begin = time.perf_counter()
+                    assert child.stdout.readline().strip() == "stopped", line
+                    assert time.perf_counter() - begin < 3, line
+                    if number == signal.SIGINT:
+                        assert child.stdout.readline().strip() == line
+            assert line == "usable 0.5"
+        finally:
+            child.kill()
