@@ -22,7 +22,9 @@ inline float shifted_one(float x, double offset, double scale) {
 }
 inline float shifted_one(double x, double offset, double scale) { return static_cast<float>((x - offset) * scale); }
 
-inline void mark_uncertain(Tile& tile) {
+// Adds the nearest centre's part to the slack of every row, and marks the rows that the filter cannot decide.
+inline void mark_uncertain(const PackedCenters& packed, Tile& tile) {
+    for (int r = 0; r < tile.rows; ++r) tile.slack[r] += tile.eps[r] * packed.radius2[tile.arg[r]];
     vi any_uncertain{};
     for (int g = 0; g < TILE; g += W) {
         const vi clear = (load(tile.second + g) - load(tile.best + g) > 2 * load(tile.slack + g)) &

@@ -88,12 +88,9 @@ struct Hartigan {
     }
 
     void update_center(label_t j) {
-        double norm2 = 0;
-        for (index_t t = j * rows.d; t < (j + 1) * rows.d; ++t) {
+        for (index_t t = j * rows.d; t < (j + 1) * rows.d; ++t)
             p.centers[t] = (p.sums.sum[t] + p.sums.remainder[t]) / mass(j);
-            norm2 += p.centers[t] * p.centers[t];
-        }
-        if (!centers.norm2.empty()) centers.norm2[j] = norm2;
+        if (!centers.norm2.empty()) centers.norm2[j] = sum_of_squares(p.centers + j * rows.d, rows.d);
     }
     bool move_to_best(index_t i) {
         const label_t a = p.labels[i];
