@@ -158,8 +158,9 @@ struct OpenRows {
 
     OpenRows(const Rows& rows_, const Centers& centers_, const PackedCenters& packed_, label_t* labels_)
         : rows(rows_), centers(centers_), packed(packed_), labels(labels_) {
-        if constexpr (!Rows::sparse)  // packing must cost little beside the scan
-            if (rows.n >= 16 * centers.k) doubles = pack_dense<double>(rows, centers.c, centers.k, packed.offset);
+        if constexpr (!Rows::sparse)
+            if (rows.n >= 4 * BLOCK)  // packing costs little beside the scan
+                doubles = pack_dense<double>(rows, centers.c, centers.k, packed.offset);
     }
     void add(index_t i, Scratch& s) const {
         s.open.push_back(i);
@@ -175,9 +176,8 @@ private:
     static constexpr std::size_t FEW = 4;  // rows for which a tile costs more than filtering each by itself
 
     void decide(Scratch& s) const {
-        const bool each = s.open.size() <= FEW || doubles.k == 0;
-        s.total.pairs += static_cast<index_t>(s.open.size()) * centers.k * (each ? SINGLE : 2);
-        if (each)
+        s.total.pairs += static_cast<index_t>(s.open.size()) * centers.k * 2;
+        if (s.open.size() <= FEW || doubles.k == 0)
             for (index_t i : s.open) {
                 const Candidates all{nullptr, centers.k};
                 filter_row(rows, i, packed, all, s.single);
@@ -281,11 +281,22 @@ struct CenterDistances {
     explicit operator bool() const { return !distance.empty(); }
 };
 
-inline CenterDistances center_distances(const double* c, index_t k, index_t d, index_t n) {
+// Whether the distances between k centres take little time beside a scan of the rows.
+template <class T>
+bool few_centers(const Dense<T>& rows, index_t k) {
+    return k * k <= 4 * rows.n;
+}
+template <class T>
+bool few_centers(const Csr<T>& rows, index_t k) {
+    return k * k <= 4 * rows.n && 4 * k * rows.d <= rows.start[rows.n];
+}
+
+template <class Rows>
+CenterDistances center_distances(const Rows& data, const double* c, index_t k) {
     CenterDistances out;
     out.half.assign(k, 0);
-    if (k < 2 || k * k > 4 * n) return out;
-    const Dense<double> rows{c, k, d};
+    if (k < 2 || !few_centers(data, k)) return out;
+    const Dense<double> rows{c, k, data.d};
     const PackedCenters packed = pack_centers(rows, c, k);
     out.distance.assign(k * k, 0);
     auto scratch = make_scratch(rows, k);

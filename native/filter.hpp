@@ -39,6 +39,7 @@ struct Packed {
     std::vector<double> offset;  // d; zero for sparse rows
     double scale = 1;            // a power of two
     double eps = 0;              // dense rows; sparse rows have their own each
+    double lost = 0;             // TINY / eps, for the least eps
     index_t width = 0;           // sparse: k rounded up to whole vectors
 };
 using PackedCenters = Packed<float>;
@@ -53,7 +54,7 @@ struct Tile {
     Buffer<float> values;  // k x TILE, if they were kept
     alignas(64) float best[TILE], second[TILE], norm2[TILE];
     alignas(64) float eps[TILE];
-    alignas(64) float slack[TILE];  // X + E of the centre with the smallest value
+    alignas(64) float slack[TILE];  // at least X + E of the centre with the smallest value
     alignas(64) label_t arg[TILE];
     alignas(64) std::int32_t uncertain[TILE];  // nonzero: the two smallest values are too close
     int any_uncertain = 0;                     // nonzero: some row is uncertain

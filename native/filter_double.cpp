@@ -74,9 +74,8 @@ void filter_double(const Dense<T>& rows, const index_t* id, int count, const Pac
         index_t j = 0;
         double* values = tile.values.data() + g;
         for (; j + C <= packed.k; j += C) add_centers<C>(packed, j, tile.x.data() + g, values + j * TILE, least);
-        with_count<C - 1>(packed.k - j, [&](auto n) {
-            add_centers<n()>(packed, j, tile.x.data() + g, values + j * TILE, least);
-        });
+        with_count<C - 1>(packed.k - j,
+                          [&](auto n) { add_centers<n()>(packed, j, tile.x.data() + g, values + j * TILE, least); });
         for (int r = 0; r < R; ++r) store(tile.limit + g + r * H, least[r]);
     }
     for (int r = 0; r < count; ++r) tile.limit[r] = slack[r] < 1e280 ? tile.limit[r] + 2 * slack[r] : infinity;

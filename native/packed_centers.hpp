@@ -37,16 +37,24 @@ double lost_to_underflow(index_t d, double scale) {
     return static_cast<double>(d + 16) * (std::ldexp(1.0, FilterRange<Real>::lost) + reference * reference);
 }
 
-// Medians of the features over a sample of the centres: a few far centres do not move them, as they would a mean.
+// The middle of three numbers.
+inline double median(double a, double b, double c) {
+    const double low = a < b ? a : b, high = a < b ? b : a, least = high < c ? high : c;
+    return low > least ? low : least;
+}
+
+// Robust means of the features: medians of medians of three medians over 27 centres. A few far centres do not move
+// them, as they would a mean.
 template <class T>
 std::vector<double> median_of_centers(const double* c, index_t k, index_t d) {
-    const index_t m = std::min<index_t>(k, 31);
+    const double* center[27];
+    for (index_t s = 0; s < 27; ++s) center[s] = c + s * k / 27 * d;
     std::vector<double> offset(d);
-    double sample[31];
     for (index_t i = 0; i < d; ++i) {
-        for (index_t s = 0; s < m; ++s) sample[s] = c[s * k / m * d + i];
-        std::nth_element(sample, sample + m / 2, sample + m);
-        offset[i] = static_cast<double>(static_cast<T>(sample[m / 2]));  // rows subtract it in their own type
+        double m[9];
+        for (int s = 0; s < 9; ++s) m[s] = median(center[s][i], center[s + 9][i], center[s + 18][i]);
+        const double middle = median(median(m[0], m[3], m[6]), median(m[1], m[4], m[7]), median(m[2], m[5], m[8]));
+        offset[i] = static_cast<double>(static_cast<T>(middle));  // rows subtract it in their own type
     }
     return offset;
 }
@@ -65,12 +73,12 @@ Packed<Real> pack_dense(const Dense<T>& rows, const double* c, index_t k, std::v
         }
     packed.scale = filter_scale<T, Real>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
     packed.eps = FilterRange<Real>::eps(d);
-    const double tiny = lost_to_underflow<Real>(d, packed.scale) / packed.eps;
+    packed.lost = lost_to_underflow<Real>(d, packed.scale) / packed.eps;
     packed.center.resize(k * d);
     packed.half.resize(k), packed.radius2.resize(k);
     for (index_t j = 0; j < k; ++j) {
         const double square = norm2[j] * packed.scale * packed.scale;
-        packed.radius2[j] = static_cast<Real>(square * ENLARGED + tiny);
+        packed.radius2[j] = static_cast<Real>(square * ENLARGED + packed.lost);
         packed.half[j] = static_cast<Real>(square / 2 - packed.eps * packed.radius2[j]);
         for (index_t i = 0; i < d; ++i)
             packed.center[j * d + i] = static_cast<Real>((c[j * d + i] - packed.offset[i]) * packed.scale);
@@ -95,13 +103,13 @@ PackedCenters pack_centers(const Csr<T>& rows, const double* c, index_t k) {
         for (index_t i = 0; i < d; ++i) norm2[j] += c[j * d + i] * c[j * d + i];
     });
     packed.scale = filter_scale<double, float>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
-    const double tiny = lost_to_underflow<float>(d, packed.scale) / UNIT;
+    packed.lost = lost_to_underflow<float>(d, packed.scale) / UNIT;
     packed.half.assign(packed.width, std::numeric_limits<float>::infinity());
     packed.radius2.assign(packed.width, 0);
     for (index_t j = 0; j < k; ++j) {
         const double square = norm2[j] * packed.scale * packed.scale;
         packed.half[j] = static_cast<float>(square / 2);
-        packed.radius2[j] = static_cast<float>(square * ENLARGED + tiny);
+        packed.radius2[j] = static_cast<float>(square * ENLARGED + packed.lost);
     }
     packed.center.resize(d * packed.width);
     constexpr index_t SPAN = 64;  // features that are transposed at a time

@@ -4,12 +4,13 @@ import time
 
 import numpy as np
 import pytest
+from laws import brute
 from laws.cases import rows, start
 
 from kvariates import _native
 from kvariates.data import scans
 from kvariates.data.rows import Rows
-from kvariates.refining.assigners import InMemoryAssigner
+from kvariates.refining.assigners import squared_moves, upper_bounds
 
 
 def choices(monkeypatch, X, k, slow=None, steps=25):
@@ -26,12 +27,12 @@ def choices(monkeypatch, X, k, slow=None, steps=25):
                 return kernel(*given)
 
             patch.setattr(scans._native, name, spy)
-        assigner = InMemoryAssigner(Rows.of(X), None, k, "auto")
-        centers = start(X, k)
+        scan, centers, moved = scans.SCANS["auto"](Rows.of(X), k), start(X, k), None
+        labels, changes = np.full(len(X), -1, dtype=np.int32), _native.Changes()
         for _ in range(steps):
-            statistics = assigner.assign(centers)
-            counts = np.maximum(statistics.counts, 1)[:, None]
-            centers = np.where(statistics.counts[:, None] > 0, statistics.total_sums / counts, centers)
+            scan.assign(centers, moved, labels, changes)
+            before, centers = centers, brute.means(X, np.ones(len(X)), labels, centers)
+            moved = upper_bounds(squared_moves(before, centers))
     return told
 
 

@@ -24,9 +24,7 @@ from kvariates.refining.assigners import squared_moves, upper_bounds
 
 def reference(X, centers):
     rows = Rows.of(X)
-    every = [
-        rows.costs(centers, np.full(rows.n, j, dtype=np.int32)) for j in range(len(centers))
-    ]
+    every = [rows.costs(centers, np.full(rows.n, j, dtype=np.int32)) for j in range(len(centers))]
     return np.stack(every, axis=1)
 
 
@@ -121,7 +119,7 @@ for factor in (1e12, 1e13):
 def test_far_rows_have_the_same_labels_on_every_instruction_set():
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     told = [
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", FAR_ON_EVERY_SET, level],
             env={**os.environ, "PYTHONPATH": path, "KVARIATES_ISA": level},
             capture_output=True, text=True, check=True,

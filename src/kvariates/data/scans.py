@@ -33,12 +33,13 @@ class Scan(Protocol):
         """
 
 
-def work_of(d: int, scanned: int, pairs: int, exact: int) -> float:
+def work_of(rows: Rows, scanned: int, pairs: int, exact: int) -> float:
     """Return about how long a scan took, in multiply-adds of the filter, by what it counted.
 
     To pack a row for the filter, to keep the smallest of the values and to fetch a row for an
     exact distance take as long as so many multiply-adds (measured).
     """
+    d = rows.d if rows.dense else rows.X.nnz / rows.n
     return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (8 * d + 300)
 
 
@@ -46,7 +47,7 @@ class PlainScan:
     """Compares every row with every centre."""
 
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view = rows, rows.view
         self.work = math.inf  # of the last scan
         self.stable = 0.0  # share of the rows that bounds would have skipped
 
@@ -54,7 +55,7 @@ class PlainScan:
         # The next move of the centres is expected to be about as long as the last one.
         step = 0.0 if moved is None else float(moved.mean())
         changed, pairs, self.stable = _native.assign(self._view, centers, labels, changes, step)
-        self.work = work_of(self._view.d, self._view.n, pairs, 0)
+        self.work = work_of(self._rows, self._view.n, pairs, 0)
         return changed
 
 
@@ -64,7 +65,7 @@ class HamerlyScan:
     BOUNDS = 50  # multiply-adds that the bounds of a row take
 
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view = rows, rows.view
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty(rows.n, dtype=np.float32)
         self._tighten = True
@@ -74,7 +75,7 @@ class HamerlyScan:
         changed, *counts = _native.assign_hamerly(
             self._view, centers, moved, labels, self._upper, self._lower, self._tighten, changes
         )
-        self.work = self.BOUNDS * self._view.n + work_of(self._view.d, *counts)
+        self.work = self.BOUNDS * self._view.n + work_of(self._rows, *counts)
         # Tightening a bound costs one distance per row: worth it only while it saves rows.
         self._tighten = moved is None or counts[0] < 0.7 * len(labels)
         return changed
@@ -103,7 +104,7 @@ class YinyangScan:
     GROUPING_STEPS = 8  # Lloyd steps over the centres when they are grouped
 
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view = rows, rows.view
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty((rows.n, self.GROUPS), dtype=np.float32)
         self._group = np.zeros(k, dtype=np.int32)
@@ -121,7 +122,7 @@ class YinyangScan:
         changed, *counts = _native.assign_yinyang(
             self._view, centers, self._group, moved, labels, self._upper, self._lower, changes
         )
-        self.work = self.BOUNDS * self._view.n + work_of(self._view.d, *counts)
+        self.work = self.BOUNDS * self._view.n + work_of(self._rows, *counts)
         return changed
 
     def _grouped(self, centers: F64) -> Labels:
