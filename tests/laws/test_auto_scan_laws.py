@@ -36,7 +36,7 @@ def choices(monkeypatch, X, k, slow=None, steps=25):
     return told
 
 
-@pytest.mark.parametrize(("d", "k", "bounded"), [(6, 20, "hamerly"), (40, 80, "yinyang")])
+@pytest.mark.parametrize(("d", "k", "bounded"), [(6, 20, "hamerly"), (40, 260, "yinyang")])
 def test_a_slow_machine_does_not_change_the_choice(monkeypatch, d, k, bounded):
     X = rows(3000, d, seed=3, groups=k)
     told = choices(monkeypatch, X, k)

@@ -40,22 +40,20 @@ def work_of(rows: Rows, scanned: int, pairs: int, exact: int) -> float:
     exact distance take as long as so many multiply-adds (measured).
     """
     d = rows.d if rows.dense else rows.X.nnz / rows.n
-    return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (8 * d + 300)
+    return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (20 * d + 400)
 
 
 class PlainScan:
     """Compares every row with every centre."""
 
     def __init__(self, rows: Rows, k: int) -> None:
-        self._rows, self._view = rows, rows.view
-        self.work = math.inf  # of the last scan
+        self._view = rows.view
         self.stable = 0.0  # share of the rows that bounds would have skipped
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         # The next move of the centres is expected to be about as long as the last one.
         step = 0.0 if moved is None else float(moved.mean())
-        changed, pairs, self.stable = _native.assign(self._view, centers, labels, changes, step)
-        self.work = work_of(self._rows, self._view.n, pairs, 0)
+        changed, _, self.stable = _native.assign(self._view, centers, labels, changes, step)
         return changed
 
 
@@ -69,7 +67,7 @@ class HamerlyScan:
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty(rows.n, dtype=np.float32)
         self._tighten = True
-        self.work = math.inf
+        self.work = math.inf  # of the last scan
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         changed, *counts = _native.assign_hamerly(
@@ -113,8 +111,7 @@ class YinyangScan:
     @classmethod
     def pays(cls, rows: Rows, k: int) -> bool:
         """Whether there are enough centres and features to pay for the bounds."""
-        row_bytes = rows.d * rows.dtype.itemsize
-        return rows.dense and k >= 4 * cls.GROUPS and row_bytes >= 8 * cls.GROUPS and rows.d >= 32
+        return rows.dense and k >= 16 * cls.GROUPS and rows.d >= 32
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         if moved is None:
@@ -141,30 +138,32 @@ class YinyangScan:
 class AutoScan:
     """Plain or bounded scans, whichever does less work just now. Results do not depend on it.
 
-    Work is counted, not timed, so that the choice is the same on a busy machine. Bounds are tried
-    once a plain scan has found enough rows that bounds would have skipped. Each trial that takes
-    more work than a plain scan triples the wait before the next trial.
+    Work is counted, not timed, so that the choice is the same on a busy machine. A scan that only
+    makes the bounds takes as much work as a plain scan, so the first scan makes them. If a scan
+    with bounds takes more work than a plain scan, plain scans follow: at first one, later more,
+    and until one has found enough rows that bounds would have skipped.
     """
 
-    ENOUGH = 0.5  # share of such rows
+    ENOUGH = 0.25  # share of such rows
 
     def __init__(self, rows: Rows, k: int) -> None:
         bounded = YinyangScan if YinyangScan.pays(rows, k) else HamerlyScan
         self._plain, self._bounded = PlainScan(rows, k), bounded(rows, k)
-        self._wait, self._next_wait = 1, 1
+        self._plain_work = work_of(rows, rows.n, rows.n * k, 0)
+        self._wait, self._next_wait = 0, 1
         self._valid = False  # whether the bounds are those of the last labels
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        if self._wait > 0 or moved is None:
+        if self._wait > 0:
             changed = self._plain.assign(centers, moved, labels, changes)
             self._wait = max(self._wait - 1, 1 if self._plain.stable < self.ENOUGH else 0)
             return changed
         usable = moved if self._valid else None
         changed = self._bounded.assign(centers, usable, labels, changes)
-        slower = self._valid and self._bounded.work > self._plain.work
-        self._valid = not slower
-        if slower:
-            self._wait = self._next_wait = 3 * self._next_wait
+        self._valid = usable is None or self._bounded.work <= self._plain_work
+        if not self._valid:
+            self._wait = self._next_wait
+            self._next_wait *= 3
         return changed
 
 
