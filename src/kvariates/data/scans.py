@@ -40,7 +40,7 @@ def work_of(rows: Rows, scanned: int, pairs: int, exact: int) -> float:
     exact distance take as long as so many multiply-adds (measured).
     """
     d = rows.d if rows.dense else rows.X.nnz / rows.n
-    return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (20 * d + 400)
+    return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (8 * d + 200)
 
 
 class PlainScan:
