@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "masks.hpp"
 #include "packed_centers.hpp"
 
 namespace kv::KV_ISA {
@@ -19,8 +20,12 @@ struct Nearest {
     }
 };
 
+constexpr index_t SINGLE = 8;  // a pair takes so much longer if one row is filtered by itself
+
 struct Scratch {
     Tile tile, single;  // for many rows, and for one
+    DoubleTile doubles;
+    std::vector<index_t> open;  // rows that the filter could not decide, see OpenRows
     std::vector<index_t> id, sorted;
     std::vector<label_t> list;
     std::vector<char> mark;
@@ -38,15 +43,10 @@ struct Scratch {
     }
 };
 
-// Returns the nearest of `among` for row r of the filtered tile by exact arithmetic. The filter's values leave few
-// centres to compute; if they were not kept, the row is filtered again by itself.
+// Returns the nearest of `among` by exact arithmetic. The filter's values leave few centres to compute.
 template <class Rows>
-label_t break_tie(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
-                  const Candidates& among, Scratch& s) {
-    const bool kept = s.tile.has_values;
-    if (!kept) filter_row(rows, i, packed, among, s.single);
-    const Tile& tile = kept ? s.tile : s.single;
-    const int at = kept ? r : 0, stride = kept ? TILE : 1;
+label_t nearest_by_values(const Rows& rows, index_t i, const Tile& tile, int at, int stride, const Centers& centers,
+                          const Candidates& among) {
     float least = std::numeric_limits<float>::infinity();
     for (index_t p = 0; p < among.count; ++p) least = std::min(least, tile.values[p * stride + at]);
     const float limit = least + 2 * tile.slack[at];
@@ -58,10 +58,15 @@ label_t break_tie(const Rows& rows, index_t i, int r, const PackedCenters& packe
     return best.arg;
 }
 
+// Returns the nearest of `among` for row r of the filtered tile. If the values of the tile were not kept, a row that is
+// uncertain is filtered again by itself.
 template <class Rows>
 label_t nearest_label(const Rows& rows, index_t i, int r, const PackedCenters& packed, const Centers& centers,
                       const Candidates& among, Scratch& s) {
-    return s.tile.uncertain[r] ? break_tie(rows, i, r, packed, centers, among, s) : s.tile.arg[r];
+    if (!s.tile.uncertain[r]) return s.tile.arg[r];
+    if (s.tile.has_values) return nearest_by_values(rows, i, s.tile, r, TILE, centers, among);
+    filter_row(rows, i, packed, among, s.single);
+    return nearest_by_values(rows, i, s.single, 0, 1, centers, among);
 }
 
 // Lists the rows of a tile whose value is within its limit, and returns how many. Flags are computed in vectors first,
@@ -109,6 +114,7 @@ AssignResult total(const std::vector<S>& all) {
     AssignResult sum;
     for (const S& s : all) {
         sum.changed += s.total.changed, sum.scanned += s.total.scanned;
+        sum.pairs += s.total.pairs, sum.exact += s.total.exact;
         sum.probed += s.total.probed, sum.stable += s.total.stable;
     }
     return sum;
@@ -140,9 +146,74 @@ inline void relabel(label_t* labels, index_t i, label_t j, Scratch& s) {
     labels[i] = j;
 }
 
+// The rows that the filter leaves uncertain. Each thread collects its own, and decides a tile of them at a time by the
+// filter in float64; where that cannot decide either, by exact distances. Labels are therefore written late.
+template <class Rows>
+struct OpenRows {
+    const Rows& rows;
+    const Centers& centers;
+    const PackedCenters& packed;
+    label_t* labels;
+    PackedDoubles doubles{};
+
+    OpenRows(const Rows& rows_, const Centers& centers_, const PackedCenters& packed_, label_t* labels_)
+        : rows(rows_), centers(centers_), packed(packed_), labels(labels_) {
+        if constexpr (!Rows::sparse)
+            if (rows.n >= 4 * BLOCK)  // packing costs little beside the scan
+                doubles = pack_dense<double>(rows, centers.c, centers.k, packed.offset);
+    }
+    void add(index_t i, Scratch& s) const {
+        s.open.push_back(i);
+        if (s.open.size() == TILE) decide(s);
+    }
+    // Decides what is left after a parallel loop.
+    void finish(std::vector<Scratch>& all) const {
+        parallel(static_cast<index_t>(all.size()), static_cast<int>(all.size()),
+                 [&](index_t thread) { decide(all[thread]); });
+    }
+
+private:
+    static constexpr std::size_t FEW = 4;  // rows for which a tile costs more than filtering each by itself
+
+    void decide(Scratch& s) const {
+        s.total.pairs += static_cast<index_t>(s.open.size()) * centers.k * 2;
+        if (s.open.size() <= FEW || doubles.k == 0)
+            for (index_t i : s.open) {
+                const Candidates all{nullptr, centers.k};
+                filter_row(rows, i, packed, all, s.single);
+                relabel(labels, i, nearest_by_values(rows, i, s.single, 0, 1, centers, all), s);
+            }
+        else if constexpr (!Rows::sparse)
+            decide_tile(s);
+        s.open.clear();
+    }
+    void decide_tile(Scratch& s) const {
+        const int count = static_cast<int>(s.open.size());
+        filter_double(rows, s.open.data(), count, doubles, s.doubles);
+        label_t first[TILE];
+        Nearest best[TILE];
+        std::fill(first, first + TILE, -1);
+        const std::uint64_t all = count == TILE ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+        for (index_t j = 0; j < centers.k; ++j) {
+            const double* values = s.doubles.values.data() + j * TILE;
+            for (std::uint64_t near = ~tile_mask_below(s.doubles.limit, values) & all; near; near &= near - 1) {
+                const int r = __builtin_ctzll(near);
+                const index_t i = s.open[r];
+                if (first[r] < 0) {  // mostly the only one
+                    first[r] = static_cast<label_t>(j);
+                    continue;
+                }
+                if (best[r].arg < 0) best[r].offer(first[r], dist2(rows, i, centers, first[r]));
+                best[r].offer(static_cast<label_t>(j), dist2(rows, i, centers, j));
+            }
+        }
+        for (int r = 0; r < count; ++r) relabel(labels, s.open[r], best[r].arg < 0 ? first[r] : best[r].arg, s);
+    }
+};
+
 // Returns 1 / scale in float32, or zero if that is out of its range: then bounds are of no use.
 inline float unscale(const PackedCenters& packed) {
-    return packed.scale > 1e-30 && packed.scale < 1e30 ? static_cast<float>(1 / packed.scale) : 0.0f;
+    return packed.scale > 0x1p-120 && packed.scale < 0x1p120 ? static_cast<float>(1 / packed.scale) : 0.0f;
 }
 
 // Computes Tile::upper of the nearest centre and Tile::lower of the next for a whole tile, in float32; 1e-6 covers the
@@ -154,7 +225,7 @@ inline void tile_bounds(const Tile& tile, const PackedCenters& packed, float* up
     for (int r = 0; r < TILE; ++r) {
         const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
         const float next = tile.uncertain[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
-        const float most = 2 * best + std::fabs(best) * 1e-6f + slack + n2 * wider;
+        const float most = 2 * best + std::fabs(best) * 1e-6f + 2 * slack + n2 * wider;
         const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrower;
         const bool valid = size > 0 && n2 < 1e30f;
         upper[r] = valid ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
@@ -178,6 +249,7 @@ AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* label
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, c, k);
     const Candidates all{nullptr, k};
+    const OpenRows open(rows, centers, packed, labels);
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         s.start_block(changes, from / BLOCK);
@@ -186,14 +258,18 @@ AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* label
             filter_tile(rows, id, count, packed, all, false, s.tile);
             if (step > 0 && at / TILE % PROBE_EVERY == 0) count_stable(count, step, packed, s);
             if (s.tile.any_uncertain)
-                for (int r = 0; r < count; ++r) s.tile.arg[r] = nearest_label(rows, id[r], r, packed, centers, all, s);
+                for (int r = 0; r < count; ++r) s.tile.arg[r] = s.tile.uncertain[r] ? labels[at + r] : s.tile.arg[r];
             label_t changed = 0;
             for (int r = 0; r < count; ++r) changed |= labels[at + r] ^ s.tile.arg[r];
             if (changed)
                 for (int r = 0; r < count; ++r) relabel(labels, at + r, s.tile.arg[r], s);
-            s.total.scanned += count;
+            if (s.tile.any_uncertain)
+                for (int r = 0; r < count; ++r)
+                    if (s.tile.uncertain[r]) open.add(at + r, s);
+            s.total.scanned += count, s.total.pairs += count * k;
         });
     });
+    open.finish(scratch);
     finish_changes(changes);
     return total(scratch);
 }
@@ -205,11 +281,22 @@ struct CenterDistances {
     explicit operator bool() const { return !distance.empty(); }
 };
 
-inline CenterDistances center_distances(const double* c, index_t k, index_t d, index_t n) {
+// Whether the distances between k centres take little time beside a scan of the rows.
+template <class T>
+bool few_centers(const Dense<T>& rows, index_t k) {
+    return k * k <= 4 * rows.n;
+}
+template <class T>
+bool few_centers(const Csr<T>& rows, index_t k) {
+    return k * k <= 4 * rows.n && 4 * k * rows.d <= rows.start[rows.n];
+}
+
+template <class Rows>
+CenterDistances center_distances(const Rows& data, const double* c, index_t k) {
     CenterDistances out;
     out.half.assign(k, 0);
-    if (k < 2 || k * k > 4 * n) return out;
-    const Dense<double> rows{c, k, d};
+    if (k < 2 || !few_centers(data, k)) return out;
+    const Dense<double> rows{c, k, data.d};
     const PackedCenters packed = pack_centers(rows, c, k);
     out.distance.assign(k * k, 0);
     auto scratch = make_scratch(rows, k);

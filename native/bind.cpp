@@ -60,13 +60,14 @@ label_t* labels_before(const Out<label_t>& labels, const OptionalIn<float>& move
     return moved ? labels_of(labels, n, k) : data_of(labels, n);
 }
 
-nb::tuple changed_and_scanned(const AssignResult& a) { return nb::make_tuple(a.changed, a.scanned); }
+nb::tuple changed_and_work(const AssignResult& a) { return nb::make_tuple(a.changed, a.scanned, a.pairs, a.exact); }
 
 nb::tuple assign(const Rows& rows, Table centers, Out<label_t> labels, Changes* changes, float step) {
     const index_t k = count_some_centers(rows, centers);
     label_t* out = data_of(labels, rows.view.n);
     const AssignResult a = run([&] { return active->assign(rows.view, centers.data(), k, out, changes, step); });
-    return nb::make_tuple(a.changed, a.probed ? static_cast<double>(a.stable) / static_cast<double>(a.probed) : 0.0);
+    const double stable = a.probed ? static_cast<double>(a.stable) / static_cast<double>(a.probed) : 0.0;
+    return nb::make_tuple(a.changed, a.pairs, stable);
 }
 
 nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> moved, Out<label_t> labels,
@@ -75,7 +76,7 @@ nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> move
     const float* step = data_of(moved, k);
     label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n);
-    return changed_and_scanned(
+    return changed_and_work(
         run([&] { return active->assign_hamerly(rows.view, centers.data(), k, step, out, u, l, tighten, changes); }));
 }
 
@@ -85,7 +86,7 @@ nb::tuple assign_elkan(const Rows& rows, Table centers, OptionalIn<float> moved,
     const float* step = data_of(moved, k);
     label_t* out = labels_before(labels, moved, n, k);
     float *path = data_of(drift, k), *u = data_of(upper, n), *l = data_of(lower, n * k);
-    return changed_and_scanned(
+    return changed_and_work(
         run([&] { return active->assign_elkan(rows.view, centers.data(), k, step, path, out, u, l, changes); }));
 }
 
@@ -98,7 +99,7 @@ nb::tuple assign_yinyang(const Rows& rows, Table centers, In<std::int32_t> group
     const std::int32_t* of = indices_of(group, groups, "a group is out of range");
     label_t* out = labels_before(labels, moved, n, k);
     float *u = data_of(upper, n), *l = data_of(lower, n * groups);
-    return changed_and_scanned(
+    return changed_and_work(
         run([&] { return active->assign_yinyang(rows.view, centers.data(), k, of, step, out, u, l, changes); }));
 }
 

@@ -34,13 +34,14 @@ inline void values_to_bounds(index_t k, const PackedCenters& packed, const float
 // Compares up to TILE rows with all centres and renews their bounds.
 template <class Rows>
 void elkan_full(const Rows& rows, const index_t* id, int count, const Centers& centers, const PackedCenters& packed,
-                const float* drift, label_t* labels, float* upper, float* lower, Scratch& s) {
+                const OpenRows<Rows>& undecided, const float* drift, label_t* labels, float* upper, float* lower,
+                Scratch& s) {
     const Candidates all{nullptr, centers.k};
     filter_tile(rows, id, count, packed, all, true, s.tile);
     for (int r = 0; r < count; ++r) {
         const index_t i = id[r];
         const bool valid = s.tile.finite(r);
-        relabel(labels, i, nearest_label(rows, i, r, packed, centers, all, s), s);
+        s.tile.uncertain[r] ? undecided.add(i, s) : relabel(labels, i, s.tile.arg[r], s);
         upper[i] = valid ? round_up(s.tile.upper(r, s.tile.best[r], packed)) : std::numeric_limits<float>::infinity();
     }
     values_to_bounds(centers.k, packed, drift, s.tile);
@@ -48,7 +49,7 @@ void elkan_full(const Rows& rows, const index_t* id, int count, const Centers& c
         float* bound = lower + id[r] * centers.k;
         for (index_t j = 0; j < centers.k; ++j) bound[j] = s.tile.values[j * TILE + r];
     }
-    s.total.scanned += count * centers.k;
+    s.total.scanned += count, s.total.pairs += count * centers.k;
 }
 
 // Counts, or lists, the centres other than its own that may be as near to a row as u.
@@ -83,13 +84,14 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
         if (round_down(least) <= round_up(std::sqrt(best.cost))) {
             const double cost = dist2(rows, i, centers, j);
             least = std::sqrt(cost);
+            ++s.total.exact;
             best.offer(j, cost);
         }
         store_bound(bound[j], least, drift[j]);
     }
     upper[i] = round_up(std::sqrt(best.cost));
     relabel(labels, i, best.arg, s);
-    s.total.scanned += count;
+    ++s.total.scanned, s.total.pairs += count * SINGLE;
 }
 
 template <class Rows>
@@ -98,9 +100,10 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, c, k);
-    const CenterDistances between = center_distances(c, k, rows.d, rows.n);
+    const CenterDistances between = center_distances(rows, c, k);
     if (moved)
         for (index_t j = 0; j < k; ++j) drift[j] = increased(drift[j], moved[j]);
+    const OpenRows undecided(rows, centers, packed, labels);
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         s.start_block(changes, from / BLOCK);
@@ -108,8 +111,8 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
         s.list.resize(k + 1);
         const auto flush = [&] {
             if (!s.id.empty())
-                elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centers, packed, drift, labels, upper,
-                           lower, s);
+                elkan_full(rows, s.id.data(), static_cast<int>(s.id.size()), centers, packed, undecided, drift, labels,
+                           upper, lower, s);
             s.id.clear();
         };
         for (index_t i = from; i < stop; ++i) {
@@ -120,6 +123,7 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
                 if (upper[i] < between.half[a]) continue;
                 if (!count_open(bound, drift, upper[i], a, k)) continue;
                 const double own = dist2(rows, i, centers, a);
+                ++s.total.exact;
                 upper[i] = round_up(std::sqrt(own));
                 if (upper[i] < between.half[a]) continue;
                 const index_t open = count_open(bound, drift, upper[i], a, k);
@@ -135,6 +139,7 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
         }
         flush();
     });
+    undecided.finish(scratch);
     finish_changes(changes);
     return total(scratch);
 }

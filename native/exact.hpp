@@ -43,12 +43,50 @@ inline double dist1(const T* x, const double* c, index_t d) {
     return sum_over_differences(x, c, d, [](auto a) { return a < 0 ? -a : a; });
 }
 
-// Centres are float64, even if the rows are not. Only sparse rows need `norm2`: their squared distance is
-// ||c||^2 + sum over the stored entries of x(x - 2c).
+typedef double double8 __attribute__((vector_size(64)));
+
+template <class T>
+inline double8 load_double8(const T* p) {
+    typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
+    narrow v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, double8);
+}
+
+// A sum of squares to about twice the digits of float64: `rest` is what rounding took from `sum`.
+struct SumOfSquares {
+    double sum = 0, rest = 0;
+};
+
+// Adds the square of c (Dekker's product, Knuth's sum). V is a double, or eight of them.
+template <class V>
+inline void add_square(V& sum, V& rest, V c) {
+    const V far = c * 134217729.0, high = far - (far - c), low = c - high, square = c * c;
+    const V lost = ((high * high - square) + 2 * high * low) + low * low;
+    const V total = sum + square, part = total - sum;
+    rest += ((sum - (total - part)) + (square - part)) + lost;
+    sum = total;
+}
+
+inline SumOfSquares sum_of_squares(const double* c, index_t d) {
+    double8 sums{}, rests{};
+    index_t i = 0;
+    for (; i + 8 <= d; i += 8) add_square(sums, rests, load_double8(c + i));
+    SumOfSquares out;
+    for (; i < d; ++i) add_square(out.sum, out.rest, c[i]);
+    for (int l = 0; l < 8; ++l) {
+        const double total = out.sum + sums[l], part = total - out.sum;
+        out.rest += ((out.sum - (total - part)) + (sums[l] - part)) + rests[l];
+        out.sum = total;
+    }
+    return out;
+}
+
+// Centres are float64, even if the rows are not. Only sparse rows need `norm2`.
 struct Centers {
     const double* c;
     index_t k, d;
-    std::vector<double> norm2;
+    std::vector<SumOfSquares> norm2;
     const double* row(index_t j) const { return c + j * d; }
 };
 
@@ -59,9 +97,9 @@ Centers exact_centers(const Dense<T>& rows, const double* c, index_t k) {
 
 template <class T>
 Centers exact_centers(const Csr<T>& rows, const double* c, index_t k) {
-    Centers out{c, k, rows.d, std::vector<double>(k, 0)};
-    for (index_t j = 0; j < k; ++j)
-        for (index_t i = 0; i < rows.d; ++i) out.norm2[j] += out.row(j)[i] * out.row(j)[i];
+    Centers out{c, k, rows.d, std::vector<SumOfSquares>(k)};
+    parallel(k, threads_for(static_cast<double>(k) * rows.d),
+             [&](index_t j) { out.norm2[j] = sum_of_squares(out.row(j), rows.d); });
     return out;
 }
 
@@ -70,26 +108,40 @@ inline double dist2(const Dense<T>& rows, index_t i, const Centers& centers, ind
     return dist2(rows.row(i), centers.row(j), rows.d);
 }
 
+// The squared distance of a sparse row to a centre that is near, compared with the centre's norm. `stored` is the sum
+// over the stored entries.
+template <class T>
+[[gnu::noinline]] double near_dist2(const Csr<T>& rows, index_t i, const Centers& centers, index_t j, double stored) {
+    const double* c = centers.row(j);
+    const SumOfSquares norm2 = centers.norm2[j];
+    SumOfSquares seen;
+    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) add_square(seen.sum, seen.rest, c[rows.column[p]]);
+    const double others = (norm2.sum - seen.sum) + (norm2.rest - seen.rest);
+    const double distance = stored + (others > 0 ? others : 0);
+    if (distance > norm2.sum * 0x1p-46) return distance;
+    double sum = 0;
+    for (index_t f = 0, p = rows.start[i]; f < rows.d; ++f) {
+        const bool here = p < rows.start[i + 1] && rows.column[p] == f;
+        const double gap = (here ? static_cast<double>(rows.x[p++]) : 0.0) - c[f];
+        sum += gap * gap;
+    }
+    return sum;
+}
+
+// The sum over the stored entries of (x - c)^2, plus ||c||^2 minus the sum over them of c^2. The difference loses
+// digits if the row is near, so it is then computed with twice the digits, or over all features. The relative error
+// is below (m + 16) 2^-50 for m stored entries.
 template <class T>
 inline double dist2(const Csr<T>& rows, index_t i, const Centers& centers, index_t j) {
     const double* c = centers.row(j);
-    double sum = 0;
+    double stored = 0, seen = 0;
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
-        const double x = static_cast<double>(rows.x[p]);
-        sum += x * (x - 2.0 * c[rows.column[p]]);
+        const double a = c[rows.column[p]], gap = static_cast<double>(rows.x[p]) - a;
+        stored += gap * gap;
+        seen += a * a;
     }
-    const double out = centers.norm2[j] + sum;
-    return out > 0 ? out : 0;
-}
-
-typedef double double8 __attribute__((vector_size(64)));
-
-template <class T>
-inline double8 load_double8(const T* p) {
-    typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
-    narrow v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, double8);
+    const double norm2 = centers.norm2[j].sum, distance = stored + (norm2 - seen);
+    return distance * 8 >= norm2 ? distance : near_dist2(rows, i, centers, j, stored);
 }
 
 // A bound that is stored as float32 is rounded outwards.

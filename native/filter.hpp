@@ -1,11 +1,26 @@
 // The filter: finds the nearest and the second nearest of a list of centres for a tile of up to 64 rows, in float32,
 // with a proven bound on its own error.
 //
-// Rows and centres are shifted by a common offset (the mean of the centres) and scaled by a power of two so that the
-// farthest centre has a norm in [1/2, 1]. Then
-//     v(x, c) = ||c||^2 / 2 - x.c        and        ||x - c||^2 = 2 v + ||x||^2,
-// and |computed v - v| <= slack(x) = eps * (||x|| R + R^2), where R is the largest norm of a centre.
-// If the two smallest values of a row differ by less than 2 slack, exact arithmetic decides.
+// Rows and centres are shifted by a common offset (a median of the centres) and scaled by a power of two. Write x, c
+// for shifted and scaled vectors. Then
+//     v(x, c) = ||c||^2 / 2 - x.c        and        ||x - c||^2 = 2 v + ||x||^2.
+//
+// Error. Shifting, scaling and rounding change a coordinate by at most two units; a sum of n products in a chain of
+// float32 operations, fused or not, adds n units. With eps = (n + 10) units, for the n of the longest chain, and
+// 2 ||x|| ||c|| <= ||x||^2 + ||c||^2:
+//     |computed v - v| <= eps (||x|| ||c|| + ||c||^2 / 2) <= eps ||x||^2 / 2 + eps ||c||^2.
+// The first term belongs to the row, the second to the centre. So a far centre widens no bound but its own, at no cost:
+// the second term is subtracted from ||c||^2 / 2 in advance. What the filter stores for a pair, its value, satisfies
+//     value - X  <=  v  <=  value + X + 2 E,        X = eps ||x||^2 / 2,  E = eps ||c||^2.
+// If the centre a has the smallest value, it is the nearest unless another value is within 2 (X + E_a) of it; then
+// float64 arithmetic decides. That sum X + E_a is the row's `slack`.
+//
+// Reference. Labels are defined by float64 distances, which have rounding errors too: at most
+// (d + 16) 2^-53 (||x||^2 + ||c||^2) in units of v. X and E are enlarged by a thousandth, which is more than that.
+//
+// Range. The farthest centre has a norm of about 2^30, and rows with ||x|| >= 1e15 are left to float64: no product
+// overflows. What underflows, here or in the reference (there at s^2 2^-1074, for a scale s), changes v by at most
+// TINY = (d + 16) (2^-140 + s^2 2^-1074), which is added to E.
 #pragma once
 
 #include <cmath>
@@ -14,36 +29,45 @@
 
 namespace kv {
 
-struct PackedCenters {
+// Centres as the filter reads them. Real is float; double in filter_double.cpp.
+template <class Real>
+struct Packed {
     index_t k = 0, d = 0;
-    Buffer<float> center;        // dense rows: k x d; sparse rows: d x width, transposed
-    Buffer<float> half;          // ||c||^2 / 2
+    Buffer<Real> center;         // dense rows: k x d; sparse rows: d x width, transposed
+    Buffer<Real> half;           // ||c||^2 / 2, for dense rows minus E
+    Buffer<Real> radius2;        // E / eps: ||c||^2 and TINY / eps, rounded up
     std::vector<double> offset;  // d; zero for sparse rows
     double scale = 1;            // a power of two
-    double radius = 0;           // R, rounded up
+    double eps = 0;              // dense rows; sparse rows have their own each
+    double lost = 0;             // TINY / eps, for the least eps
     index_t width = 0;           // sparse: k rounded up to whole vectors
 };
+using PackedCenters = Packed<float>;
+using PackedDoubles = Packed<double>;
 
 constexpr double UNIT = 5.9604644775390625e-8;  // float32 unit roundoff
+constexpr double ENLARGED = 1.001;              // covers the rounding of X and E, and of the reference
 
 struct Tile {
     int rows = 0;
     Buffer<float> x;       // dense rows: d x TILE, one feature of all rows after the other
     Buffer<float> values;  // k x TILE, if they were kept
     alignas(64) float best[TILE], second[TILE], norm2[TILE];
-    alignas(64) float slack[TILE];  // bound on the absolute error of a value
+    alignas(64) float eps[TILE];
+    alignas(64) float slack[TILE];  // at least X + E of the centre with the smallest value
     alignas(64) label_t arg[TILE];
     alignas(64) std::int32_t uncertain[TILE];  // nonzero: the two smallest values are too close
     int any_uncertain = 0;                     // nonzero: some row is uncertain
     double norm_error = 0;                     // bound on the relative error of norm2
     bool has_values = false;                   // values[] holds those of all candidates
 
-    // Bounds on the true distance of row r to the centre with value v.
+    // An upper bound on the true distance of row r to the centre with the smallest value v.
     double upper(int r, double v, const PackedCenters& packed) const {
         const double n2 = norm2[r];
-        const double sq = 2 * (v + static_cast<double>(slack[r])) + n2 + norm_error * n2;
+        const double sq = 2 * (v + 2.0 * slack[r]) + n2 + norm_error * n2;
         return std::sqrt(sq > 0 ? sq : 0) / packed.scale;
     }
+    // A lower bound on the true distance of row r to a centre with value v.
     double lower(int r, double v, const PackedCenters& packed) const {
         const double n2 = norm2[r];
         const double sq = 2 * (v - static_cast<double>(slack[r])) + n2 - norm_error * n2;
@@ -51,6 +75,12 @@ struct Tile {
     }
     // False if the float32 arithmetic of this row may have overflowed.
     bool finite(int r) const { return norm2[r] < 1e30f; }
+};
+
+// A tile in float64, always against all centres. A centre can be the nearest only if its value is at most the limit.
+struct DoubleTile {
+    Buffer<double> x, values;
+    alignas(64) double limit[TILE];
 };
 
 // The centres that a row is compared with: all of them, or those listed.

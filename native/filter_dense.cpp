@@ -73,11 +73,9 @@ void norms(const PackedCenters& packed, Tile& tile) {
         }
         store(tile.norm2 + g, total);
     }
-    const double relative = (std::min<double>(d, 16) + d / 16 + 4) * UNIT;
-    const double eps = (std::min(d, CHUNK) + d / CHUNK + 10) * UNIT;
-    tile.norm_error = relative;
-    const float radius = static_cast<float>(packed.radius * 1.0001), factor = static_cast<float>(eps) * radius;
-    for (int r = 0; r < TILE; ++r) tile.slack[r] = factor * (std::sqrt(tile.norm2[r]) + radius);
+    tile.norm_error = (std::min<double>(d, 16) + d / 16 + 4) * UNIT;
+    const float eps = static_cast<float>(packed.eps), half = static_cast<float>(packed.eps / 2 * ENLARGED);
+    for (int r = 0; r < TILE; ++r) tile.eps[r] = eps, tile.slack[r] = half * tile.norm2[r];
 }
 
 template <class T>
@@ -240,7 +238,7 @@ void filter_tile(const Dense<T>& rows, const index_t* id, int count, const Packe
         filter_kept(packed, among, tile, keep);
     else
         with_features(rows.d, [&](auto d) { filter_fused<d()>(packed, among, tile); });
-    mark_uncertain(tile);
+    mark_uncertain(packed, tile);
 }
 
 index_t vector_width() { return W; }

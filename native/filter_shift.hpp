@@ -22,7 +22,7 @@ inline float shifted_one(float x, double offset, double scale) {
 }
 inline float shifted_one(double x, double offset, double scale) { return static_cast<float>((x - offset) * scale); }
 
-inline void mark_uncertain(Tile& tile) {
+inline void compare_two_smallest(Tile& tile) {
     vi any_uncertain{};
     for (int g = 0; g < TILE; g += W) {
         const vi clear = (load(tile.second + g) - load(tile.best + g) > 2 * load(tile.slack + g)) &
@@ -33,6 +33,24 @@ inline void mark_uncertain(Tile& tile) {
     }
     tile.any_uncertain = 0;
     for (int l = 0; l < W; ++l) tile.any_uncertain |= any_uncertain[l];
+}
+
+// Completes the slack, which held X so far, and marks the rows that the filter cannot decide. To look up E of every
+// row's nearest centre takes time, and a bound mostly suffices: ||c|| <= ||x|| + ||x - c|| gives
+// ||c||^2 <= 4 ||x||^2 + 4 v.
+inline void mark_uncertain(const PackedCenters& packed, Tile& tile) {
+    alignas(64) float row_part[TILE];
+    const vf lost = splat(static_cast<float>(packed.lost));
+    for (int g = 0; g < TILE; g += W) {
+        const vf part = load(tile.slack + g), value = load(tile.best + g);
+        const vf most = load(tile.norm2 + g) + (value > 0 ? value : vf{});
+        store(row_part + g, part);
+        store(tile.slack + g, part + (most * 4.05f + lost) * load(tile.eps + g));
+    }
+    compare_two_smallest(tile);
+    if (!tile.any_uncertain) return;
+    for (int r = 0; r < tile.rows; ++r) tile.slack[r] = row_part[r] + tile.eps[r] * packed.radius2[tile.arg[r]];
+    compare_two_smallest(tile);
 }
 
 }  // namespace kv::KV_ISA

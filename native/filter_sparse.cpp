@@ -8,9 +8,11 @@ namespace kv::KV_ISA {
 
 // A vector holds one feature of many centres.
 template <int N, class T>
-inline void sparse_products(const Csr<T>& rows, index_t i, const PackedCenters& packed, index_t at, float* out) {
+inline void sparse_products(const Csr<T>& rows, index_t i, const PackedCenters& packed, float eps, index_t at,
+                            float* out) {
     vf acc[N];
-    for (int v = 0; v < N; ++v) acc[v] = load(packed.half.data() + at + v * W);
+    for (int v = 0; v < N; ++v)
+        acc[v] = load(packed.half.data() + at + v * W) - load(packed.radius2.data() + at + v * W) * eps;
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
         const float x = static_cast<float>(static_cast<double>(rows.x[p]) * packed.scale);
         const float* c = packed.center.data() + rows.column[p] * packed.width + at;
@@ -28,9 +30,11 @@ void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedC
     ensure_size(tile.x, packed.width);
     for (int r = 0; r < count; ++r) {
         const index_t i = id[r];
+        const double eps = static_cast<double>(rows.start[i + 1] - rows.start[i] + 12) * UNIT;
+        const float e = tile.eps[r] = static_cast<float>(eps);
         index_t at = 0;
-        for (; at + 4 * W <= packed.width; at += 4 * W) sparse_products<4>(rows, i, packed, at, tile.x.data() + at);
-        for (; at < packed.width; at += W) sparse_products<1>(rows, i, packed, at, tile.x.data() + at);
+        for (; at + 4 * W <= packed.width; at += 4 * W) sparse_products<4>(rows, i, packed, e, at, tile.x.data() + at);
+        for (; at < packed.width; at += W) sparse_products<1>(rows, i, packed, e, at, tile.x.data() + at);
         double norm2 = 0;
         for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
             const double x = static_cast<double>(rows.x[p]) * packed.scale;
@@ -44,13 +48,12 @@ void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedC
             second = std::min(second, std::max(best, v));
             if (v < best) arg = static_cast<label_t>(j), best = v;
         }
-        const double stored = static_cast<double>(rows.start[i + 1] - rows.start[i]);
         tile.best[r] = best, tile.second[r] = second, tile.arg[r] = arg;
         tile.norm2[r] = static_cast<float>(norm2);
         tile.norm_error = 4 * UNIT;
-        tile.slack[r] = static_cast<float>((stored + 11) * UNIT * packed.radius * (std::sqrt(norm2) + packed.radius));
+        tile.slack[r] = static_cast<float>(eps / 2 * ENLARGED * norm2);
     }
-    mark_uncertain(tile);
+    mark_uncertain(packed, tile);
 }
 
 // A vector holds many features of one row; values[p] belongs to the p-th candidate.
@@ -73,6 +76,10 @@ void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, co
         x[j] = shifted_one(from[j], packed.offset[j], packed.scale);
         norm2 += x[j] * x[j];
     }
+    // Several sums at once have another longest chain than a tile has: E may be larger.
+    const double eps = std::max(packed.eps, (d / (2 * W) + 3 * W + 11) * UNIT);
+    const float more = static_cast<float>((eps - packed.eps) * ENLARGED);
+    float best = std::numeric_limits<float>::infinity(), nearest = 0;
     for (index_t p = 0; p < among.count; ++p) {
         const label_t name = among.at(p);
         const float* c = packed.center.data() + name * d;
@@ -84,14 +91,14 @@ void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, co
         }
         float sum = sum_of(acc + other);
         for (; j < d; ++j) sum += x[j] * c[j];
-        tile.values[p] = packed.half[name] - sum;
+        const float v = tile.values[p] = packed.half[name] - more * packed.radius2[name] - sum;
+        if (v < best) best = v, nearest = packed.radius2[name];
     }
     tile.rows = 1;
     tile.has_values = true;
     tile.norm2[0] = norm2;
     tile.norm_error = (d / W + 2 * W + 8) * UNIT;
-    tile.slack[0] = static_cast<float>((d / (2 * W) + 3 * W + 11) * UNIT * packed.radius *
-                                       (std::sqrt(static_cast<double>(norm2)) + packed.radius));
+    tile.slack[0] = static_cast<float>(eps * ENLARGED * (norm2 / 2.0 + nearest));
 }
 
 template <class T>

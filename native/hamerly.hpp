@@ -30,6 +30,7 @@ void open_rows(const Rows& rows, index_t from, index_t stop, const Centers& cent
         m += open[i - from];
     }
     if (tighten) {
+        s.total.exact += m;
         index_t kept = 0;
         for (index_t p = 0; p < m; ++p) {
             const index_t i = s.id[p];
@@ -88,11 +89,12 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, c, k);
-    const CenterDistances between = center_distances(c, k, rows.d, rows.n);
+    const CenterDistances between = center_distances(rows, c, k);
     const bool use_all = k * rows.d < MIN_BALL_WORK || !between;
     std::optional<LargestMoves> movement;
     if (moved) movement.emplace(moved, k);
     constexpr float infinity = std::numeric_limits<float>::infinity();
+    const OpenRows undecided(rows, centers, packed, labels);
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         s.start_block(changes, from / BLOCK);
@@ -112,13 +114,14 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
             tile_bounds(s.tile, packed, most, least);
             for (int r = 0; r < count; ++r) {
                 const index_t i = id[r];
-                relabel(labels, i, nearest_label(rows, i, r, packed, centers, among, s), s);
+                s.tile.uncertain[r] ? undecided.add(i, s) : relabel(labels, i, s.tile.arg[r], s);
                 upper[i] = most[r];
                 lower[i] = std::min(least[r], s.limit[r]);
             }
-            s.total.scanned += count;
+            s.total.scanned += count, s.total.pairs += count * among.count;
         });
     });
+    undecided.finish(scratch);
     finish_changes(changes);
     return total(scratch);
 }

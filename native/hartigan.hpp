@@ -90,14 +90,11 @@ struct Hartigan {
 
     void update_center(label_t j) {
         mass[j] = p.sums.weight_scale.rounded(exact_mass(j));
-        double norm2 = 0;
         for (index_t t = 0; t < rows.d; ++t) {
             const exact_t sum = Scale::whole(p.sums.sum + j * LIMBS * rows.d + t, rows.d);
-            double& c = p.centers[j * rows.d + t];
-            c = p.sums.scale.rounded(sum) / mass[j];
-            norm2 += c * c;
+            p.centers[j * rows.d + t] = p.sums.scale.rounded(sum) / mass[j];
         }
-        if (!centers.norm2.empty()) centers.norm2[j] = norm2;
+        if (!centers.norm2.empty()) centers.norm2[j] = sum_of_squares(p.centers + j * rows.d, rows.d);
     }
     bool move_to_best(index_t i) {
         const label_t a = p.labels[i];

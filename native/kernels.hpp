@@ -48,7 +48,9 @@ struct Hits {
 
 struct AssignResult {
     index_t changed = 0;             // rows with a new label
-    index_t scanned = 0;             // rows (Elkan, Yinyang: pairs) whose distances were computed
+    index_t scanned = 0;             // rows that the filter read
+    index_t pairs = 0;               // pairs of row and centre that it compared, in units of its time for one
+    index_t exact = 0;               // distances that were computed exactly
     index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 
@@ -144,6 +146,8 @@ template <class T>
 void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, const Candidates& among, Tile& tile);
 template <class T>
 void filter_row(const Csr<T>& rows, index_t i, const PackedCenters& packed, const Candidates& among, Tile& tile);
+template <class T>
+void filter_double(const Dense<T>& rows, const index_t* id, int count, const PackedDoubles& packed, DoubleTile& tile);
 index_t vector_width();
 template <class T>
 bool quantize(const Dense<T>& rows, const double* cost, QuantizedRows& quantized);

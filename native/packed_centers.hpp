@@ -1,4 +1,4 @@
-// Converts centres to the float32 form that the filter reads: shifted by their mean and scaled by a power of two.
+// Converts centres to the form that the filter reads: shifted by a median of theirs and scaled by a power of two.
 #pragma once
 
 #include "exact.hpp"
@@ -6,40 +6,89 @@
 
 namespace kv::KV_ISA {
 
-// Returns the power of two that scales r into [1/2, 1].
-inline double unit_scale(double r) {
+// The exponent of the largest norm of a centre, that of the smallest number that rounding may lose, and the longest
+// chain of operations, all for filter.hpp's proof.
+template <class Real>
+struct FilterRange;
+template <>
+struct FilterRange<float> {
+    static constexpr int largest = 30, lost = -140;
+    static double eps(index_t d) { return static_cast<double>(std::min(d, CHUNK) + d / CHUNK + 10) * UNIT; }
+};
+template <>
+struct FilterRange<double> {  // its own errors, and as much again for the reference
+    static constexpr int largest = 400, lost = -1060;
+    static double eps(index_t d) { return static_cast<double>(d + 16) * 0x1p-51; }
+};
+
+// Returns the power of two that scales the norm r to about 2^largest. Rows of type T must be able to multiply by it.
+template <class T, class Real>
+double filter_scale(double r) {
     if (!(r > 0) || std::isinf(r)) return r > 0 ? 0 : 1;
     int e;
     std::frexp(r, &e);
-    return std::ldexp(1.0, std::min(-e, 1000));
+    return std::ldexp(1.0, std::min(FilterRange<Real>::largest - e, std::is_same_v<T, float> ? 126 : 1000));
 }
 
+// Returns TINY of filter.hpp.
+template <class Real>
+double lost_to_underflow(index_t d, double scale) {
+    const double reference = scale * 0x1p-537;
+    return static_cast<double>(d + 16) * (std::ldexp(1.0, FilterRange<Real>::lost) + reference * reference);
+}
+
+// The middle of three numbers.
+inline double median(double a, double b, double c) {
+    const double low = a < b ? a : b, high = a < b ? b : a, least = high < c ? high : c;
+    return low > least ? low : least;
+}
+
+// Robust means of the features: medians of medians of three medians over 27 centres. A few far centres do not move
+// them, as they would a mean.
 template <class T>
-PackedCenters pack_centers(const Dense<T>& rows, const double* c, index_t k) {
+std::vector<double> median_of_centers(const double* c, index_t k, index_t d) {
+    const double* center[27];
+    for (index_t s = 0; s < 27; ++s) center[s] = c + s * k / 27 * d;
+    std::vector<double> offset(d);
+    for (index_t i = 0; i < d; ++i) {
+        double m[9];
+        for (int s = 0; s < 9; ++s) m[s] = median(center[s][i], center[s + 9][i], center[s + 18][i]);
+        const double middle = median(median(m[0], m[3], m[6]), median(m[1], m[4], m[7]), median(m[2], m[5], m[8]));
+        offset[i] = static_cast<double>(static_cast<T>(middle));  // rows subtract it in their own type
+    }
+    return offset;
+}
+
+template <class Real, class T>
+Packed<Real> pack_dense(const Dense<T>& rows, const double* c, index_t k, std::vector<double> offset) {
     const index_t d = rows.d;
-    PackedCenters packed;
+    Packed<Real> packed;
     packed.k = k, packed.d = d;
-    packed.offset.assign(d, 0);
-    for (index_t j = 0; j < k; ++j)
-        for (index_t i = 0; i < d; ++i) packed.offset[i] += c[j * d + i] / k;
-    for (double& o : packed.offset) o = static_cast<double>(static_cast<T>(o));  // rows subtract it in their own type
+    packed.offset = std::move(offset);
     std::vector<double> norm2(k, 0);
     for (index_t j = 0; j < k; ++j)
         for (index_t i = 0; i < d; ++i) {
             const double v = c[j * d + i] - packed.offset[i];
             norm2[j] += v * v;
         }
-    const double r = std::sqrt(*std::max_element(norm2.begin(), norm2.end()));
-    packed.scale = unit_scale(r);
-    packed.radius = r * packed.scale * (1 + 1e-6);
+    packed.scale = filter_scale<T, Real>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
+    packed.eps = FilterRange<Real>::eps(d);
+    packed.lost = lost_to_underflow<Real>(d, packed.scale) / packed.eps;
     packed.center.resize(k * d);
-    packed.half.resize(k);
+    packed.half.resize(k), packed.radius2.resize(k);
     for (index_t j = 0; j < k; ++j) {
-        packed.half[j] = static_cast<float>(norm2[j] * packed.scale * packed.scale / 2);
+        const double square = norm2[j] * packed.scale * packed.scale;
+        packed.radius2[j] = static_cast<Real>(square * ENLARGED + packed.lost);
+        packed.half[j] = static_cast<Real>(square / 2 - packed.eps * packed.radius2[j]);
         for (index_t i = 0; i < d; ++i)
-            packed.center[j * d + i] = static_cast<float>((c[j * d + i] - packed.offset[i]) * packed.scale);
+            packed.center[j * d + i] = static_cast<Real>((c[j * d + i] - packed.offset[i]) * packed.scale);
     }
     return packed;
+}
+
+template <class T>
+PackedCenters pack_centers(const Dense<T>& rows, const double* c, index_t k) {
+    return pack_dense<float>(rows, c, k, median_of_centers<T>(c, k, rows.d));
 }
 
 template <class T>
@@ -48,17 +97,27 @@ PackedCenters pack_centers(const Csr<T>& rows, const double* c, index_t k) {
     PackedCenters packed;
     packed.k = k, packed.d = d;
     packed.width = (k + w - 1) / w * w;
-    const Centers exact = exact_centers(rows, c, k);
-    const double r = std::sqrt(*std::max_element(exact.norm2.begin(), exact.norm2.end()));
-    packed.scale = unit_scale(r);
-    packed.radius = r * packed.scale * (1 + 1e-6);
-    packed.center.assign(d * packed.width, 0);
+    const int threads = threads_for(static_cast<double>(k) * d);
+    std::vector<double> norm2(k, 0);
+    parallel(k, threads, [&](index_t j) {
+        for (index_t i = 0; i < d; ++i) norm2[j] += c[j * d + i] * c[j * d + i];
+    });
+    packed.scale = filter_scale<double, float>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
+    packed.lost = lost_to_underflow<float>(d, packed.scale) / UNIT;
     packed.half.assign(packed.width, std::numeric_limits<float>::infinity());
+    packed.radius2.assign(packed.width, 0);
     for (index_t j = 0; j < k; ++j) {
-        packed.half[j] = static_cast<float>(exact.norm2[j] * packed.scale * packed.scale / 2);
-        for (index_t i = 0; i < d; ++i)
-            packed.center[i * packed.width + j] = static_cast<float>(c[j * d + i] * packed.scale);
+        const double square = norm2[j] * packed.scale * packed.scale;
+        packed.half[j] = static_cast<float>(square / 2);
+        packed.radius2[j] = static_cast<float>(square * ENLARGED + packed.lost);
     }
+    packed.center.resize(d * packed.width);
+    constexpr index_t SPAN = 64;  // features that are transposed at a time
+    parallel((d + SPAN - 1) / SPAN, threads, [&](index_t span) {
+        for (index_t j = 0; j < k; ++j)
+            for (index_t i = span * SPAN; i < std::min(d, (span + 1) * SPAN); ++i)
+                packed.center[i * packed.width + j] = static_cast<float>(c[j * d + i] * packed.scale);
+    });
     return packed;
 }
 

@@ -1,5 +1,5 @@
 // Finds the nearest and the second nearest centre of every row and both squared distances, exactly. Only centres whose
-// filter value is within twice the filter's error of the second smallest are computed; mostly there are just two.
+// filter value is at most the second smallest upper bound are computed; mostly there are just two.
 #pragma once
 
 #include "assign.hpp"
@@ -16,6 +16,24 @@ struct BestTwo {
     }
 };
 
+// Computes, for every row of a tile whose values were kept, a value that the two nearest do not exceed.
+inline void second_upper_bounds(const PackedCenters& packed, const Tile& tile, float* limit) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    float first[TILE];
+    std::fill(first, first + TILE, infinity);
+    std::fill(limit, limit + TILE, infinity);
+    for (index_t j = 0; j < packed.k; ++j) {
+        const float* v = tile.values.data() + j * TILE;
+        const float twice = 2.001f * packed.radius2[j];
+        for (int r = 0; r < TILE; ++r) {
+            const float bound = v[r] + tile.eps[r] * twice, larger = bound > first[r] ? bound : first[r];
+            limit[r] = larger < limit[r] ? larger : limit[r];
+            first[r] = bound < first[r] ? bound : first[r];
+        }
+    }
+    for (int r = 0; r < TILE; ++r) limit[r] = tile.finite(r) ? limit[r] + 2 * tile.slack[r] : infinity;
+}
+
 // Inlined into the parallel loop it would be slower.
 template <class Rows>
 [[gnu::noinline]] void two_nearest_tile(const Rows& rows, const index_t* id, int count, const Centers& centers,
@@ -24,8 +42,7 @@ template <class Rows>
     int list[TILE];
     BestTwo two[TILE];
     filter_tile(rows, id, count, packed, Candidates{nullptr, k}, true, s.tile);
-    for (int r = 0; r < count; ++r)
-        s.limit[r] = s.tile.finite(r) ? s.tile.second[r] + 2 * s.tile.slack[r] : std::numeric_limits<float>::infinity();
+    second_upper_bounds(packed, s.tile, s.limit);
     for (index_t j = 0; j < k; ++j) {
         const int m = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);
         for (int l = 0; l < m; ++l) two[list[l]].offer(static_cast<label_t>(j), dist2(rows, at + list[l], centers, j));

@@ -76,7 +76,7 @@ void assign_all_groups(const Rows& rows, const index_t* id, int count, const Cen
         lower_bounds(s.tile, packed, least, least);
         for (int r = 0; r < count; ++r) lower[id[r] * GROUPS + g] = least[r];
     }
-    s.total.scanned += count * centers.k;
+    s.total.scanned += count, s.total.pairs += count * centers.k;
 }
 
 typedef float float16 __attribute__((vector_size(4 * GROUPS)));
@@ -119,6 +119,7 @@ inline float smallest(float16 v) {
 template <class Rows>
 void list_open_rows(const Rows& rows, const Centers& centers, const CenterDistances& between, const label_t* labels,
                     float* upper, const float* lower, YinyangScratch& s) {
+    s.total.exact += static_cast<index_t>(s.id.size());
     s.rows.clear();
     std::fill(s.count, s.count + GROUPS, 0);
     for (auto& list : s.open) list.resize(BLOCKS_PER_TASK * BLOCK + 1);
@@ -174,13 +175,15 @@ void search_group(const Rows& rows, const std::int32_t* place, int count, int g,
         const float others = own ? next[r] : first[r];  // a bound for all centres but its own
         bound[g] = others;
         if (others > row.upper) continue;
-        bound[g] = own || !(next[r] > row.upper) ? std::numeric_limits<float>::max() : next[r];
-        if (!own && next[r] > row.upper)
+        const bool one = !own && next[r] > row.upper;
+        bound[g] = one ? next[r] : std::numeric_limits<float>::max();
+        s.total.exact += one ? 1 : among.count;
+        if (one)
             try_center(rows, row, s.tile.arg[r], centers, group, bound);
         else
             for (label_t j : groups[g]) try_center(rows, row, j, centers, group, bound);
     }
-    s.total.scanned += count * among.count;
+    s.total.scanned += count, s.total.pairs += count * among.count;
 }
 
 template <class Rows>
@@ -189,7 +192,7 @@ AssignResult assign_yinyang(const Rows& rows, const double* c, index_t k, const 
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
     const PackedCenters packed = pack_centers(rows, c, k);
-    const CenterDistances between = center_distances(c, k, rows.d, rows.n);
+    const CenterDistances between = center_distances(rows, c, k);
     const Members groups = members(group, k);
     float16 drift{};
     for (index_t j = 0; moved && j < k; ++j) drift[group[j]] = std::max(drift[group[j]], moved[j]);

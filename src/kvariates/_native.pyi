@@ -56,12 +56,12 @@ def dense(x: Float) -> RowsView: ...
 def csr(data: Float, indices: I32, indptr: I64, n_features: int) -> RowsView: ...
 
 # Assignments write `labels`, the bounds and `changes`. `moved` holds how far each centre moved
-# since the last call; None starts anew. Those with bounds return how many labels changed, and how
-# many rows (Elkan, Yinyang: pairs of row and centre) they computed.
+# since the last call; None starts anew. Those with bounds return how many labels changed, rows that
+# the filter read, pairs of row and centre that it compared, and distances computed exactly.
 def assign(
     rows: RowsView, centers: F64, labels: Labels, changes: Changes | None = None, step: float = 0.0
-) -> tuple[int, float]:
-    """Return how many labels changed, and the share that stays if all centres move by `step`."""
+) -> tuple[int, int, float]:
+    """Return how many labels changed, pairs compared, share that stays if all move by `step`."""
 
 def assign_hamerly(
     rows: RowsView,
@@ -72,7 +72,7 @@ def assign_hamerly(
     lower: F32,
     tighten: bool,
     changes: Changes | None,
-) -> tuple[int, int]: ...
+) -> tuple[int, int, int, int]: ...
 def assign_elkan(
     rows: RowsView,
     centers: F64,
@@ -82,7 +82,7 @@ def assign_elkan(
     upper: F32,
     lower: F32,
     changes: Changes | None,
-) -> tuple[int, int]: ...
+) -> tuple[int, int, int, int]: ...
 def two_nearest(
     rows: RowsView, centers: F64, labels: Labels, second: Labels, cost: F64, second_cost: F64
 ) -> None: ...
@@ -112,7 +112,7 @@ def assign_yinyang(
     upper: F32,
     lower: F32,  # (n, 16): one for each group
     changes: Changes | None,
-) -> tuple[int, int]: ...
+) -> tuple[int, int, int, int]: ...
 def update(
     rows: RowsView,
     weight: F64 | None,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -34,6 +33,16 @@ class Scan(Protocol):
         """
 
 
+def work_of(rows: Rows, scanned: int, pairs: int, exact: int) -> float:
+    """Return about how long a scan took, in multiply-adds of the filter, by what it counted.
+
+    To pack a row for the filter, to keep the smallest of the values and to fetch a row for an
+    exact distance take as long as so many multiply-adds (measured).
+    """
+    d = rows.d if rows.dense else rows.X.nnz / rows.n
+    return scanned * (3 * d + 30) + pairs * (d + 6) + exact * (8 * d + 200)
+
+
 class PlainScan:
     """Compares every row with every centre."""
 
@@ -44,25 +53,29 @@ class PlainScan:
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         # The next move of the centres is expected to be about as long as the last one.
         step = 0.0 if moved is None else float(moved.mean())
-        changed, self.stable = _native.assign(self._view, centers, labels, changes, step)
+        changed, _, self.stable = _native.assign(self._view, centers, labels, changes, step)
         return changed
 
 
 class HamerlyScan:
     """One lower bound for all centres but the nearest (Hamerly 2010)."""
 
+    BOUNDS = 50  # multiply-adds that the bounds of a row take
+
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view = rows, rows.view
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty(rows.n, dtype=np.float32)
         self._tighten = True
+        self.work = math.inf  # of the last scan
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        changed, scanned = _native.assign_hamerly(
+        changed, *counts = _native.assign_hamerly(
             self._view, centers, moved, labels, self._upper, self._lower, self._tighten, changes
         )
+        self.work = self.BOUNDS * self._view.n + work_of(self._rows, *counts)
         # Tightening a bound costs one distance per row: worth it only while it saves rows.
-        self._tighten = moved is None or scanned < 0.7 * len(labels)
+        self._tighten = moved is None or counts[0] < 0.7 * len(labels)
         return changed
 
 
@@ -85,26 +98,29 @@ class YinyangScan:
     """One lower bound for each of sixteen groups of centres (Ding et al. 2015). Dense rows only."""
 
     GROUPS = 16
+    BOUNDS = 200  # multiply-adds that the bounds of a row take
     GROUPING_STEPS = 8  # Lloyd steps over the centres when they are grouped
 
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view = rows, rows.view
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty((rows.n, self.GROUPS), dtype=np.float32)
         self._group = np.zeros(k, dtype=np.int32)
+        self.work = math.inf
 
     @classmethod
     def pays(cls, rows: Rows, k: int) -> bool:
         """Whether there are enough centres and features to pay for the bounds."""
-        row_bytes = rows.d * rows.dtype.itemsize
-        return rows.dense and k >= 4 * cls.GROUPS and row_bytes >= 8 * cls.GROUPS and rows.d >= 32
+        return rows.dense and k >= 16 * cls.GROUPS and rows.d >= 32
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         if moved is None:
             self._group = self._grouped(centers)
-        return _native.assign_yinyang(
+        changed, *counts = _native.assign_yinyang(
             self._view, centers, self._group, moved, labels, self._upper, self._lower, changes
-        )[0]
+        )
+        self.work = self.BOUNDS * self._view.n + work_of(self._rows, *counts)
+        return changed
 
     def _grouped(self, centers: F64) -> Labels:
         """Group centres that are close, since they move alike. Any grouping is correct."""
@@ -120,34 +136,34 @@ class YinyangScan:
 
 
 class AutoScan:
-    """Plain or bounded scans, whichever takes less time just now. Results do not depend on it.
+    """Plain or bounded scans, whichever does less work just now. Results do not depend on it.
 
-    Bounds are tried once a plain scan has found enough rows that bounds would have skipped. Each
-    trial that is slower than a plain scan triples the wait before the next trial.
+    Work is counted, not timed, so that the choice is the same on a busy machine. A scan that only
+    makes the bounds takes as much work as a plain scan, so the first scan makes them. If a scan
+    with bounds takes more work than a plain scan, plain scans follow: at first one, later more,
+    and until one has found enough rows that bounds would have skipped.
     """
 
-    ENOUGH = 0.5  # share of such rows
+    ENOUGH = 0.25  # share of such rows
 
     def __init__(self, rows: Rows, k: int) -> None:
         bounded = YinyangScan if YinyangScan.pays(rows, k) else HamerlyScan
         self._plain, self._bounded = PlainScan(rows, k), bounded(rows, k)
-        self._plain_time = math.inf
-        self._wait, self._next_wait = 1, 1
+        self._plain_work = work_of(rows, rows.n, rows.n * k, 0)
+        self._wait, self._next_wait = 0, 1
         self._valid = False  # whether the bounds are those of the last labels
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        begin = perf_counter()
-        if self._wait > 0 or moved is None:
+        if self._wait > 0:
             changed = self._plain.assign(centers, moved, labels, changes)
-            self._plain_time = min(self._plain_time, perf_counter() - begin)
             self._wait = max(self._wait - 1, 1 if self._plain.stable < self.ENOUGH else 0)
             return changed
         usable = moved if self._valid else None
         changed = self._bounded.assign(centers, usable, labels, changes)
-        slower = self._valid and perf_counter() - begin > self._plain_time
-        self._valid = not slower
-        if slower:
-            self._wait = self._next_wait = 3 * self._next_wait
+        self._valid = usable is None or self._bounded.work <= self._plain_work
+        if not self._valid:
+            self._wait = self._next_wait
+            self._next_wait *= 3
         return changed
 
 
