@@ -144,9 +144,11 @@ void check_changes(const Changes& changes, const label_t* labels, index_t n, ind
 }
 
 void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, const Changes* changes, LimbTables sum,
-            LimbTable total, Out<index_t> count, int exponent, int weight_exponent) {
+            LimbTable total, Out<index_t> count, int exponent, int weight_exponent, int coarser) {
     const index_t n = rows.view.n, k = extent(sum, 0);
-    const ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
+    ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
+    for (int s = coarser; s > 0; --s)
+        for (const double magic : Scale(exponent + s * UNIT_BITS[LIMBS - 1]).magic) sums.coarser.push_back(magic);
     const double* w = data_of(weight, n);
     const label_t* to = changes ? data_of(labels, n) : labels_of(labels, n, k);
     if (changes) check_changes(*changes, to, n, k);
@@ -188,8 +190,9 @@ nb::tuple words_of(exact_t value) {
     return nb::make_tuple(static_cast<std::uint64_t>(value >> 64), static_cast<std::uint64_t>(value));
 }
 
-double largest(const Rows& rows) {
-    return run([&] { return active->largest(rows.view); });
+nb::tuple magnitudes(const Rows& rows) {
+    const Magnitudes m = run([&] { return active->magnitudes(rows.view); });
+    return nb::make_tuple(m.largest, m.smallest);
 }
 
 // Sums are pairs of 64-bit words, the low one first.
@@ -353,10 +356,10 @@ NB_MODULE(_native, m) {
     m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a, "upper"_a,
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
-          "exponent"_a, "weight_exponent"_a);
+          "exponent"_a, "weight_exponent"_a, "coarser"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());
-    m.def("largest", largest, "rows"_a);
+    m.def("magnitudes", magnitudes, "rows"_a);
     m.def("costs", costs, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
     m.def("lower_costs", lower_costs, "rows"_a, "fresh"_a, "first"_a, "limit"_a.none(), "cost"_a, "nearest"_a,

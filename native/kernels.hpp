@@ -65,12 +65,19 @@ struct Changes {
     bool overflowed = true;      // there is such a block
 };
 
+struct Magnitudes {
+    double largest = 0, smallest = std::numeric_limits<double>::infinity();
+};
+
 // Weighted sums of each cluster's rows, as limbs (exact_sums.hpp).
 struct ClusterSums {
     limb_t* sum;     // k x 3 x d
     limb_t* weight;  // k x 3
     index_t* count;  // k: rows of positive weight
     Scale scale, weight_scale;
+    // Parts of a term that coarser sums hold: it is rounded to these constants' units, one after the other, and only
+    // the rest is added here. Empty unless values differ by more than 2^62.
+    std::vector<double> coarser = {};
 };
 
 // A clustering that moves of single rows change. The centres are the means of the sums.
@@ -111,7 +118,7 @@ struct Kernels {
                    const ClusterSums&);
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     void (*distances)(const RowsView&, const double* centers, index_t k, bool squared, void* out);
-    double (*largest)(const RowsView&);
+    Magnitudes (*magnitudes)(const RowsView&);
     void (*lower_costs)(const RowsView&, const double* fresh, index_t m, label_t first, const double* limit,
                         const Potential&);
     // Returns false if the rows cannot be quantized.

@@ -40,6 +40,28 @@ void remove_bits(const Rows& rows, const Scale& scale, index_t additions, limb_t
         for (index_t j = from; j < to; ++j) words[l * rows.d + j] -= static_cast<word_t>(additions) * scale.bits[l];
 }
 
+// What is left of a value after coarser sums have taken their parts.
+inline double rest_of(double term, const std::vector<double>& coarser) {
+    for (const double magic : coarser) term -= (term + magic) - magic;
+    return term;
+}
+
+// Adds or subtracts what is left of a row.
+template <class T>
+void add_rest(const Dense<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs, index_t from,
+              index_t to) {
+    for (index_t j = from; j < to; ++j)
+        sums.scale.cut(rest_of(w * static_cast<double>(rows.row(i)[j]), sums.coarser),
+                       [&](int l, limb_t v) { limbs[l * rows.d + j] += sign * v; });
+}
+template <class T>
+void add_rest(const Csr<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs, index_t,
+              index_t) {
+    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
+        sums.scale.cut(rest_of(w * static_cast<double>(rows.x[p]), sums.coarser),
+                       [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += sign * v; });
+}
+
 // A row of weight zero adds nothing. Without weights the weight of a cluster is its count: see set_weights.
 template <int SIGN, class Rows>
 [[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
@@ -139,13 +161,24 @@ void update_by_clusters(const Rows& rows, const double* weight, const Moves& mov
     for (index_t task = 0; task < parts * slabs; task += slabs) partial[task].add_counts_to(sums);
 }
 
+// Sums that are finer than others: slower, and on one thread, but hardly ever needed. Counts and weights stay.
+template <class Rows>
+void update_finer(const Rows& rows, const double* weight, const Moves& moves, const ClusterSums& sums) {
+    for (index_t block = 0; block < blocks_of(rows.n); ++block)
+        moves.for_each(block, [&](index_t i, label_t j, auto sign) {
+            const double w = weight ? weight[i] : 1.0;
+            if (w != 0) add_rest(rows, i, w, sign(), sums, sums.sum + j * LIMBS * rows.d, 0, rows.d);
+        });
+}
+
 // Without changes the sums are computed anew from `labels`.
 template <class Rows>
 void update(const Rows& rows, const double* weight, const label_t* labels, const Changes* changes, index_t k,
             const ClusterSums& sums) {
     const Moves moves{rows.n, labels, changes};
+    if (!changes) std::fill(sums.sum, sums.sum + k * LIMBS * rows.d, 0);
+    if (!sums.coarser.empty()) return update_finer(rows, weight, moves, sums);
     if (!changes) {
-        std::fill(sums.sum, sums.sum + k * LIMBS * rows.d, 0);
         std::fill(sums.weight, sums.weight + k * LIMBS, 0);
         std::fill(sums.count, sums.count + k, 0);
     }
@@ -158,22 +191,32 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
     if (!weight) set_weights(k, sums);
 }
 
-// Returns the largest absolute value.
+// Returns the largest absolute value, and the smallest that is not zero (infinity if there is none).
 template <class Rows>
-double largest(const Rows& rows) {
+Magnitudes magnitudes(const Rows& rows) {
+    using T = typename Rows::value_type;
     const index_t values = [&] {
         if constexpr (Rows::sparse)
             return rows.start[rows.n];
         else
             return rows.n * rows.d;
     }();
-    std::vector<double> parts(blocks_of(values), 0);
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    std::vector<Magnitudes> parts(blocks_of(values), Magnitudes{});
     parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {
-        typename Rows::value_type most = 0;
-        for (index_t i = from; i < stop; ++i) most = std::max(most, std::abs(rows.x[i]));
-        parts[from / BLOCK] = most;
+        T most = 0, least = infinity;
+        for (index_t i = from; i < stop; ++i) {
+            const T size = std::abs(rows.x[i]);
+            most = size > most ? size : most;
+            const T positive = size > 0 ? size : infinity;
+            least = positive < least ? positive : least;
+        }
+        parts[from / BLOCK] = {static_cast<double>(most), static_cast<double>(least)};
     });
-    return parts.empty() ? 0 : *std::max_element(parts.begin(), parts.end());
+    Magnitudes all;
+    for (const Magnitudes& part : parts)
+        all = {std::max(all.largest, part.largest), std::min(all.smallest, part.smallest)};
+    return all;
 }
 
 template <class Rows>

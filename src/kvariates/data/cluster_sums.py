@@ -8,28 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.exact_sums import LIMBS, ExactSums, Limbs, exponent_of
+from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of
 from kvariates.data.rows import F64, Labels, Rows
 
 
 @dataclass(frozen=True)
 class SumScale:
-    """The largest absolute value and the largest weight: they choose the units of exact sums."""
+    """The magnitudes of values and weights: they choose the units of exact sums.
+
+    Values that differ by more than 2^62 are added up on several levels, each 92 bits finer than the
+    one before, so that a far row leaves the means of other clusters as they are.
+    """
 
     largest: float
+    smallest: float  # that is not zero; infinite if there is none
     heaviest: float
+    lightest: float
 
     @classmethod
     def of(cls, rows: Rows, weight: F64 | None) -> SumScale:
-        return cls(rows.largest, 1.0 if weight is None else float(weight.max(initial=0.0)))
+        if weight is None:
+            return cls(*rows.magnitudes, 1.0, 1.0)
+        positive = weight[weight > 0]
+        return cls(*rows.magnitudes, positive.max(initial=0.0), positive.min(initial=np.inf))
 
     def joined(self, other: SumScale) -> SumScale:
-        return SumScale(max(self.largest, other.largest), max(self.heaviest, other.heaviest))
+        return SumScale(
+            max(self.largest, other.largest), min(self.smallest, other.smallest),
+            max(self.heaviest, other.heaviest), min(self.lightest, other.lightest),
+        )  # fmt: skip
 
     @property
     def exponents(self) -> tuple[int, int]:
         """Of the sums of weighted values, and of the weights (see `ExactSums`)."""
         return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
+
+    @property
+    def levels(self) -> int:
+        smallest = self.smallest * self.lightest
+        if not np.isfinite(smallest):
+            return 1
+        top, lowest = self.exponents[0], exponent_of(smallest)
+        return 1 + max(0, -(-(top - lowest - 62) // LEVEL_BITS))
 
 
 class ClusterSums:
@@ -44,8 +64,9 @@ class ClusterSums:
         self._rows, self._weight = rows, weight
         self.scale = SumScale.of(rows, weight) if scale is None else scale
         of_values, of_weights = self.scale.exponents
-        self.sums = ExactSums(np.zeros((k, LIMBS, rows.d), dtype=np.int64), of_values)
-        self.weights = ExactSums(np.zeros((k, LIMBS, 1), dtype=np.int64), of_weights)
+        levels = self.scale.levels
+        self.sums = ExactSums(np.zeros((levels, k, LIMBS, rows.d), dtype=np.int64), of_values)
+        self.weights = ExactSums(np.zeros((1, k, LIMBS, 1), dtype=np.int64), of_weights)
         self.counts = np.zeros(k, dtype=np.int64)  # rows of positive weight
         self.changes = _native.Changes()  # the last changes of labels, filled by a scan
         self._empty = True
@@ -72,12 +93,18 @@ class ClusterSums:
 
     @property
     def parts(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
-        """What the kernels take."""
-        limbs = self.sums.limbs, self.weights.limbs[:, :, 0]
-        return (*limbs, self.counts, *self.scale.exponents)
+        """What the kernels take of the first level."""
+        return self._parts(0)
+
+    def _parts(self, level: int) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
+        of_values, of_weights = self.scale.exponents
+        limbs = self.sums.limbs[level], self.weights.limbs[0, :, :, 0]
+        return (*limbs, self.counts, of_values - LEVEL_BITS * level, of_weights)
 
     def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
-        _native.update(self._rows.view, self._weight, labels, changes, *self.parts)
+        for level in range(len(self.sums.limbs)):
+            parts = self._parts(level)
+            _native.update(self._rows.view, self._weight, labels, changes, *parts, level)
 
 
 class HartiganBounds:

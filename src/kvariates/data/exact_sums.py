@@ -18,6 +18,7 @@ F64 = NDArray[np.float64]
 Limbs = NDArray[np.int64]
 
 LIMBS = 3
+LEVEL_BITS = 92
 SMALLEST = -900  # exponent; smaller terms would leave the range of float64
 
 
@@ -28,7 +29,7 @@ def exponent_of(largest: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ExactSums:
-    """A table of sums. `limbs` has the shape (k, 3, d)."""
+    """A table of sums. `limbs` has the shape (levels, k, 3, d), the coarsest level first."""
 
     limbs: Limbs
     exponent: int
@@ -36,9 +37,13 @@ class ExactSums:
     @property
     def values(self) -> F64:
         """The sums rounded to float64, of shape (k, d)."""
-        out = np.empty((len(self.limbs), self.limbs.shape[2]))
-        _native.round_limbs(self.limbs, self.exponent, out)
-        return out
+        levels, k, _, d = self.limbs.shape
+        parts = np.empty((levels, k, d))
+        for level in range(levels):
+            exponent = self.exponent - LEVEL_BITS * level
+            _native.round_limbs(self.limbs[level], exponent, parts[level])
+        total: F64 = parts[0] if levels == 1 else parts[::-1].sum(axis=0)
+        return total
 
     def __add__(self, other: ExactSums) -> ExactSums:
         """Pre: both have the same exponent."""

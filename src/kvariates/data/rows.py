@@ -112,9 +112,9 @@ class Rows:
         return np.argsort(keys, kind="stable")
 
     @cached_property
-    def largest(self) -> float:
-        """The largest absolute value."""
-        return _native.largest(self.view)
+    def magnitudes(self) -> tuple[float, float]:
+        """The largest absolute value, and the smallest that is not zero (infinity if none is)."""
+        return _native.magnitudes(self.view)
 
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
@@ -158,9 +158,10 @@ class Rows:
 
     def _mean(self, labels: Labels) -> F64:
         """The mean of all rows, by exact sums. `labels` are zeros."""
-        sums = ExactSums(np.zeros((1, LIMBS, self.d), np.int64), exponent_of(self.largest))
+        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(self.magnitudes[0]))
         weights, count = np.zeros((1, LIMBS), np.int64), np.zeros(1, np.int64)
-        _native.update(self.view, None, labels, None, sums.limbs, weights, count, sums.exponent, 1)
+        of_sums = sums.limbs[0], weights, count, sums.exponent, 1
+        _native.update(self.view, None, labels, None, *of_sums, 0)
         return sums.values / self.n
 
     def _varies(self) -> bool:

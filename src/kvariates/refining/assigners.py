@@ -238,10 +238,13 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
     )
     sums, weights = statistics.exact_sums.limbs.copy(), statistics.exact_weights.limbs.copy()
     counts = statistics.counts.copy()
-    for into, part in ((sums, rows.sums), (weights, rows.weights), (counts, rows.counts)):
-        limbs = part if isinstance(part, np.ndarray) else part.limbs
-        np.subtract.at(into, far.labels[:given], limbs)
-        np.add.at(into, empty[:given], limbs)
+    taken, filled = far.labels[:given], empty[:given]
+    every: Any = slice(None)
+    for into, limbs in ((sums, rows.sums.limbs), (weights, rows.weights.limbs)):
+        np.subtract.at(into, (every, taken), limbs)
+        np.add.at(into, (every, filled), limbs)
+    np.subtract.at(counts, taken, rows.counts)
+    np.add.at(counts, filled, rows.counts)
     return replace(
         statistics,
         exact_sums=replace(statistics.exact_sums, limbs=sums),

@@ -20,6 +20,7 @@ from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.seeding.sampler import AddedCenters, PotentialRows
 
 PROPOSALS = 16  # tried before all pending centres are taken in
+FINE_BITS = 48  # of the total of the costs
 FLAT = 4  # features up to which measuring a row costs less than filtering it
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
@@ -107,6 +108,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         self._costs.lower_to(candidates, best, self._known, limit)
         self.add(candidates[best : best + 1])
         self._flushed = self._known
+        self._refine_unit()
         return best
 
     def flush(self) -> None:
@@ -117,6 +119,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         if self._flushed == 0:
             self._choose_unit()
         self._flushed, self._rejected = self._known, 0
+        self._refine_unit()
 
     def _choose_unit(self) -> None:
         """Costs only fall, so the largest cost at the first centres bounds all later ones."""
@@ -126,6 +129,11 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
             raise ValueError(TOO_LARGE)
         self._exponent = exponent_of(largest)
         self._costs.set_exponent(self._exponent)
+
+    def _refine_unit(self) -> None:
+        """Choose the unit again if costs have fallen so far that it rounds them."""
+        if self._costs.total().bit_length() < FINE_BITS and self._costs.largest() > 0:
+            self._choose_unit()
 
     def _limit(self, fresh: F64) -> F64 | None:
         """`stay_limit` of the known centres; none for pending ones, which may be nearest too."""
