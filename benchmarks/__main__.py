@@ -14,9 +14,8 @@ help_faiss()  # before faiss is imported
 
 from benchmarks import machine, memory, workloads  # noqa: E402
 from benchmarks.report import Run, save, text  # noqa: E402
-from benchmarks.sections import SECTIONS, Cell, run_cell, warm_up  # noqa: E402
+from benchmarks.sections import SECTIONS, Cell, applies, run_cell, warm_up  # noqa: E402
 from benchmarks.timing import Patience  # noqa: E402
-from benchmarks.workloads import Workload  # noqa: E402
 
 GROUPS = {
     "seeding": ("plain", "greedy"),
@@ -87,13 +86,6 @@ def main() -> None:
     run = Run(date, machine.versions(PACKAGES), peak, cells, used, left_out, complete)
     print(text(run))
     print(f"\n{time.monotonic() - begin:.0f} s; kept in {save(run, chosen.save).name}")
-
-
-def applies(section: str, work: Workload) -> bool:
-    if section == "memory":
-        return not work.is_raw
-    kind = section.split("-", maxsplit=1)[0]
-    return (kind == "csr") == work.is_sparse and (kind == "raw") == work.is_raw
 
 
 if __name__ == "__main__":

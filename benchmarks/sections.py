@@ -115,6 +115,14 @@ SECTIONS = {
 }
 
 
+def applies(section: str, work: Workload) -> bool:
+    """Whether the section runs on this workload."""
+    if section == "memory":
+        return not work.is_raw
+    kind = section.split("-", maxsplit=1)[0]
+    return (kind == "csr") == work.is_sparse and (kind == "raw") == work.is_raw
+
+
 def run_cell(
     section: Section,
     work: Workload,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import contestants, kmedian_data, private_data, workloads
-from benchmarks.sections import SECTIONS, STEPS, Section
+from benchmarks.sections import SECTIONS, STEPS, Section, applies
 from benchmarks.workloads import Data, Workload, clustered, data_folder
 
 Task = Callable[[], object]
@@ -57,7 +57,7 @@ def _section_task(section: Section, work: Workload, X: Data) -> Task:
 def main(quick: bool = False) -> Iterator[Cell]:
     for work in workloads.dense(quick) + workloads.csr():
         for section in SECTIONS.values():
-            if not work.missing and section.name.startswith("csr") == work.is_sparse:
+            if not work.missing and applies(section.name, work):
                 yield Cell(
                     section.name, work.name, work.make, partial(_section_task, section, work)
                 )

@@ -20,10 +20,12 @@ changes = _native.Changes()
 two = _native.dense(X[:1500])
 Y, cost, last_hit = rng.normal(size=(n, 6)), np.zeros(n), _native.Hits()
 cost[-1] = 1e9
-_native.gains(_native.dense(Y), None, Y[-1:], None, cost, good, None, f64(8), f64(1), last_hit)
+u64 = lambda *shape: np.zeros(shape, dtype=np.uint64)
+_native.gains(
+    _native.dense(Y), None, Y[-1:], None, cost, good, None, u64(8, 2), 30, u64(1, 2), last_hit)
 fewer = _native.dense(Y[:1500])
 lower = lambda hits: _native.lower_costs_by_hits(
-    fewer, None, Y[:1], 0, 0, None, f64(1500), good[:1500], None, f64(6), hits)
+    fewer, None, Y[:1], 0, 0, None, f64(1500), good[:1500], None, u64(6, 2), 30, hits)
 other_changes = _native.Changes()
 _native.assign(view, centers, i32(n), other_changes)
 wide = _native.Changes()
@@ -32,7 +34,8 @@ csr = _native.csr(np.ones(2), column(0, 2), i64(0, 1, 2), d)
 ring = _native.graph_view(i64(0, 1, 2), column(1, 0), np.ones(2))
 
 def sums(clusters, features=d):
-    return f64(2, clusters, features), f64(2, clusters), np.zeros(clusters, dtype=np.int64)
+    limbs = np.zeros((clusters, 3, features), dtype=np.int64)
+    return limbs, limbs[:, :, 0].copy(), np.zeros(clusters, dtype=np.int64), 3, 1
 
 def csr_of(columns, indptr, features=d):
     return _native.csr(np.ones(len(columns)), column(*columns), i64(*indptr), features)
@@ -67,19 +70,19 @@ REFUSED = {
         "Yinyang's bounds are for dense rows only"),
     "costs: labels": ("_native.costs(view, centers, high, f64(n))", RANGE),
     "costs: k = 0": ("_native.costs(view, none, good, f64(n))", RANGE),
-    "update: labels": ("_native.update(view, None, low, None, *sums(k))", RANGE),
-    "update: k = 0": ("_native.update(view, None, good, None, *sums(0))", RANGE),
+    "update: labels": ("_native.update(view, None, low, None, *sums(k), 0)", RANGE),
+    "update: k = 0": ("_native.update(view, None, good, None, *sums(0), 0)", RANGE),
     "update: changes of other rows": (
-        "_native.update(two, None, good[:1500], other_changes, *sums(k))",
+        "_native.update(two, None, good[:1500], other_changes, *sums(k), 0)",
         "the changes are those of other rows or clusters"),
     "update: changes of other clusters": (
-        "_native.update(view, None, good, wide, *sums(k))",
+        "_native.update(view, None, good, wide, *sums(k), 0)",
         "the changes are those of other rows or clusters"),
     "hartigan: labels": (
         "_native.hartigan(view, None, f32(k), 1.0, centers, high, f32(n), f32(n), *sums(k))",
         RANGE),
     "lower_costs: limits": (
-        "_native.lower_costs(view, centers, 4, f64(2), f64(n), high, None, f64(8))",
+        "_native.lower_costs(view, centers, 4, f64(2), f64(n), high, None, u64(8, 2), 3)",
         "there must be a limit for every centre"),
     "hits of other rows": (
         "lower(_native.Hits())", "the hits are those of other rows"),

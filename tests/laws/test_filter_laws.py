@@ -189,10 +189,8 @@ def test_sparse_rows_far_from_the_origin_have_the_distances_of_dense_ones(offset
 def test_a_column_of_timestamps_in_a_sparse_matrix():
     rng = np.random.default_rng(3)
     X = np.c_[1.7e9 + rng.uniform(0, 3000, size=600), rng.random((600, 3)) < 0.2]
-    dense = KMeans(8, random_state=0, n_init=1).fit(X)
-    model = KMeans(8, random_state=0, n_init=1, init=dense.cluster_centers_).fit(
-        sparse.csr_array(X)
-    )
+    dense = KMeans(8, random_state=0, n_init=1, tol=0).fit(X)
+    model = KMeans(8, tol=0, n_init=1, init=dense.cluster_centers_).fit(sparse.csr_array(X))
     assert model.inertia_ == pytest.approx(dense.inertia_, rel=1e-6)
     distances = model.transform(sparse.csr_array(X))
     assert np.array_equal(distances.argmin(axis=1), model.labels_)

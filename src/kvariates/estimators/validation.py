@@ -21,7 +21,7 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
-LARGEST, SMALLEST = float(np.finfo(np.float64).max), 1e-300  # of weights, times the number of rows
+LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
 COUNT = [Interval(Integral, 1, None, closed="left")]
 COMMON: dict[str, Any] = {  # parameters that most functions of rows take
     "X": ["array-like", "sparse matrix"],
@@ -92,7 +92,7 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     if not out.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     least, most = float(out[out > 0].min()), float(out.max())
-    if most > LARGEST / (2 * len(out)) or least < SMALLEST or most / least > LARGEST:
+    if most > LARGEST or least < 1 / LARGEST:
         raise ValueError(
             f"sample_weight goes from {least:.3g} to {most:.3g}: sums or ratios of such weights "
             "leave the range of float64; divide the weights by their mean, and drop tiny ones."
