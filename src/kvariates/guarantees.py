@@ -34,14 +34,23 @@ PAPER = "Nock, Canyasse, Boreli, Nielsen: k-variates++, ICML 2016"
 class Guarantee:
     """A theorem that holds for a fit, in words and in numbers; None stands for what is not known.
 
-    theorem, source : the name of the theorem, and where it is stated.
-    promise : what is known about this fit, in one or two sentences.
-    factor : the cost is at most so many times the lowest possible one (see `promise`: always, or
-        on average over the random draws).
-    bound : a number that the mean cost over the random draws does not exceed.
-    lower_bound : no other choice of as many centres costs less.
-    assumes : what has to be true of the data and was not checked, or only in part.
-    terms, notes : the terms of the theorem, and what they mean.
+    Attributes
+    ----------
+    theorem, source : str
+        The name of the theorem, and where it is stated.
+    promise : str
+        What is known about this fit, in one or two sentences.
+    factor : float or None
+        The cost is at most so many times the lowest possible one: always, or on average over the
+        random draws (see `promise`).
+    bound : float or None
+        A number that the mean cost over the random draws does not exceed.
+    lower_bound : float or None
+        No other choice of as many centres costs less.
+    assumes : str or None
+        What has to be true of the data and was not checked, or only in part.
+    terms, notes : mapping, tuple of str
+        The terms of the theorem, and what they mean.
     """
 
     theorem: str
