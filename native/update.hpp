@@ -18,8 +18,8 @@ template <int SIGN, class T>
     const T* __restrict x = rows.row(i);
     limb_t* __restrict high = limbs, * __restrict middle = limbs + rows.d, * __restrict low = limbs + 2 * rows.d;
     for (index_t j = from; j < to; ++j)
-        scale.cut_biased(w * static_cast<double>(x[j]), [&](int l, limb_t v) {
-            (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN * v;
+        scale.cut_biased(w * static_cast<double>(x[j]), [&](int l, word_t v) {
+            (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN > 0 ? v : -v;
         });
 }
 

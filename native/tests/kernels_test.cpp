@@ -50,11 +50,12 @@ struct Sums {
     index_t d;
     std::vector<limb_t> limbs, weight_limbs;
     std::vector<index_t> count;
-    Sums(index_t k, index_t features) : d(features), limbs(k * LIMBS * d), weight_limbs(k * LIMBS), count(k) {}
+    Sums(index_t k, index_t features, int exponent)
+        : d(features), limbs(k * LIMBS * d), weight_limbs(k * LIMBS), count(k), scale(exponent) {}
     ClusterSums view() { return {limbs.data(), weight_limbs.data(), count.data(), scale, weight_scale}; }
     double sum(index_t j, index_t i) const { return scale.rounded(Scale::whole(&limbs[j * LIMBS * d + i], d)); }
     double weight(index_t j) const { return weight_scale.rounded(Scale::whole(&weight_limbs[j * LIMBS], 1)); }
-    Scale scale{60}, weight_scale{4};
+    Scale scale, weight_scale{4};
 };
 
 template <class T>
@@ -95,8 +96,17 @@ struct Test {
         sums_follow_changes(c, labels[0], rng);
     }
 
+    // Of four times the largest value: weights are at most three.
+    int exponent() const {
+        double largest = 0;
+        for (const T v : data.x) largest = std::max(largest, std::abs(static_cast<double>(v)));
+        int e;
+        std::frexp(4 * largest, &e);
+        return e;
+    }
+
     void sums_follow_changes(std::vector<double> c, std::vector<label_t> labels, std::mt19937& rng) const {
-        Sums fresh(k, d), running(k, d);
+        Sums fresh(k, d, exponent()), running(k, d, exponent());
         std::vector<double> weights(n, 2);
         weights[0] = 0;
         kernels.update(view, weights.data(), labels.data(), nullptr, k, fresh.view());
@@ -147,7 +157,7 @@ struct Test {
         std::vector<double> weights(n), c(k * d), cost(n);
         std::vector<label_t> labels(n);
         std::vector<float> moved(k, 0);
-        Sums sums(k, d);
+        Sums sums(k, d, exponent());
         for (index_t i = 0; i < n; ++i) labels[i] = static_cast<label_t>(i % k), weights[i] = 1.0 + double(i % 3);
         double before = std::numeric_limits<double>::infinity();
         index_t moves = 1, passes = 0;
