@@ -48,6 +48,18 @@ MUTANTS = [
         "draws are off by one", "numerics.draws",
         "drawn: I64 = np.searchsorted(",
         "drawn: I64 = -1 + np.searchsorted(",
+        "sampling/test_kmedian_distribution.py",
+    ),
+    Mutant(
+        "the last row is never drawn first", "data.exact_sums",
+        "return int(u * 2**53) * total >> 53",
+        "return int(u * 2**53) * (total - 1) >> 53",
+        "sampling/test_small_distribution.py",
+    ),
+    Mutant(
+        "proposed rows are off by one", "seeding.euclidean_potential",
+        "return found.row",
+        "return max(0, found.row - 1)",
         "sampling/test_small_distribution.py",
     ),
     Mutant(

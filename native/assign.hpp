@@ -114,7 +114,7 @@ AssignResult total(const std::vector<S>& all) {
     AssignResult sum;
     for (const S& s : all) {
         sum.changed += s.total.changed, sum.scanned += s.total.scanned;
-        sum.pairs += s.total.pairs, sum.exact += s.total.exact;
+        sum.pairs += s.total.pairs, sum.exact += s.total.exact, sum.undecided += s.total.undecided;
         sum.probed += s.total.probed, sum.stable += s.total.stable;
     }
     return sum;
@@ -182,6 +182,7 @@ private:
                 const Candidates all{nullptr, centers.k};
                 filter_row(rows, i, packed, all, s.single);
                 relabel(labels, i, nearest_by_values(rows, i, s.single, 0, 1, centers, all), s);
+                ++s.total.undecided;
             }
         else if constexpr (!Rows::sparse)
             decide_tile(s);
@@ -207,7 +208,11 @@ private:
                 best[r].offer(static_cast<label_t>(j), dist2(rows, i, centers, j));
             }
         }
-        for (int r = 0; r < count; ++r) relabel(labels, s.open[r], best[r].arg < 0 ? first[r] : best[r].arg, s);
+        for (int r = 0; r < count; ++r) {
+            const bool decided = best[r].arg < 0;
+            relabel(labels, s.open[r], decided ? first[r] : best[r].arg, s);
+            s.total.undecided += !decided;
+        }
     }
 };
 

@@ -67,7 +67,7 @@ nb::tuple assign(const Rows& rows, Table centers, Out<label_t> labels, Changes* 
     label_t* out = data_of(labels, rows.view.n);
     const AssignResult a = run([&] { return active->assign(rows.view, centers.data(), k, out, changes, step); });
     const double stable = a.probed ? static_cast<double>(a.stable) / static_cast<double>(a.probed) : 0.0;
-    return nb::make_tuple(a.changed, a.pairs, stable);
+    return nb::make_tuple(a.changed, a.pairs, a.undecided, stable);
 }
 
 nb::tuple assign_hamerly(const Rows& rows, Table centers, OptionalIn<float> moved, Out<label_t> labels,

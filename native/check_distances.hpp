@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 
 #include "kernels.hpp"
 
@@ -28,18 +29,57 @@ DistanceFlaw find_asymmetry(const T* D, index_t n, T slack) {
     return {};
 }
 
-// Checks the pairs (i, j) for every `row_step`-th i, by way of every `via_step`-th point.
+// The points by way of which a row is checked at a time: it is loaded once for all of them.
+constexpr int VIAS = 8;
+
+// Returns whether row[j] > leg[v] + row_via[v][j] for some v and some j of [from, n); true without a look for a few j.
 template <class T>
-DistanceFlaw find_triangle(const T* D, index_t n, T slack, index_t row_step, index_t via_step) {
-    for (index_t via = 0; via < n; via += via_step)
-        for (index_t i = 0; i < n; i += row_step) {
-            const T *row = D + i * n, *row_via = D + via * n;
-            const T first_leg = row[via] + slack;
-            int bad = 0;
-            for (index_t j = 0; j < n; ++j) bad += row[j] > first_leg + row_via[j];
-            for (index_t j = 0; bad && j < n; ++j)
-                if (row[j] > first_leg + row_via[j]) return {Flaw::TRIANGLE, i, j, via};
+bool may_have_shorter_way(const T* row, const T* leg, const T* const* row_via, index_t from, index_t n) {
+    constexpr index_t LANES = 64 / sizeof(T);
+    typedef T vector __attribute__((vector_size(64)));
+    const auto load_at = [](const T* p) {
+        vector v;
+        std::memcpy(&v, p, sizeof v);
+        return v;
+    };
+    if (n < LANES) return true;
+    decltype(vector{} > vector{}) bad{};
+    for (index_t at = from; at < n; at += LANES) {
+        const index_t j = std::min(at, n - LANES);  // the last two vectors overlap
+        vector least = leg[0] + load_at(row_via[0] + j);
+        for (int v = 1; v < VIAS; ++v) {
+            const vector length = leg[v] + load_at(row_via[v] + j);
+            least = length < least ? length : least;
         }
+        bad |= load_at(row + j) > least;
+    }
+    for (index_t l = 0; l < LANES; ++l)
+        if (bad[l]) return true;
+    return false;
+}
+
+// Checks the pairs (i, j) for every `step`-th i, by way of every `step`-th point. Of a symmetric matrix whose rows are
+// all checked, j >= i are enough.
+template <class T>
+DistanceFlaw find_triangle(const T* D, index_t n, T slack, index_t step) {
+    const bool half = step == 1 && find_asymmetry(D, n, T{0}).flaw == Flaw::NONE;
+    for (index_t first = 0; first < n; first += VIAS * step) {
+        const T* row_via[VIAS];
+        index_t via[VIAS];
+        for (int v = 0; v < VIAS; ++v) {
+            via[v] = first + v * step < n ? first + v * step : first;
+            row_via[v] = D + via[v] * n;
+        }
+        for (index_t i = 0; i < n; i += step) {
+            const T* row = D + i * n;
+            T leg[VIAS];
+            for (int v = 0; v < VIAS; ++v) leg[v] = row[via[v]] + slack;
+            if (!may_have_shorter_way(row, leg, row_via, half ? i : 0, n)) continue;
+            for (int v = 0; v < VIAS; ++v)
+                for (index_t j = 0; j < n; ++j)
+                    if (row[j] > leg[v] + row_via[v][j]) return {Flaw::TRIANGLE, i, j, via[v]};
+        }
+    }
     return {};
 }
 
@@ -71,7 +111,7 @@ DistanceFlaw check_distances(const T* D, index_t n, double close, double triangl
     const double rows = std::max(1.0, triangles / static_cast<double>(n));  // pairs (i, via) to check
     const index_t each = std::max<index_t>(1, static_cast<index_t>(std::sqrt(rows)));
     const index_t step = std::max<index_t>(1, n / each);
-    return find_triangle(D, n, slack, step, step);
+    return find_triangle(D, n, slack, step);
 }
 
 // Copies to float32. Stops and returns false when that changes a value.

@@ -51,6 +51,7 @@ struct AssignResult {
     index_t scanned = 0;             // rows that the filter read
     index_t pairs = 0;               // pairs of row and centre that it compared, in units of its time for one
     index_t exact = 0;               // distances that were computed exactly
+    index_t undecided = 0;           // rows that the filters left to exact distances
     index_t probed = 0, stable = 0;  // sampled rows, and those that keep their label if all centres move by `step`
 };
 

@@ -60,8 +60,12 @@ def csr(data: Float, indices: I32, indptr: I64, n_features: int) -> RowsView: ..
 # the filter read, pairs of row and centre that it compared, and distances computed exactly.
 def assign(
     rows: RowsView, centers: F64, labels: Labels, changes: Changes | None = None, step: float = 0.0
-) -> tuple[int, int, float]:
-    """Return how many labels changed, pairs compared, share that stays if all move by `step`."""
+) -> tuple[int, int, int, float]:
+    """Return counts and a share of rows.
+
+    How many labels changed, how many pairs were compared, how many rows needed exact distances, and
+    which share stays if all centres move by `step`.
+    """
 
 def assign_hamerly(
     rows: RowsView,

@@ -5,10 +5,15 @@ in float64; those of tiny values underflow. The first must not matter, the secon
 """
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, cluster, fit
+
+from kvariates import global_kmeans, kmeans_parallel, kmeans_plusplus
+from kvariates.data.rows import Rows
+from kvariates.seeding.euclidean_potential import EuclideanPotential
 
 
 def groups(scale, dtype):
@@ -91,3 +96,35 @@ def test_rows_too_large_to_measure_after_fitting(method):
     model = cluster(data, k=4)
     with pytest.raises(ValueError, match="squared distances overflow float64; rescale"):
         getattr(model, method)(data * 1e200)
+
+
+@pytest.mark.parametrize(
+    "seeding",
+    [
+        *(partial(kmeans_plusplus, n_local_trials=trials) for trials in (1, 4)),
+        kmeans_parallel,
+        lambda *args, **options: (None, global_kmeans(*args, **options)[-1].labels),
+    ],
+    ids=["plain", "greedy", "k-means||", "global"],
+)
+def test_large_masses_are_drawn_right_or_refused(seeding):
+    """Powers of two change no digit, so they change no draw."""
+    X, weight = np.random.default_rng(4).normal(size=(300, 2)), np.arange(1.0, 301)
+    right = seeding(X, 5, sample_weight=weight, random_state=0)[1].tolist()
+    said = []
+    for exponent in range(40, 150, 5):  # squares are about 2^920, weights at most 2^9
+        try:
+            found = seeding(X * 2.0**460, 5, sample_weight=weight * 2.0**exponent, random_state=0)
+            said.append(found[1].tolist())
+        except ValueError as refused:
+            said.append(str(refused)[:42])
+    drawn = said.count(right)
+    assert 0 < drawn < len(said)
+    assert all(text == "Weighted squared distances leave the range" for text in said[drawn:])
+
+
+def test_large_weights_are_drawn_right_or_refused():
+    rows, weight = Rows.of(np.arange(12.0).reshape(6, 2)), np.arange(1.0, 7)
+    assert EuclideanPotential(rows, weight * 2.0**980, 1).total() == 21 * 2.0**980
+    with pytest.raises(ValueError, match="Weighted squared distances leave the range"):
+        EuclideanPotential(rows, weight * 2.0**1000, 1).total()

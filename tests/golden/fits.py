@@ -3,7 +3,7 @@
 Run these with tests/ on the path:
 
     python -m golden.fits --check                 compare with digests.json
-    python -m golden.fits --check --everywhere    the same on 1 and 2 threads, with each
+    python -m golden.fits --check --everywhere    the same on 1, 2 and 7 threads, with each
                                                   instruction set (some minutes)
     python -m golden.fits --write                 record the digests anew
 
@@ -39,6 +39,7 @@ from kvariates import _native
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "digests.json"
+THREADS = ("1", "2", "7")
 CASES = {}
 for _part in (kmeans, seedings, medians, private):
     for _name, _run in _part.cases():
@@ -168,7 +169,7 @@ def main():
     elif asked.everywhere:
         runs = [
             check(names, OMP_NUM_THREADS=threads, KVARIATES_ISA=level)
-            for threads in ("1", "2")
+            for threads in THREADS
             for level in _native.instruction_sets()
         ]
         sys.exit(any(runs))

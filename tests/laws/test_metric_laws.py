@@ -114,3 +114,27 @@ def test_a_matrix_becomes_float32_only_if_no_distance_changes():
     assert whole.as_float32().dtype == np.float32
     np.testing.assert_array_equal(whole.as_float32().D, whole.D)
     assert DistanceMatrix(whole.D + 0.1).as_float32().dtype == np.float64
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [7, 16, 21, 37])
+def test_one_side_that_is_too_long_is_found_wherever_it_is(n, dtype, symmetric):
+    """Also if the other half of the matrix has a length that is just tolerated."""
+    tolerance, triangles, checked = 1e-4, n**3, 0
+    D = cdist(*[np.random.default_rng(n).normal(size=(n, 3))] * 2).astype(dtype)
+    assert DistanceMatrix(D).flaw(tolerance, triangles) is None
+    slack = dtype(tolerance) * D.max()
+    for i, j in itertools.permutations(range(n), 2):
+        others = np.delete(np.arange(n), [i, j])
+        X = D.copy()
+        X[i, j] = (D[i, others] + D[others, j]).min() + dtype(1.2) * slack
+        X[j, i] = X[i, j] if symmetric else X[i, j] - dtype(0.5) * slack
+        if X.max() > D.max():
+            continue  # the tolerance would be another one
+        found = DistanceMatrix(X).flaw(tolerance, triangles)
+        assert found is not None
+        assert (found.law, *sorted((found.i, found.j))) == ("triangle", *sorted((i, j)))
+        assert X[i, j] > X[i, found.via] + X[found.via, j] + slack
+        checked += 1
+    assert checked > n

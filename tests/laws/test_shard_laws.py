@@ -168,6 +168,14 @@ def test_sums_are_those_of_exact_arithmetic(n, seed, outlier):
     assert total_cost(X[:, 0], weight) == math.fsum(X[:, 0] * weight)
 
 
+@pytest.mark.parametrize("lightest", [1.0, 1e-60, 1e-250], ids=str)
+def test_tiny_values_are_added_up_beside_a_far_row(lightest):
+    """Also if the product of the smallest value and the smallest weight underflows to zero."""
+    X, weight = np.array([[1e100], [1e-200], [2e-200]]), np.array([1.0, 1.0, lightest])
+    found = ClusterSums.of(Rows.of(X), weight, np.array([0, 1, 1], dtype=np.int32), 2)
+    assert found.sums.values.tolist() == [[1e100], [1e-200 + 2e-200 * lightest]]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_moving_rows_back_and_forth_leaves_no_trace(layout):
     """Running sums equal sums computed anew, bit for bit, after any number of moves."""

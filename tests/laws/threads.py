@@ -22,7 +22,7 @@ def threads_for_any_work():
         _native.set_work_per_thread(before)
 
 
-def on_threads(call, threads=(1, 2, 4)):
+def on_threads(call, threads=(1, 2, 7)):
     """The results of `call()` on each number of threads."""
     results = []
     with threads_for_any_work():

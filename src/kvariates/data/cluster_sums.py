@@ -11,6 +11,8 @@ from kvariates import _native
 from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of
 from kvariates.data.rows import F64, Labels, Rows
 
+SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
+
 
 @dataclass(frozen=True)
 class SumScale:
@@ -48,7 +50,7 @@ class SumScale:
         smallest = self.smallest * self.lightest
         if not np.isfinite(smallest):
             return 1
-        top, lowest = self.exponents[0], exponent_of(smallest)
+        top, lowest = self.exponents[0], exponent_of(max(smallest, SUBNORMAL))
         return 1 + max(0, -(-(top - lowest - 62) // LEVEL_BITS))
 
 

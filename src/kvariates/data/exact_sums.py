@@ -20,6 +20,7 @@ Limbs = NDArray[np.int64]
 LIMBS = 3
 LEVEL_BITS = 92
 SMALLEST = -900  # exponent; smaller terms would leave the range of float64
+LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms could overflow
 
 
 def exponent_of(largest: float) -> int:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.exact_sums import LIMBS, cut, whole
+from kvariates.data.exact_sums import LARGEST, LIMBS, cut, exponent_of, whole
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.numerics.draws import TOO_LARGE
 
 I64 = NDArray[np.int64]
 WORD = 2**64 - 1
@@ -112,7 +113,8 @@ class RowCosts:
         self._quantized = _native.quantize(self.rows.view, self.cost)
 
     def largest(self) -> float:
-        masses = self.cost if self.weight is None else self.weight * self.cost
+        with np.errstate(over="ignore"):  # infinity is refused with a message
+            masses = self.cost if self.weight is None else self.weight * self.cost
         return float(masses.max(initial=0.0))
 
     def set_exponent(self, exponent: int) -> None:
@@ -240,6 +242,16 @@ class ShardedCosts:
 
     def by_weight(self) -> ShardedCosts:
         return ShardedCosts(self._ask(lambda shard: shard.by_weight()), self.starts, self._map)
+
+
+def choose_unit(costs: Costs) -> int:
+    """Choose the unit of the sums by the largest term; return its exponent."""
+    largest = costs.largest()
+    if not largest < LARGEST:
+        raise ValueError(TOO_LARGE)
+    exponent = exponent_of(largest)
+    costs.set_exponent(exponent)
+    return exponent
 
 
 def stay_limit(centers: F64, fresh: F64) -> F64:

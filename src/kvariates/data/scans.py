@@ -53,7 +53,7 @@ class PlainScan:
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         # The next move of the centres is expected to be about as long as the last one.
         step = 0.0 if moved is None else float(moved.mean())
-        changed, _, self.stable = _native.assign(self._view, centers, labels, changes, step)
+        changed, *_, self.stable = _native.assign(self._view, centers, labels, changes, step)
         return changed
 
 

@@ -13,10 +13,10 @@ from typing import Generic, TypeVar, cast
 
 import numpy as np
 
-from kvariates.data.exact_sums import exponent_of, share_of, unscaled
-from kvariates.data.row_costs import Costs, RowCosts, stay_limit
+from kvariates.data.exact_sums import share_of, unscaled
+from kvariates.data.row_costs import Costs, RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64, Rows
-from kvariates.numerics.draws import I64, TOO_LARGE
+from kvariates.numerics.draws import I64
 from kvariates.seeding.sampler import AddedCenters, PotentialRows
 
 PROPOSALS = 16  # tried before all pending centres are taken in
@@ -123,12 +123,11 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
 
     def _choose_unit(self) -> None:
         """Costs only fall, so the largest cost at the first centres bounds all later ones."""
-        largest = self._costs.largest()
-        if not np.isfinite(largest):
+        try:
+            self._exponent = choose_unit(self._costs)
+        except ValueError:
             self.points.spread()  # raises if the rows are the reason
-            raise ValueError(TOO_LARGE)
-        self._exponent = exponent_of(largest)
-        self._costs.set_exponent(self._exponent)
+            raise
 
     def _refine_unit(self) -> None:
         """Choose the unit again if costs have fallen so far that it rounds them."""
@@ -147,9 +146,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
     def _by_weight(self) -> tuple[Costs, int]:
         """The rows with a cost of one each, and the exponent of their sums."""
         costs = self._costs.by_weight()
-        exponent = exponent_of(costs.largest())
-        costs.set_exponent(exponent)
-        return costs, exponent
+        return costs, choose_unit(costs)
 
     def _draw_by_weight(self, rng: np.random.Generator) -> int:
         if not self._costs.weighted:

@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from kvariates.data.exact_sums import exponent_of, unscaled
-from kvariates.data.row_costs import RowCosts, stay_limit
+from kvariates.data.exact_sums import unscaled
+from kvariates.data.row_costs import RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.refining.lloyd import LloydResult
@@ -126,8 +126,7 @@ def _cut(problem: SeedingProblem, members: I64, row: int) -> LloydResult:
 def _gains(costs: RowCosts, centers: F64, tried: I64) -> F64:
     """How much each of `tried` would lower the potential as one more centre."""
     rows, gain = costs.rows, np.empty(len(tried))
-    exponent = exponent_of(costs.largest())
-    costs.set_exponent(exponent)
+    exponent = choose_unit(costs)
     # Candidates of one cluster are measured together: rows far from all of them are not read.
     order = np.argsort(costs.nearest[tried], kind="stable")
     size = max(16, min(CHUNK, rows.n // 16))

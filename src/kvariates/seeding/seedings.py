@@ -103,8 +103,9 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "Adds one centre at a time where it lowers the cost most; the result of "
             '"k-means++" is kept if it is better. Slower, with a lower cost.',
             DISTANCES,
-            lost="no bound on global k-means is known. With one run of the same random_state its "
-            "cost is at most that of init='k-means++'. init='d2' has a bound in numbers.",
+            lost="no bound on global k-means is known. With Lloyd, one run and the same "
+            "random_state its cost is at most that of init='k-means++'. init='d2' has a bound in "
+            "numbers.",
         ),
         "hst": Entry(
             lambda p: p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng)),
