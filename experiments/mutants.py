@@ -70,8 +70,8 @@ MUTANTS = [
     ),
     Mutant(
         "greedy seeding keeps the worst candidate", "seeding.euclidean_potential",
-        "best = gains.index(max(gains))",
-        "best = gains.index(min(gains))",
+        "largest = [i for i, (_, high) in enumerate(bounds) if not high < least]",
+        "largest = [min(range(len(bounds)), key=lambda i: bounds[i][1])]",
         "sampling/test_small_distribution.py",
     ),
     Mutant(

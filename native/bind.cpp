@@ -214,13 +214,6 @@ const double* limits_of(const OptionalIn<double>& limit, const Potential& p, ind
     return limit->data();
 }
 
-void check_hits(const Hits& hits, index_t n) {
-    bool fit = length(hits.block) == blocks_of(n) && length(hits.overflowed) == blocks_of(n);
-    if (fit && n > 0)
-        for (const Hit& hit : hits.block.back()) fit &= hit.row < n;
-    require(fit, "the hits are those of other rows");
-}
-
 void lower_costs(const Rows& rows, Table fresh, label_t first, OptionalIn<double> limit, Out<double> cost,
                  Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums, int exponent) {
     const index_t m = count_centers(rows, fresh);
@@ -247,28 +240,37 @@ void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
             "the quantized rows are those of other rows");
 }
 
-void gains(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
-           Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums, int exponent,
-           Words gain, Hits& hits) {
+void gain_bounds(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
+                 Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
+                 int exponent, Out<double> bounds, PassedPairs& passed) {
+    const index_t m = count_centers(rows, candidates);
+    const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
+    const double* limits = limits_of(limit, p, rows.view.n);
+    auto* out = reinterpret_cast<GainBounds*>(data_of(bounds, m * 2));
+    check_quantized(quantized, rows);
+    run([&] { active->gain_bounds(rows.view, quantized, candidates.data(), m, limits, p, out, passed); });
+}
+
+void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest,
+           OptionalIn<double> weight, std::optional<Words> sums, int exponent, Words gain) {
     const index_t m = count_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<exact_t*>(data_of(gain, m * 2));
     require(reinterpret_cast<std::uintptr_t>(out) % alignof(exact_t) == 0, "gains are not aligned");
-    check_quantized(quantized, rows);
-    run([&] { active->gains(rows.view, quantized, candidates.data(), m, limits, p, out, hits); });
+    run([&] { active->gains(rows.view, candidates.data(), m, limits, p, out); });
 }
 
-void lower_costs_by_hits(const Rows& rows, QuantizedRows* quantized, Table fresh, label_t candidate, label_t name,
-                         OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight,
-                         std::optional<Words> sums, int exponent, const Hits& hits) {
+void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, Table fresh, label_t candidate, label_t name,
+                           Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
+                           int exponent, const PassedPairs& passed) {
     require(count_centers(rows, fresh) == 1, "there must be one new centre");
-    check_hits(hits, rows.view.n);
+    require(passed.n == rows.view.n && candidate >= 0 && candidate < passed.m,
+            "the passed pairs are those of other rows");
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     require(p.sums, "the sums are missing");
-    const double* limits = limits_of(limit, p, rows.view.n);
     check_quantized(quantized, rows);
-    run([&] { active->lower_costs_by_hits(rows.view, quantized, fresh.data(), candidate, name, limits, p, hits); });
+    run([&] { active->lower_costs_of_passed(rows.view, quantized, fresh.data(), candidate, name, p, passed); });
 }
 
 // Returns the sum of all as its high and low word.
@@ -335,7 +337,7 @@ NB_MODULE(_native, m) {
     nb::class_<Rows>(m, "RowsView")
         .def_prop_ro("n", [](const Rows& r) { return r.view.n; })
         .def_prop_ro("d", [](const Rows& r) { return r.view.d; });
-    nb::class_<kv::Hits>(m, "Hits").def(nb::init<>()).def_ro("wasted", &kv::Hits::wasted);
+    nb::class_<kv::PassedPairs>(m, "PassedPairs").def(nb::init<>()).def_ro("wasted", &kv::PassedPairs::wasted);
     nb::class_<kv::QuantizedRows>(m, "QuantizedRows");
     nb::class_<kv::Changes>(m, "Changes").def(nb::init<>()).def_ro("overflowed", &kv::Changes::overflowed);
     m.attr("DRAW_TILE") = kv::DRAW;
@@ -367,10 +369,12 @@ NB_MODULE(_native, m) {
     m.def("sum_costs", sum_costs, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a);
     m.def("total_words", total_words, "sums"_a);
     m.def("quantize", quantize, "rows"_a, "cost"_a);
-    m.def("gains", gains, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a,
-          "weight"_a.none(), "sums"_a.none(), "exponent"_a, "gain"_a, "hits"_a);
-    m.def("lower_costs_by_hits", lower_costs_by_hits, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a,
-          "name"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "hits"_a);
+    m.def("gain_bounds", gain_bounds, "rows"_a, "quantized"_a.none(), "candidates"_a, "limit"_a.none(), "cost"_a,
+          "nearest"_a, "weight"_a.none(), "sums"_a.none(), "exponent"_a, "bounds"_a, "passed"_a);
+    m.def("gains", gains, "rows"_a, "candidates"_a, "limit"_a.none(), "cost"_a, "nearest"_a, "weight"_a.none(),
+          "sums"_a.none(), "exponent"_a, "gain"_a);
+    m.def("lower_costs_of_passed", lower_costs_of_passed, "rows"_a, "quantized"_a.none(), "fresh"_a, "candidate"_a,
+          "name"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "passed"_a);
     m.def("propose", propose, "rows"_a, "pending"_a, "first"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a,
           "exponent"_a, "high"_a, "low"_a);
     m.def("rows_at", rows_at, "rows"_a, "cost"_a, "nearest"_a, "weight"_a.none(), "sums"_a, "exponent"_a, "goals"_a,

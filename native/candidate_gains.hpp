@@ -1,152 +1,295 @@
-// Greedy seeding: how much each of several candidates would lower the potential (gains), and how the best of them
-// becomes a centre without a second pass over the rows (lower_costs_by_hits).
+// Greedy seeding: how much each of several candidates would lower the potential.
+//
+// gain_bounds finds bounds on these gains with the filter. gains computes them exactly, for the few candidates whose
+// bounds overlap. lower_costs_of_passed then adds the best candidate; it reads only rows that passed the filter.
 #pragma once
 
 #include "potential.hpp"
+#include "vector.hpp"
 
 namespace kv::KV_ISA {
 
-constexpr std::size_t MAX_HITS = BLOCK / 2;
+constexpr float MAX_LIMIT = 1e30f;
 
-// What each candidate would take off the weighted costs of one block.
+// Bounds on the gains of one block. With the terms of filter.hpp, half of the gain of a row of cost C, in units of
+// scale^2, is
+//     C / 2 - ||x||^2 / 2 - v,        value - X <= v <= value + X + 2 E.
+// So limit - value is an upper bound for the limit of `thresholds`, and it exceeds the gain by at most width + 2 E.
+// Rows with limit > value pass: only they can have a gain. Sums are of V's type: vf, or vd if rows have weights, since
+// float32 does not hold weights of any magnitude.
+template <class V>
+struct BoundSums {
+    V high{}, width{};  // of the rows that passed
+};
+
+struct TileLimits {
+    const Tile& tile;
+    const float* limit;
+    alignas(64) float width[TILE];
+    alignas(64) double weight[TILE];
+
+    TileLimits(const Tile& filtered, const float* limits, const double* cost, double scale)
+        : tile(filtered), limit(limits) {
+        const double square = scale * scale;
+        const float of_norm = static_cast<float>(tile.norm_error + 1e-6);
+        for (int r = 0; r < TILE; ++r)
+            width[r] = static_cast<float>(cost[r] * square) * 1e-6f + tile.norm2[r] * of_norm + 2.1f * tile.slack[r];
+    }
+    void add(const float* value, float radius2, BoundSums<vf>& sums) const {
+        for (int g = 0; g < TILE; g += W) {
+            const vf most = load(limit + g) - load(value + g);
+            sums.high += most > 0 ? most : vf{};
+            sums.width += most > 0 ? load(width + g) + load(tile.eps + g) * (2.01f * radius2) : vf{};
+        }
+    }
+    void add(const float* value, float radius2, BoundSums<vd>& sums) const {
+        for (int g = 0; g < TILE; g += W) {
+            const vf most = load(limit + g) - load(value + g);
+            const vf wide = load(width + g) + load(tile.eps + g) * (2.01f * radius2);
+            vd times;
+            std::memcpy(&times, weight + g, sizeof times);
+            sums.high += __builtin_convertvector(most > 0 ? most : vf{}, vd) * times;
+            sums.width += __builtin_convertvector(most > 0 ? wide : vf{}, vd) * times;
+        }
+    }
+};
+
+// The gains of one block of rows.
 template <class Rows>
 struct CandidateGains {
     const Rows& rows;
     const Centers& fresh;
     const Potential& p;
-    exact_t* gain;
-    std::vector<Hit>& hits;
-    char& overflowed;
-    index_t wasted = 0;
 
-    void measure(index_t i, index_t j) {
-        const double cost = dist2(rows, i, fresh, j), less = p.cost[i] - cost;
-        if (!(less > 0)) {
-            ++wasted;
-            return;
+    double exact(index_t i, index_t j) const {
+        const double less = p.cost[i] - dist2(rows, i, fresh, j);
+        return less > 0 ? p.weight ? p.weight[i] * less : less : 0;
+    }
+
+    // Adds the exact gains of the rows whose numbers float32 does not hold, and sets their limits so that the filter
+    // ignores them. Returns the bits of these rows.
+    std::uint64_t add_too_large(const index_t* id, int count, float* limit, GainBounds* out) const {
+        std::uint64_t bits = 0;
+        for (int r = 0; r < count; ++r) {
+            if (limit[r] < MAX_LIMIT) continue;
+            bits |= std::uint64_t{1} << r;
+            limit[r] = -std::numeric_limits<float>::infinity();
+            for (index_t j = 0; j < fresh.k; ++j) {
+                const double gain = exact(id[r], j);
+                out[j].low += gain * (1 - 1e-12), out[j].high += gain * (1 + 1e-12);
+            }
         }
-        gain[j] += p.scale.exact(p.weight ? p.weight[i] * less : less);
-        if (hits.size() < MAX_HITS)
-            hits.push_back({i, static_cast<label_t>(j), cost});
-        else
-            overflowed = 1;
+        return bits;
+    }
+
+    template <class V>
+    void add_filtered_bounds(const PackedCenters& packed, Scratch& s, std::vector<std::uint64_t>& passed,
+                             GainBounds* out) const {
+        std::vector<BoundSums<V>, Aligned<BoundSums<V>>> sums(packed.k);
+        alignas(64) double cost[TILE];
+        passed.clear();
+        for_tiles(s.id, [&](const index_t* id, int count) {
+            filter_values(rows, id, count, packed, s.tile);
+            gather(p.cost, id, count, cost);
+            thresholds(s.tile, cost, packed.scale, s.limit);
+            std::fill(s.limit + count, s.limit + TILE, -std::numeric_limits<float>::infinity());
+            bool all_held = true;
+            for (int r = 0; r < TILE; ++r) all_held &= s.limit[r] < MAX_LIMIT;
+            const std::uint64_t too_large = all_held ? 0 : add_too_large(id, count, s.limit, out);
+            TileLimits limits(s.tile, s.limit, cost, packed.scale);
+            if (p.weight) gather(p.weight, id, count, limits.weight);
+            for (index_t j = 0; j < packed.k; ++j) {
+                const float* value = s.tile.values.data() + j * TILE;
+                limits.add(value, packed.radius2[j], sums[j]);
+                passed.push_back(tile_mask_below(value, s.limit) | too_large);
+            }
+        });
+        // The factors cover the rounding of sums of 64 float32 terms; what underflowed is below 1e-37 a row.
+        const double tiny = 1e-37 * static_cast<double>(s.id.size()), unit = 2 / packed.scale / packed.scale;
+        for (index_t j = 0; j < packed.k; ++j) {
+            double high = 0, width = 0;
+            for (int l = 0; l < W; ++l) high += sums[j].high[l], width += sums[j].width[l];
+            out[j].low += std::max(0.0, high * (1 - 1e-5) - width * (1 + 1e-5) - tiny) * unit;
+            out[j].high += (high * (1 + 1e-5) + tiny) * unit;
+        }
     }
 };
 
-template <class Rows>
-void add_filtered_gains(CandidateGains<Rows>& gains, const PackedCenters& packed, Scratch& s) {
-    const Candidates all{nullptr, packed.k};
-    for_tiles(s.id, [&](const index_t* id, int count) {
-        filter_tile(gains.rows, id, count, packed, all, true, s.tile);
-        thresholds(s.tile, id, count, gains.p, packed, s.limit);
-        for (index_t j = 0; j < packed.k; ++j) {
-            int list[TILE];
-            const int hits = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);
-            for (int l = 0; l < hits; ++l) gains.measure(id[list[l]], j);
+// Sums over the rows of a block whose features are few. Features are copied one after the other, so that the loop over
+// the rows is all vectors. `gains` calls add(the
+// weighted gains of eight rows).
+template <int D>
+struct FewFeatures {
+    index_t m;
+    const double *cost, *weight;
+    alignas(64) double x[D][BLOCK], copy[2][BLOCK];
+
+    template <class T>
+    FewFeatures(const Dense<T>& rows, const Potential& p, index_t from, index_t stop)
+        : m(stop - from), cost(p.cost + from), weight(p.weight ? p.weight + from : nullptr) {
+        for (index_t i = 0; i < m; ++i)
+            for (int j = 0; j < D; ++j) x[j][i] = static_cast<double>(rows.row(from + i)[j]);
+        if (m % 8 == 0) return;
+        for (index_t i = m; i % 8; ++i)  // rows without a gain
+            for (int j = 0; j < D; ++j) x[j][i] = 0;
+        for (const double** values : {&cost, &weight}) {
+            if (!*values) continue;
+            double* padded = copy[values == &weight];
+            std::fill(std::copy(*values, *values + m, padded), padded + BLOCK, 0.0);
+            *values = padded;
         }
-    });
+    }
+    template <class Add>
+    [[gnu::always_inline]] void gains(const double* c, Add&& add) const {
+        for (index_t i = 0; i < m; i += 8) {
+            const double8 first = load_double8(x[0] + i) - c[0];
+            double8 sum = first * first;
+            for (int j = 1; j < D; ++j) {
+                const double8 gap = load_double8(x[j] + i) - c[j];
+                sum += gap * gap;
+            }
+            double8 less = load_double8(cost + i) - sum;
+            less = less > 0 ? less : double8{};
+            add(weight ? less * load_double8(weight + i) : less);
+        }
+    }
+};
+
+template <int D, class T>
+void add_bounds_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
+                             GainBounds* out) {
+    const FewFeatures<D> block(rows, p, from, stop);
+    for (index_t j = 0; j < fresh.k; ++j) {
+        double8 sums{};
+        block.gains(fresh.row(j), [&](double8 gain) { sums += gain; });
+        double sum = 0;
+        for (int l = 0; l < 8; ++l) sum += sums[l];
+        out[j].low += sum * (1 - 1e-12), out[j].high += sum * (1 + 1e-12);
+    }
 }
 
+// Bounds by a copy of the rows with one byte per value: pairs that pass are computed exactly. Returns how many of them
+// lower no cost.
 template <class Rows>
-void add_prefiltered_gains(CandidateGains<Rows>& gains, const QuantizedRows& quantized, const Queries& queries,
-                           index_t from, index_t stop, Scratch& s) {
-    ensure_size(s.maybe, queries.m * TILE);
+index_t add_quantized_bounds(const CandidateGains<Rows>& gains, const QuantizedRows& quantized, const Queries& queries,
+                             index_t from, index_t stop, Scratch& s, std::vector<std::uint64_t>& passed,
+                             GainBounds* out) {
+    const index_t m = queries.m;
+    index_t wasted = 0;
+    std::vector<double> sum(m, 0);
+    passed.clear();
+    ensure_size(s.maybe, m * TILE);
     for (index_t at = from; at < stop; at += TILE) {
         prefilter(quantized, at / TILE, queries, s.maybe.data());
-        for (index_t j = 0; j < queries.m; ++j) {
-            int list[TILE], count = 0;  // a list first, so that branches are predicted
+        for (index_t j = 0; j < m; ++j) {
+            std::uint64_t hits = 0;
             for (int r = 0; r < TILE; r += 8) {
                 std::uint64_t bytes;
                 std::memcpy(&bytes, s.maybe.data() + j * TILE + r, 8);
-                if (!bytes) continue;
-                for (int b = 0; b < 8; ++b, bytes >>= 8) {
-                    list[count] = r + b;
-                    count += bytes & 1;
+                for (bytes &= 0x0101010101010101; bytes; bytes &= bytes - 1) {
+                    const int row = r + __builtin_ctzll(bytes) / 8;
+                    const double gain = gains.exact(at + row, j);
+                    sum[j] += gain;
+                    hits |= static_cast<std::uint64_t>(gain > 0) << row;
+                    wasted += !(gain > 0);
                 }
             }
-            for (int l = 0; l < count; ++l) gains.measure(at + list[l], j);
+            passed.push_back(hits);
         }
     }
-}
-
-// Features are copied one after the other, so that the loop over the rows is all vectors.
-template <int D, class T>
-void add_gains_few_features(const Dense<T>& rows, const Centers& fresh, const Potential& p, index_t from, index_t stop,
-                            exact_t* gain) {
-    alignas(64) double x[D][BLOCK];
-    const index_t m = stop - from;
-    for (index_t i = 0; i < m; ++i)
-        for (int j = 0; j < D; ++j) x[j][i] = static_cast<double>(rows.row(from + i)[j]);
-    const double *cost = p.cost + from, *weight = p.weight ? p.weight + from : nullptr;
-    const Scale scale = p.scale;
-    for (index_t a = 0; a < fresh.k; ++a) {
-        double c[D];
-        std::copy(fresh.row(a), fresh.row(a) + D, c);
-        ShortSum total{scale};
-        total.terms = static_cast<word_t>(m);
-        for (index_t i = 0; i < m; ++i) {
-            double sum = 0;
-            for (int j = 0; j < D; ++j) sum += (x[j][i] - c[j]) * (x[j][i] - c[j]);
-            double less = cost[i] - sum;
-            less = less > 0 ? less : 0;
-            if (weight) less *= weight[i];
-            total.add(less);
-        }
-        gain[a] += total.whole();
-    }
+    for (index_t j = 0; j < m; ++j) out[j].low += sum[j] * (1 - 1e-12), out[j].high += sum[j] * (1 + 1e-12);
+    return wasted;
 }
 
 template <class Rows>
-void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
-           const Potential& p, exact_t* gain, Hits& hits) {
+void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double* c, index_t m, const double* limit,
+                 const Potential& p, GainBounds* bounds, PassedPairs& passed) {
     const auto fresh = exact_centers(rows, c, m);
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
     const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
-    std::vector<exact_t> part(blocks_of(rows.n) * m, 0);
-    hits.block.resize(blocks_of(rows.n));
-    hits.overflowed.assign(blocks_of(rows.n), 0);
+    passed.n = rows.n, passed.m = m;
+    passed.block.resize(blocks_of(rows.n));
+    std::vector<GainBounds> part(blocks_of(rows.n) * m);
     auto scratch = make_scratch(rows, m);
+    const CandidateGains<Rows> gains{rows, fresh, p};
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
-        const index_t block = from / BLOCK;
-        hits.block[block].clear();
-        CandidateGains<Rows> gains{rows, fresh, p, part.data() + block * m, hits.block[block], hits.overflowed[block]};
-        if (if_few_features(rows,
-                            [&](auto d) { add_gains_few_features<d()>(rows, fresh, p, from, stop, gains.gain); })) {
-            gains.overflowed = 1;
-        } else if (quantized) {
-            add_prefiltered_gains(gains, *quantized, queries, from, stop, s);
-        } else {
-            improvable_rows(p, limit, from, stop, s);
-            add_filtered_gains(gains, packed, s);
-        }
-        s.total.scanned += gains.wasted;
+        GainBounds* const out = part.data() + from / BLOCK * m;
+        PassedPairs::Block& pairs = passed.block[from / BLOCK];
+        if (if_few_features(rows, [&](auto d) { add_bounds_few_features<d()>(rows, fresh, p, from, stop, out); }))
+            return;
+        improvable_rows(p, quantized ? nullptr : limit, from, stop, s);
+        pairs.rows.resize(s.id.size());
+        for (std::size_t i = 0; i < s.id.size(); ++i) pairs.rows[i] = static_cast<std::uint16_t>(s.id[i] - from);
+        if (quantized)
+            s.total.scanned += add_quantized_bounds(gains, *quantized, queries, from, stop, s, pairs.masks, out);
+        else if (p.weight)
+            gains.template add_filtered_bounds<vd>(packed, s, pairs.masks, out);
+        else
+            gains.template add_filtered_bounds<vf>(packed, s, pairs.masks, out);
     });
-    hits.wasted = total(scratch).scanned;
-    std::fill(gain, gain + m, 0);
-    for (index_t block = 0; block < blocks_of(rows.n); ++block)
-        for (index_t j = 0; j < m; ++j) gain[j] += part[block * m + j];
+    if (if_few_features(rows, [](auto) {})) passed.block.clear();
+    passed.wasted = total(scratch).scanned;
+    std::fill(bounds, bounds + m, GainBounds{});
+    for (index_t at = 0; at < blocks_of(rows.n) * m; ++at)
+        bounds[at % m].low += part[at].low, bounds[at % m].high += part[at].high;
+    const double rounding = static_cast<double>(rows.n) * p.scale.unit;  // of exact gains
+    for (index_t j = 0; j < m; ++j) bounds[j].low -= rounding, bounds[j].high += rounding;
 }
 
 template <class Rows>
-void lower_costs_by_hits(const Rows& rows, QuantizedRows* quantized, const double* c, label_t candidate, label_t name,
-                         const double* limit, const Potential& p, const Hits& hits) {
-    const auto fresh = exact_centers(rows, c, 1);
-    auto scratch = make_scratch(rows, 1);
+void gains(const Rows& rows, const double* c, index_t m, const double* limit, const Potential& p, exact_t* gain) {
+    const auto fresh = exact_centers(rows, c, m);
+    const PackedCenters packed = pack_centers(rows, c, m);
+    std::vector<exact_t> part(blocks_of(rows.n) * m, 0);
+    auto scratch = make_scratch(rows, m);
+    const CandidateGains<Rows> gains{rows, fresh, p};
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
-        const index_t block = from / BLOCK;
+        exact_t* const out = part.data() + from / BLOCK * m;
+        if (if_few_features(rows, [&](auto d) {
+                const FewFeatures<d()> block(rows, p, from, stop);
+                for (index_t j = 0; j < m; ++j) {
+                    block.gains(fresh.row(j), [&](double8 gain) {
+                        for (int l = 0; l < 8; ++l) out[j] += p.scale.exact(gain[l]);
+                    });
+                }
+            }))
+            return;
+        improvable_rows(p, limit, from, stop, s);
+        double cost[TILE];
+        for_tiles(s.id, [&](const index_t* id, int count) {
+            filter_values(rows, id, count, packed, s.tile);
+            gather(p.cost, id, count, cost);
+            thresholds(s.tile, cost, packed.scale, s.limit);
+            for (index_t j = 0; j < m; ++j) {
+                int list[TILE];
+                const int hits = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);
+                for (int l = 0; l < hits; ++l) out[j] += p.scale.exact(gains.exact(id[list[l]], j));
+            }
+        });
+    });
+    std::fill(gain, gain + m, 0);
+    for (index_t at = 0; at < blocks_of(rows.n) * m; ++at) gain[at % m] += part[at];
+}
+
+template <class Rows>
+void lower_costs_of_passed(const Rows& rows, QuantizedRows* quantized, const double* c, label_t candidate, label_t name,
+                           const Potential& p, const PassedPairs& passed) {
+    if (passed.block.empty()) return lower_costs(rows, c, 1, name, nullptr, p);
+    const auto fresh = exact_centers(rows, c, 1);
+    const int threads = threads_for(static_cast<double>(rows.n) * (rows.d + 16));
+    parallel_rows(rows.n, threads, [&](index_t from, index_t stop) {
         char touched[BLOCK / DRAW] = {};
-        if (hits.overflowed[block]) {
-            lower_costs_exact(rows, fresh, name, limit, p, from, stop, s);
-            std::fill(std::begin(touched), std::end(touched), 1);
-            if (quantized)
-                for (index_t i = from; i < stop; ++i) quantized->set_cost(i, p.cost[i]);
-        } else {
-            for (const Hit& hit : hits.block[block]) {
-                if (hit.candidate != candidate) continue;
-                p.cost[hit.row] = hit.cost, p.nearest[hit.row] = name;
-                touched[(hit.row - from) / DRAW] = 1;
-                if (quantized) quantized->set_cost(hit.row, hit.cost);
+        const PassedPairs::Block& pairs = passed.block[from / BLOCK];
+        for (std::size_t at = 0; at < pairs.rows.size(); at += TILE) {
+            std::uint64_t bits = pairs.masks[at / TILE * passed.m + candidate];
+            for (; bits; bits &= bits - 1) {
+                const index_t i = from + pairs.rows[at + __builtin_ctzll(bits)];
+                const double cost = dist2(rows, i, fresh, 0);
+                if (!(cost < p.cost[i])) continue;
+                p.cost[i] = cost, p.nearest[i] = name;
+                touched[(i - from) / DRAW] = 1;
+                if (quantized) quantized->set_cost(i, cost);
             }
         }
         for (index_t tile = from / DRAW; tile * DRAW < stop; ++tile)

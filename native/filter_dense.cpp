@@ -205,23 +205,27 @@ void reduce(const Candidates& among, index_t first, index_t count, const float* 
     }
 }
 
+// The values of `count` candidates from `first` on.
+void panel_values(const PackedCenters& packed, const Candidates& among, index_t first, index_t count, Tile& tile) {
+    for (index_t from = 0; from < packed.d; from += CHUNK) {
+        const index_t to = std::min(packed.d, from + CHUNK);
+        for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
+            index_t j = 0;
+            float* v = tile.values.data();
+            for (; j + C <= count; j += C) add_chunk<C>(packed, among, first + j, from, to, tile, g, v + j * TILE);
+            with_count<C - 1>(
+                count - j, [&](auto n) { add_chunk<n()>(packed, among, first + j, from, to, tile, g, v + j * TILE); });
+        }
+    }
+}
+
 void filter_kept(const PackedCenters& packed, const Candidates& among, Tile& tile, bool keep) {
     const index_t panel = keep ? among.count : std::min(PANEL, among.count);
     tile.has_values = panel == among.count;
     ensure_size(tile.values, panel * TILE);
     for (index_t first = 0; first < among.count; first += panel) {
         const index_t count = std::min(panel, among.count - first);
-        for (index_t from = 0; from < packed.d; from += CHUNK) {
-            const index_t to = std::min(packed.d, from + CHUNK);
-            for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
-                index_t j = 0;
-                float* v = tile.values.data();
-                for (; j + C <= count; j += C) add_chunk<C>(packed, among, first + j, from, to, tile, g, v + j * TILE);
-                with_count<C - 1>(count - j, [&](auto n) {
-                    add_chunk<n()>(packed, among, first + j, from, to, tile, g, v + j * TILE);
-                });
-            }
-        }
+        panel_values(packed, among, first, count, tile);
         reduce(among, first, count, tile.values.data(), tile, first > 0);
     }
 }
@@ -241,10 +245,20 @@ void filter_tile(const Dense<T>& rows, const index_t* id, int count, const Packe
     mark_uncertain(packed, tile);
 }
 
+template <class T>
+void filter_values(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile) {
+    ensure_size(tile.x, rows.d * TILE);
+    ensure_size(tile.values, packed.k * TILE);
+    pack_rows(rows, id, count, packed, tile);
+    panel_values(packed, Candidates{nullptr, packed.k}, 0, packed.k, tile);
+}
+
 index_t vector_width() { return W; }
 
 template void filter_tile(const Dense<float>&, const index_t*, int, const PackedCenters&, const Candidates&, bool,
                           Tile&);
 template void filter_tile(const Dense<double>&, const index_t*, int, const PackedCenters&, const Candidates&, bool,
                           Tile&);
+template void filter_values(const Dense<float>&, const index_t*, int, const PackedCenters&, Tile&);
+template void filter_values(const Dense<double>&, const index_t*, int, const PackedCenters&, Tile&);
 }  // namespace kv::KV_ISA

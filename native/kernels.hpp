@@ -33,17 +33,21 @@ inline index_t row_in_tile(const Potential& p, index_t n, index_t tile, exact_t 
     return -1;  // not reached: the goal is below the sum of the tile
 }
 
-// Pairs of row and candidate that would lower the row's cost, from a greedy step. They spare a second pass over the
-// rows when one of the candidates becomes a centre.
-struct Hit {
-    index_t row;
-    label_t candidate;
-    double cost;
+// How much a candidate would lower the potential: bounds.
+struct GainBounds {
+    double low = 0, high = 0;
 };
-struct Hits {
-    std::vector<std::vector<Hit>> block;
-    std::vector<char> overflowed;  // nonzero for blocks that had too many hits to keep
-    index_t wasted = 0;            // pairs that passed the prefilter but were no hits
+
+// The pairs of row and candidate that may lower the row's cost, from `gain_bounds`. They spare a second pass over the
+// rows when one of the m candidates becomes a centre.
+struct PassedPairs {
+    struct Block {
+        std::vector<std::uint16_t> rows;   // those that the filter read, within the block
+        std::vector<std::uint64_t> masks;  // for each TILE of them and each candidate: one bit per row
+    };
+    index_t n = 0, m = 0;
+    std::vector<Block> block;  // empty if no filter was used: all pairs passed
+    index_t wasted = 0;        // pairs that passed the quantized rows but lower no cost
 };
 
 struct AssignResult {
@@ -124,10 +128,12 @@ struct Kernels {
                         const Potential&);
     // Returns false if the rows cannot be quantized.
     bool (*quantize)(const RowsView&, const double* cost, QuantizedRows&);
-    void (*gains)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
-                  const Potential&, exact_t* gain, Hits&);
-    void (*lower_costs_by_hits)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
-                                const double* limit, const Potential&, const Hits&);
+    void (*gain_bounds)(const RowsView&, const QuantizedRows*, const double* candidates, index_t m, const double* limit,
+                        const Potential&, GainBounds*, PassedPairs&);
+    void (*gains)(const RowsView&, const double* candidates, index_t m, const double* limit, const Potential&,
+                  exact_t* gain);
+    void (*lower_costs_of_passed)(const RowsView&, QuantizedRows*, const double* fresh, label_t candidate, label_t name,
+                                  const Potential&, const PassedPairs&);
     void (*sum_costs)(index_t n, const Potential&);
     Proposal (*propose)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
                         exact_t goal);
@@ -150,6 +156,13 @@ void filter_tile(const Dense<T>& rows, const index_t* id, int count, const Packe
 template <class T>
 void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedCenters& packed, const Candidates& among,
                  bool keep, Tile& tile);
+// The values of all centres only.
+template <class T>
+void filter_values(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile);
+template <class T>
+void filter_values(const Csr<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile) {
+    filter_tile(rows, id, count, packed, Candidates{nullptr, packed.k}, true, tile);
+}
 template <class T>
 void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, const Candidates& among, Tile& tile);
 template <class T>

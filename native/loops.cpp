@@ -43,8 +43,9 @@ const Kernels kernels = {
     .magnitudes = KV_ROWS(magnitudes),
     .lower_costs = KV_ROWS(lower_costs),
     .quantize = KV_ROWS(quantize),
+    .gain_bounds = KV_ROWS(gain_bounds),
     .gains = KV_ROWS(gains),
-    .lower_costs_by_hits = KV_ROWS(lower_costs_by_hits),
+    .lower_costs_of_passed = KV_ROWS(lower_costs_of_passed),
     .sum_costs =
         [](index_t n, const Potential& p) {
             parallel_rows(n, threads_for(8.0 * static_cast<double>(n)),

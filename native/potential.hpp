@@ -40,16 +40,24 @@ inline void improvable_rows(const Potential& p, const double* limit, index_t fro
     s.id.resize(m);
 }
 
+// Copies the values of listed rows. The last one fills the rest of the tile.
+inline void gather(const double* from, const index_t* id, int count, double* out) {
+    const bool neighbours = id[count - 1] - id[0] == count - 1;
+    if (neighbours && count == TILE) {
+        std::memcpy(out, from + id[0], TILE * sizeof(double));
+        return;
+    }
+    for (int r = 0; r < TILE; ++r) out[r] = from[id[std::min(r, count - 1)]];
+}
+
 // Computes, for every row of a tile, the filter value above which a centre cannot lower the row's cost. It is float32,
 // so that the loop vectorizes; 4e-7 covers its own roundings.
-inline void thresholds(const Tile& tile, const index_t* id, int count, const Potential& p, const PackedCenters& packed,
-                       float* out) {
-    const double square = packed.scale * packed.scale;
+inline void thresholds(const Tile& tile, const double* cost, double scale, float* out) {
+    const double square = scale * scale;
     const float shrink = static_cast<float>(1 - tile.norm_error - 4e-7);
-    float cost[TILE];
-    for (int r = 0; r < count; ++r) cost[r] = static_cast<float>(p.cost[id[r]] * square);
-    for (int r = 0; r < count; ++r) {
-        const float value = (cost[r] * (1 + 4e-7f) - tile.norm2[r] * shrink) / 2 + tile.slack[r] * 1.00001f;
+    for (int r = 0; r < TILE; ++r) {
+        const float c = static_cast<float>(cost[r] * square);
+        const float value = (c * (1 + 4e-7f) - tile.norm2[r] * shrink) / 2 + tile.slack[r] * 1.00001f;
         out[r] = tile.norm2[r] < 1e30f ? value : std::numeric_limits<float>::infinity();
     }
 }
@@ -126,9 +134,11 @@ void lower_costs_filtered(const Rows& rows, const Centers& fresh, const PackedCe
                           const double* limit, const Potential& p, index_t from, index_t stop, Scratch& s) {
     improvable_rows(p, limit, from, stop, s);
     const Candidates all{nullptr, fresh.k};
+    double before[TILE];
     for_tiles(s.id, [&](const index_t* id, int count) {
         filter_tile(rows, id, count, packed, all, false, s.tile);
-        thresholds(s.tile, id, count, p, packed, s.limit);
+        gather(p.cost, id, count, before);
+        thresholds(s.tile, before, packed.scale, s.limit);
         for (int r = 0; r < count; ++r) {
             const index_t i = id[r];
             if (s.tile.best[r] > s.limit[r]) continue;

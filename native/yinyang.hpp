@@ -82,12 +82,12 @@ void assign_all_groups(const Rows& rows, const index_t* id, int count, const Cen
 typedef float float16 __attribute__((vector_size(4 * GROUPS)));
 
 template <int BY, int... I>
-inline float16 rotated(float16 v, std::integer_sequence<int, I...>) {
+inline float16 rotated_lanes(float16 v, std::integer_sequence<int, I...>) {
     return __builtin_shufflevector(v, v, ((I + BY) % GROUPS)...);
 }
 template <int BY = GROUPS / 2>
 inline float smallest(float16 v) {
-    const float16 w = rotated<BY>(v, std::make_integer_sequence<int, GROUPS>{});
+    const float16 w = rotated_lanes<BY>(v, std::make_integer_sequence<int, GROUPS>{});
     v = w < v ? w : v;
     if constexpr (BY > 1) return smallest<BY / 2>(v);
     return v[0];

@@ -210,22 +210,34 @@ struct Test {
         exact_t expected = 0;
         for (const double each : cost) expected += p.scale.exact(each);
         expect(total() == expected, "the sums are those of the costs");
-        Hits hits;
-        std::vector<exact_t> gain(2);
-        kernels.gains(view, nullptr, next.data(), 2, nullptr, p, gain.data(), hits);
+        const std::vector<double> tried = data.spread(m);
         QuantizedRows quantized;
         const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
-        if (is_quantized) {
-            std::vector<exact_t> prefiltered(9), plain(9);
-            kernels.gains(view, nullptr, c.data(), m, nullptr, p, plain.data(), hits);
-            kernels.gains(view, &quantized, c.data(), m, nullptr, p, prefiltered.data(), hits);
-            expect(plain == prefiltered, "the prefilter loses no gain of a centre");
-            kernels.gains(view, &quantized, next.data(), 2, nullptr, p, prefiltered.data(), hits);
-            expect(std::equal(gain.begin(), gain.end(), prefiltered.begin()), "the prefilter loses no gain");
+        for (const auto& [candidates, count] : {std::pair{&tried, m}, std::pair{&next, index_t{2}}}) {
+            std::vector<exact_t> gain(count);
+            kernels.gains(view, candidates->data(), count, nullptr, p, gain.data());
+            for (const QuantizedRows* copy : {static_cast<QuantizedRows*>(nullptr), &quantized}) {
+                if (copy && !is_quantized) continue;
+                std::vector<GainBounds> bounds(count);
+                PassedPairs pairs;
+                kernels.gain_bounds(view, copy, candidates->data(), count, nullptr, p, bounds.data(), pairs);
+                for (index_t j = 0; j < count; ++j) {
+                    const double exact = p.scale.rounded(gain[j]);
+                    expect(bounds[j].low <= exact && exact <= bounds[j].high, "a gain is within its bounds");
+                    expect(bounds[j].high - bounds[j].low <= 1e-3 * p.scale.rounded(expected) + data.tolerance(0),
+                           "the bounds of a gain are narrow");
+                }
+            }
         }
+        std::vector<exact_t> gain(2);
+        std::vector<GainBounds> bounds(2);
+        PassedPairs passed;
+        kernels.gains(view, next.data(), 2, nullptr, p, gain.data());
+        kernels.gain_bounds(view, is_quantized ? &quantized : nullptr, next.data(), 2, nullptr, p, bounds.data(),
+                            passed);
         const exact_t before = total();
-        kernels.lower_costs_by_hits(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
-                                    static_cast<label_t>(m), nullptr, p, hits);
+        kernels.lower_costs_of_passed(view, is_quantized ? &quantized : nullptr, next.data() + d, 1,
+                                      static_cast<label_t>(m), p, passed);
         // The cost before and the cost after are rounded apart from their difference.
         const double off = p.scale.rounded(before - total() - gain[1]);
         expect(std::abs(off) <= 1e-12 * p.scale.rounded(before), "a candidate lowers the potential by its gain");

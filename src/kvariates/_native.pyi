@@ -37,7 +37,7 @@ class Changes:
     @property
     def overflowed(self) -> bool: ...
 
-class Hits:
+class PassedPairs:
     """Pairs of row and candidate that lower the row's cost; `wasted`: computed ones that do not."""
 
     def __init__(self) -> None: ...
@@ -150,7 +150,7 @@ def lower_costs(
     exponent: int,
 ) -> None: ...
 def quantize(rows: RowsView, cost: F64) -> QuantizedRows | None: ...
-def gains(
+def gain_bounds(
     rows: RowsView,
     quantized: QuantizedRows | None,
     candidates: F64,
@@ -160,22 +160,32 @@ def gains(
     weight: F64 | None,
     sums: U64 | None,
     exponent: int,
-    gain: U64,  # (m, 2): words; written, like hits
-    hits: Hits,
+    bounds: F64,  # m times the lower and the upper bound; written, like passed
+    passed: PassedPairs,
 ) -> None: ...
-def lower_costs_by_hits(
+def gains(
     rows: RowsView,
-    quantized: QuantizedRows | None,
-    fresh: F64,  # (1, d): the chosen candidate
-    candidate: int,  # its place among the candidates
-    name: int,  # its label
+    candidates: F64,
     limit: F64 | None,
     cost: F64,
     nearest: Labels,
     weight: F64 | None,
     sums: U64 | None,
     exponent: int,
-    hits: Hits,
+    gain: U64,  # (m, 2): words; written
+) -> None: ...
+def lower_costs_of_passed(
+    rows: RowsView,
+    quantized: QuantizedRows | None,
+    fresh: F64,  # (1, d): the chosen candidate
+    candidate: int,  # its place among the candidates
+    name: int,  # its label
+    cost: F64,
+    nearest: Labels,
+    weight: F64 | None,
+    sums: U64 | None,
+    exponent: int,
+    passed: PassedPairs,
 ) -> None: ...
 def sum_costs(
     rows: RowsView,

@@ -44,7 +44,7 @@ class Costs(Protocol):
 
     @property
     def quantized(self) -> bool:
-        """Whether a quantized copy of the rows filters the pairs that `gains` measures."""
+        """Whether a quantized copy of the rows filters the pairs that `gain_bounds` measures."""
 
     def quantize(self) -> None:
         """Make that copy, if the rows vary."""
@@ -61,11 +61,14 @@ class Costs(Protocol):
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
         """Take in centres, named from `first` on. `limit`: see `stay_limit`."""
 
+    def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
+        """Lower and upper bounds (m, 2) on how much each candidate would lower the total cost."""
+
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         """How much each candidate would lower the total, exactly."""
 
-    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
-        """Take in one of the candidates of the last `gains`, named `name`."""
+    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+        """Take in one of the candidates of the last `gain_bounds`, named `name`."""
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         """The row at which the running sum passes the goal. Pre: 0 <= goal < total.
@@ -98,7 +101,7 @@ class RowCosts:
         self.nearest = np.full(rows.n, -1, dtype=np.int32) if nearest is None else nearest
         self._exponent = 0
         self._sums: NDArray[np.uint64] | None = None
-        self._hits = _native.Hits()
+        self._passed = _native.PassedPairs()
         self._quantized: _native.QuantizedRows | None = None
 
     @property
@@ -130,19 +133,24 @@ class RowCosts:
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
         _native.lower_costs(self.rows.view, centers, first, limit, *self._state())
 
+    def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
+        bounds = np.empty(2 * len(candidates))
+        _native.gain_bounds(
+            self.rows.view, self._quantized, candidates, limit, *self._state(), bounds, self._passed
+        )
+        return bounds.reshape(-1, 2)
+
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         gain = np.empty((len(candidates), 2), dtype=np.uint64)
-        _native.gains(
-            self.rows.view, self._quantized, candidates, limit, *self._state(), gain, self._hits
-        )
+        _native.gains(self.rows.view, candidates, limit, *self._state(), gain)
         return [high << 64 | low for low, high in gain.tolist()]
 
-    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
-        _native.lower_costs_by_hits(
-            self.rows.view, self._quantized, candidates[best : best + 1], best, name, limit,
-            *self._state(), self._hits,
+    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+        _native.lower_costs_of_passed(
+            self.rows.view, self._quantized, candidates[best : best + 1], best, name,
+            *self._state(), self._passed,
         )  # fmt: skip
-        if self.quantized and self._hits.wasted > len(candidates) * self.rows.n // WASTE:
+        if self.quantized and self._passed.wasted > len(candidates) * self.rows.n // WASTE:
             self._quantized = None
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
@@ -210,12 +218,15 @@ class ShardedCosts:
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
         self._ask(lambda shard: shard.lower(centers, first, limit))
 
+    def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
+        return sum(self._ask(lambda shard: shard.gain_bounds(candidates, limit)), np.zeros(2))
+
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         parts = self._ask(lambda shard: shard.gains(candidates, limit))
         return [sum(gains) for gains in zip(*parts, strict=True)]
 
-    def lower_to(self, candidates: F64, best: int, name: int, limit: F64 | None) -> None:
-        self._ask(lambda shard: shard.lower_to(candidates, best, name, limit))
+    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+        self._ask(lambda shard: shard.lower_to(candidates, best, name))
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
         for start, shard in zip(self.starts, self._shards, strict=True):

@@ -21,7 +21,7 @@ from kvariates.seeding.sampler import AddedCenters, PotentialRows
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FINE_BITS = 48  # of the total of the costs
-FLAT = 4  # features up to which measuring a row costs less than filtering it
+FLAT = 32  # features up to which a quantized copy of the rows does not pay
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
@@ -103,13 +103,22 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
             if self.skip and self.points.d > FLAT and passes >= FEW:
                 self._costs.quantize()
         limit = None if self._costs.quantized else self._limit(candidates)
-        gains = self._costs.gains(candidates, limit)
-        best = gains.index(max(gains))
-        self._costs.lower_to(candidates, best, self._known, limit)
+        best = self._best_of(candidates, limit)
+        self._costs.lower_to(candidates, best, self._known)
         self.add(candidates[best : best + 1])
         self._flushed = self._known
         self._refine_unit()
         return best
+
+    def _best_of(self, candidates: F64, limit: F64 | None) -> int:
+        """The first candidate of the largest gain; exact gains decide where bounds overlap."""
+        bounds = self._costs.gain_bounds(candidates, limit).tolist()
+        least = max(low for low, _ in bounds)
+        largest = [i for i, (_, high) in enumerate(bounds) if not high < least]
+        if len(largest) == 1:
+            return largest[0]
+        gains = self._costs.gains(candidates[largest], limit)
+        return largest[gains.index(max(gains))]
 
     def flush(self) -> None:
         if self._flushed == self._known:
