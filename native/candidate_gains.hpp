@@ -116,8 +116,9 @@ struct CandidateGains {
 };
 
 // Sums over the rows of a block whose features are few. Features are copied one after the other, so that the loop over
-// the rows is all vectors. `gains` calls add(the
-// weighted gains of eight rows).
+// the rows is all vectors. `gains` calls `add` with the weighted gains of eight rows at a time.
+typedef word_t word8 __attribute__((vector_size(64)));
+
 template <int D>
 struct FewFeatures {
     index_t m;
@@ -152,6 +153,14 @@ struct FewFeatures {
             less = less > 0 ? less : double8{};
             add(weight ? less * load_double8(weight + i) : less);
         }
+    }
+    exact_t exact_gain(const double* c, const Scale& scale) const {
+        word8 high{}, low{};
+        gains(c, [&](double8 gain) { ShortSum::add(scale, gain, high, low); });
+        ShortSum sum{scale};
+        sum.terms = static_cast<word_t>((m + 7) / 8 * 8);
+        for (int l = 0; l < 8; ++l) sum.high += high[l], sum.low += low[l];
+        return sum.whole();
     }
 };
 
@@ -248,11 +257,7 @@ void gains(const Rows& rows, const double* c, index_t m, const double* limit, co
         exact_t* const out = part.data() + from / BLOCK * m;
         if (if_few_features(rows, [&](auto d) {
                 const FewFeatures<d()> block(rows, p, from, stop);
-                for (index_t j = 0; j < m; ++j) {
-                    block.gains(fresh.row(j), [&](double8 gain) {
-                        for (int l = 0; l < 8; ++l) out[j] += p.scale.exact(gain[l]);
-                    });
-                }
+                for (index_t j = 0; j < m; ++j) out[j] += block.exact_gain(fresh.row(j), p.scale);
             }))
             return;
         improvable_rows(p, limit, from, stop, s);

@@ -84,12 +84,14 @@ struct ShortSum {
     const Scale& scale;
     word_t high = 0, low = 0, terms = 0;
 
-    // Terms are counted by the caller, in `terms`.
-    [[gnu::always_inline]] inline void add(double term) {
-        const double rounded = term + scale.wide_magic;
-        high += std::bit_cast<word_t>(rounded);
-        low += std::bit_cast<word_t>(term - (rounded - scale.wide_magic) + scale.magic[LIMBS - 1]);
+    // Adds a term, or a vector of terms, to limbs of words, or of vectors of words. The caller counts the terms.
+    template <class Real, class Word>
+    [[gnu::always_inline]] static inline void add(const Scale& scale, Real term, Word& high, Word& low) {
+        const Real rounded = term + scale.wide_magic;
+        high += std::bit_cast<Word>(rounded);
+        low += std::bit_cast<Word>(term - (rounded - scale.wide_magic) + scale.magic[LIMBS - 1]);
     }
+    [[gnu::always_inline]] inline void add(double term) { add(scale, term, high, low); }
     exact_t whole() const {
         const auto top = static_cast<limb_t>(high - terms * std::bit_cast<word_t>(scale.wide_magic));
         const auto rest = static_cast<limb_t>(low - terms * scale.bits[LIMBS - 1]);
