@@ -102,7 +102,7 @@ void gains(const Rows& rows, const QuantizedRows* quantized, const double* c, in
     const auto fresh = exact_centers(rows, c, m);
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
-    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
+    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, fresh);
     std::vector<exact_t> part(blocks_of(rows.n) * m, 0);
     hits.block.resize(blocks_of(rows.n));
     hits.overflowed.assign(blocks_of(rows.n), 0);
