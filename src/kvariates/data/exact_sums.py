@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,11 @@ SMALLEST = -900  # exponent; smaller terms would leave the range of float64
 def exponent_of(largest: float) -> int:
     """The exponent for terms of at most this absolute value."""
     return max(math.frexp(largest)[1], SMALLEST)
+
+
+class HasLimbs(Protocol):
+    @property
+    def limbs(self) -> Limbs: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +51,7 @@ class ExactSums:
         total: F64 = parts[0] if levels == 1 else parts[::-1].sum(axis=0)
         return total
 
-    def __add__(self, other: ExactSums) -> ExactSums:
+    def __add__(self, other: HasLimbs) -> ExactSums:
         """Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
 
