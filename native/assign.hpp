@@ -252,7 +252,7 @@ template <class Rows>
 AssignResult assign(const Rows& rows, const double* c, index_t k, label_t* labels, Changes* changes, float step) {
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, centers);
     const Candidates all{nullptr, k};
     const OpenRows open(rows, centers, packed, labels);
     auto scratch = make_scratch(rows, k);
@@ -286,23 +286,15 @@ struct CenterDistances {
     explicit operator bool() const { return !distance.empty(); }
 };
 
-// Whether the distances between k centres take little time beside a scan of the rows.
-template <class T>
-bool few_centers(const Dense<T>& rows, index_t k) {
-    return k * k <= 4 * rows.n;
-}
-template <class T>
-bool few_centers(const Csr<T>& rows, index_t k) {
-    return k * k <= 4 * rows.n && 4 * k * rows.d <= rows.start[rows.n];
-}
-
+// Empty if the distances would take much time beside a scan of the rows: there are k^2 of them, and centres of sparse
+// rows have many more features than a row stores.
 template <class Rows>
 CenterDistances center_distances(const Rows& data, const double* c, index_t k) {
     CenterDistances out;
     out.half.assign(k, 0);
-    if (k < 2 || !few_centers(data, k)) return out;
+    if (k < 2 || Rows::sparse || k * k > 4 * data.n) return out;
     const Dense<double> rows{c, k, data.d};
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, exact_centers(rows, c, k));
     out.distance.assign(k * k, 0);
     auto scratch = make_scratch(rows, k);
     parallel((k + TILE - 1) / TILE, scratch, [&](index_t tile, Scratch& s) {

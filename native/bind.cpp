@@ -155,6 +155,15 @@ void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, con
     run([&] { active->update(rows.view, w, to, changes, k, sums); });
 }
 
+void sums_by_label(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, int exponent, OutTable out) {
+    const index_t n = rows.view.n, k = extent(out, 0);
+    require(rows.view.sparse, "sums by label are for sparse rows only");
+    const double* w = data_of(weight, n);
+    const label_t* of = labels_of(labels, n, k);
+    double* sums = data_of(out, k * rows.view.d);
+    run([&] { active->sums_by_label(rows.view, w, of, k, Scale(exponent), sums); });
+}
+
 void costs(const Rows& rows, Table centers, In<label_t> labels, Out<double> cost) {
     const index_t k = count_centers(rows, centers);
     const label_t* of = labels_of(labels, rows.view.n, k);
@@ -359,6 +368,7 @@ NB_MODULE(_native, m) {
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
           "exponent"_a, "weight_exponent"_a, "coarser"_a);
+    m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "out"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());
     m.def("magnitudes", magnitudes, "rows"_a);

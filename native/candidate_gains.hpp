@@ -216,7 +216,7 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double*
     const auto fresh = exact_centers(rows, c, m);
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
-    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, c, m);
+    const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, fresh);
     passed.n = rows.n, passed.m = m;
     passed.block.resize(blocks_of(rows.n));
     std::vector<GainBounds> part(blocks_of(rows.n) * m);
@@ -249,7 +249,7 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double*
 template <class Rows>
 void gains(const Rows& rows, const double* c, index_t m, const double* limit, const Potential& p, exact_t* gain) {
     const auto fresh = exact_centers(rows, c, m);
-    const PackedCenters packed = pack_centers(rows, c, m);
+    const PackedCenters packed = pack_centers(rows, fresh);
     std::vector<exact_t> part(blocks_of(rows.n) * m, 0);
     auto scratch = make_scratch(rows, m);
     const CandidateGains<Rows> gains{rows, fresh, p};

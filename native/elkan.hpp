@@ -99,7 +99,7 @@ AssignResult assign_elkan(const Rows& rows, const double* c, index_t k, const fl
                           label_t* labels, float* upper, float* lower, Changes* changes) {
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k);
     if (moved)
         for (index_t j = 0; j < k; ++j) drift[j] = increased(drift[j], moved[j]);

@@ -18,6 +18,7 @@ using exact_t = __int128;  // a whole sum, in units of 2^(e-92)
 
 constexpr int LIMBS = 3;
 constexpr int UNIT_BITS[LIMBS] = {30, 61, 92};
+constexpr exact_t WIDE = exact_t{1} << 47;
 
 // Adding 1.5 * 2^52 units to a term rounds it to whole units, and the bits of the result are those of the constant plus
 // that number of units.
@@ -51,10 +52,19 @@ struct Scale {
     [[gnu::always_inline]] inline void cut(double term, Put put) const {
         cut_biased(term, [&](int l, word_t v) { put(l, static_cast<limb_t>(v - bits[l])); });
     }
+    // Calls put(high, low) for a term of high * 2^47 + low units of a whole sum. Two wide limbs, of 45 and 47 bits, are
+    // less work than three, and give the same sum.
+    template <class Put>
+    [[gnu::always_inline]] inline void cut_wide(double term, Put put) const {
+        const double rounded = term + wide_magic, rest = term - (rounded - wide_magic) + magic[LIMBS - 1];
+        put(static_cast<limb_t>(std::bit_cast<word_t>(rounded) - std::bit_cast<word_t>(wide_magic)),
+            static_cast<limb_t>(std::bit_cast<word_t>(rest) - bits[LIMBS - 1]));
+    }
+    // A term in units of a whole sum.
     exact_t exact(double term) const {
-        limb_t limb[LIMBS];
-        cut(term, [&](int l, limb_t v) { limb[l] = v; });
-        return whole(limb, 1);
+        exact_t sum;
+        cut_wide(term, [&](limb_t high, limb_t low) { sum = high * WIDE + low; });
+        return sum;
     }
     // Joins the limbs at part[0], part[stride], part[2 * stride].
     static exact_t whole(const limb_t* part, index_t stride) {
@@ -65,6 +75,19 @@ struct Scale {
     }
     // The nearest float64 to a whole sum.
     double rounded(exact_t sum) const {
+        // Both parts of a sum that is not too large are exact, so that their addition rounds only once.
+        const exact_t top = sum >> 47;
+        const auto high = static_cast<limb_t>(top);
+        if (high == top && high < TOP && high > -TOP)
+            return (static_cast<double>(high) * 0x1p47 + static_cast<double>(static_cast<limb_t>(sum & (WIDE - 1)))) *
+                   unit;
+        return rounded_slowly(sum);
+    }
+
+private:
+    static constexpr limb_t TOP = limb_t{1} << 53;
+
+    double rounded_slowly(exact_t sum) const {
         const auto size = static_cast<unsigned __int128>(sum < 0 ? -sum : sum);
         const auto high = static_cast<std::uint64_t>(size >> 64), low = static_cast<std::uint64_t>(size);
         double value = static_cast<double>(low);
@@ -95,7 +118,7 @@ struct ShortSum {
     exact_t whole() const {
         const auto top = static_cast<limb_t>(high - terms * std::bit_cast<word_t>(scale.wide_magic));
         const auto rest = static_cast<limb_t>(low - terms * scale.bits[LIMBS - 1]);
-        return top * (exact_t{1} << 47) + rest;
+        return top * WIDE + rest;
     }
 };
 

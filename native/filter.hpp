@@ -33,20 +33,34 @@ namespace kv {
 template <class Real>
 struct Packed {
     index_t k = 0, d = 0;
-    Buffer<Real> center;         // dense rows: k x d; sparse rows: d x width, transposed
+    Buffer<Real> center;         // dense rows: k x d; sparse rows: panels, see for_panels
     Buffer<Real> half;           // ||c||^2 / 2, for dense rows minus E
     Buffer<Real> radius2;        // E / eps: ||c||^2 and TINY / eps, rounded up
     std::vector<double> offset;  // d; zero for sparse rows
     double scale = 1;            // a power of two
     double eps = 0;              // dense rows; sparse rows have their own each
     double lost = 0;             // TINY / eps, for the least eps
-    index_t width = 0;           // sparse: k rounded up to whole vectors
+    index_t width = 0;           // sparse: k rounded up to a multiple of 4
 };
 using PackedCenters = Packed<float>;
 using PackedDoubles = Packed<double>;
 
 constexpr double UNIT = 5.9604644775390625e-8;  // float32 unit roundoff
 constexpr double ENLARGED = 1.001;              // covers the rounding of X and E, and of the reference
+
+// Divides the centres for sparse rows into panels and calls visit(first centre, vectors, lanes of a vector) for each.
+// `widest` is a register of the machine; what is left of the centres after whole registers is in narrower vectors,
+// which saves memory. A panel holds all features, and for each the centres side by side; a panel begins at d * its
+// first centre.
+template <class Visit>
+inline void for_panels(index_t width, index_t widest, Visit&& visit) {
+    for (index_t at = 0; at < width;) {
+        const index_t rest = width - at, lanes = std::min<index_t>(widest, rest >= 16 ? 16 : rest >= 8 ? 8 : 4);
+        const index_t vectors = lanes == widest ? std::min<index_t>(4, rest / lanes) : 1;
+        visit(at, vectors, lanes);
+        at += vectors * lanes;
+    }
+}
 
 struct Tile {
     int rows = 0;

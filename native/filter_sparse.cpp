@@ -6,53 +6,116 @@
 
 namespace kv::KV_ISA {
 
-// A vector holds one feature of many centres.
-template <int N, class T>
-inline void sparse_products(const Csr<T>& rows, index_t i, const PackedCenters& packed, float eps, index_t at,
-                            float* out) {
-    vf acc[N];
-    for (int v = 0; v < N; ++v)
-        acc[v] = load(packed.half.data() + at + v * W) - load(packed.radius2.data() + at + v * W) * eps;
-    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
-        const float x = static_cast<float>(static_cast<double>(rows.x[p]) * packed.scale);
-        const float* c = packed.center.data() + rows.column[p] * packed.width + at;
-        for (int v = 0; v < N; ++v) acc[v] -= load(c + v * W) * x;
+// Scales the stored values of a row and returns the sum of their squares.
+template <class T>
+inline double scaled_row(const T* x, index_t count, double scale, float* out) {
+    vd squares{};
+    index_t p = 0;
+    for (; p + W <= count; p += W) {
+        typedef T vt __attribute__((vector_size(W * sizeof(T))));
+        vt raw;
+        std::memcpy(&raw, x + p, sizeof raw);
+        const vd v = __builtin_convertvector(raw, vd) * scale;
+        store(out + p, __builtin_convertvector(v, vf));
+        squares += v * v;
     }
-    for (int v = 0; v < N; ++v) store(out + v * W, acc[v]);
+    double norm2 = 0;
+    for (int l = 0; l < W; ++l) norm2 += squares[l];
+    for (; p < count; ++p) {
+        const double v = static_cast<double>(x[p]) * scale;
+        out[p] = static_cast<float>(v);
+        norm2 += v * v;
+    }
+    return norm2;
+}
+
+template <int LANES>
+struct Lanes {
+    typedef float type __attribute__((vector_size(4 * LANES)));
+    static type load(const float* p) {
+        type v;
+        std::memcpy(&v, p, sizeof v);
+        return v;
+    }
+};
+
+// Computes the values of a panel of N vectors of centres. There are two sums at once, since a sum waits for its last
+// addition.
+template <int N, int LANES>
+inline void sparse_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed,
+                            float eps, index_t at, float* out) {
+    using V = Lanes<LANES>;
+    const float* panel = packed.center.data() + packed.d * at;
+    const auto center = [&](index_t p) { return panel + index_t{column[p]} * (N * LANES); };
+    typename V::type even[N], odd[N] = {};
+    for (int v = 0; v < N; ++v) {
+        const index_t first = at + v * LANES;
+        even[v] = V::load(packed.half.data() + first) - V::load(packed.radius2.data() + first) * eps;
+    }
+    index_t p = 0;
+    for (; p + 2 <= count; p += 2)
+        for (int v = 0; v < N; ++v) {
+            even[v] -= V::load(center(p) + v * LANES) * x[p];
+            odd[v] -= V::load(center(p + 1) + v * LANES) * x[p + 1];
+        }
+    for (int v = 0; v < N; ++v) {
+        if (p < count) even[v] -= V::load(center(p) + v * LANES) * x[p];
+        even[v] += odd[v];
+        std::memcpy(out + at + v * LANES, &even[v], sizeof even[v]);
+    }
+}
+
+// The values of one row.
+inline void all_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed,
+                         float eps, float* out) {
+    for_panels(packed.width, W, [&](index_t at, index_t vectors, index_t lanes) {
+        if (lanes == W)
+            with_count<4>(vectors, [&](auto n) { sparse_products<n(), W>(x, column, count, packed, eps, at, out); });
+        else if (lanes == 8)
+            sparse_products<1, 8>(x, column, count, packed, eps, at, out);
+        else
+            sparse_products<1, 4>(x, column, count, packed, eps, at, out);
+    });
+}
+
+// Finds the two smallest values of every row.
+inline void two_smallest(index_t k, Tile& tile) {
+    for (int g = 0; g < TILE && g < tile.rows; g += W) {
+        vf best = splat(std::numeric_limits<float>::infinity()), second = best;
+        vi arg{};
+        for (index_t j = 0; j < k; ++j) {
+            const vf v = load(tile.values.data() + j * TILE + g);
+            const vi closer = v < best;
+            second = closer ? best : smaller(second, v);
+            arg = closer ? splat(static_cast<label_t>(j)) : arg;
+            best = closer ? v : best;
+        }
+        store(tile.best + g, best);
+        store(tile.second + g, second);
+        std::memcpy(tile.arg + g, &arg, sizeof arg);
+    }
 }
 
 template <class T>
-void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedCenters& packed, const Candidates&,
-                 bool keep, Tile& tile) {
+void filter_tile(const Csr<T>& rows, const index_t* id, int count, const PackedCenters& packed, const Candidates& among,
+                 bool, Tile& tile) {
     tile.rows = count;
-    tile.has_values = keep;
+    tile.has_values = !among.list;
+    tile.norm_error = 4 * UNIT;
     ensure_size(tile.values, packed.k * TILE);
-    ensure_size(tile.x, packed.width);
     for (int r = 0; r < count; ++r) {
-        const index_t i = id[r];
-        const double eps = static_cast<double>(rows.start[i + 1] - rows.start[i] + 12) * UNIT;
-        const float e = tile.eps[r] = static_cast<float>(eps);
-        index_t at = 0;
-        for (; at + 4 * W <= packed.width; at += 4 * W) sparse_products<4>(rows, i, packed, e, at, tile.x.data() + at);
-        for (; at < packed.width; at += W) sparse_products<1>(rows, i, packed, e, at, tile.x.data() + at);
-        double norm2 = 0;
-        for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
-            const double x = static_cast<double>(rows.x[p]) * packed.scale;
-            norm2 += x * x;
-        }
-        float best = std::numeric_limits<float>::infinity(), second = best;
-        label_t arg = 0;
-        for (index_t j = 0; j < packed.k; ++j) {
-            const float v = tile.x[j];
-            if (keep) tile.values[j * TILE + r] = v;
-            second = std::min(second, std::max(best, v));
-            if (v < best) arg = static_cast<label_t>(j), best = v;
-        }
-        tile.best[r] = best, tile.second[r] = second, tile.arg[r] = arg;
+        const index_t start = rows.start[id[r]], stored = rows.start[id[r] + 1] - start;
+        ensure_size(tile.x, packed.width + stored);
+        float *values = tile.x.data(), *x = values + packed.width;
+        const double eps = static_cast<double>(stored + 12) * UNIT;
+        const double norm2 = scaled_row(rows.x + start, stored, packed.scale, x);
+        tile.eps[r] = static_cast<float>(eps);
         tile.norm2[r] = static_cast<float>(norm2);
-        tile.norm_error = 4 * UNIT;
         tile.slack[r] = static_cast<float>(eps / 2 * ENLARGED * norm2);
+        all_products(x, rows.column + start, stored, packed, tile.eps[r], values);
+        for (index_t j = 0; j < packed.k; ++j) tile.values[j * TILE + r] = values[j];
     }
+    two_smallest(packed.k, tile);
     mark_uncertain(packed, tile);
 }
 

@@ -88,7 +88,7 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
                             float* upper, float* lower, bool tighten, Changes* changes) {
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k);
     const bool use_all = k * rows.d < MIN_BALL_WORK || !between;
     std::optional<LargestMoves> movement;

@@ -118,8 +118,9 @@ struct Hartigan {
 // Makes one pass and returns how many rows moved.
 template <class Rows>
 index_t hartigan(const Rows& rows, const double* weight, index_t k, const ClusterDrift& drift, const Partition& p) {
-    Hartigan<Rows> h{
-        rows, weight, p, exact_centers(rows, p.centers, k), pack_centers(rows, p.centers, k), std::vector<double>(k)};
+    Centers centers = exact_centers(rows, p.centers, k);
+    PackedCenters packed = pack_centers(rows, centers);
+    Hartigan<Rows> h{rows, weight, p, std::move(centers), std::move(packed), std::vector<double>(k)};
     for (index_t j = 0; j < k; ++j) h.mass[j] = p.sums.weight_scale.rounded(h.exact_mass(j));
     std::vector<std::vector<index_t>> found(blocks_of(rows.n));
     auto scratch = make_scratch(rows, k);

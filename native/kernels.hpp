@@ -121,6 +121,9 @@ struct Kernels {
     // Without changes the sums are computed anew.
     void (*update)(const RowsView&, const double* weight, const label_t* labels, const Changes*, index_t k,
                    const ClusterSums&);
+    // Sparse rows only.
+    void (*sums_by_label)(const RowsView&, const double* weight, const label_t* labels, index_t k, const Scale&,
+                          double* sums);
     void (*costs)(const RowsView&, const double* centers, index_t k, const label_t* labels, double* cost);
     void (*distances)(const RowsView&, const double* centers, index_t k, bool squared, void* out);
     Magnitudes (*magnitudes)(const RowsView&);

@@ -3,6 +3,7 @@
 #include "elkan.hpp"
 #include "hamerly.hpp"
 #include "hartigan.hpp"
+#include "sums_by_label.hpp"
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
 
@@ -38,6 +39,7 @@ const Kernels kernels = {
     .two_nearest = KV_ROWS(two_nearest),
     .hartigan = KV_ROWS(hartigan),
     .update = KV_ROWS(update),
+    .sums_by_label = KV_ROWS(sums_by_label),
     .costs = KV_ROWS(costs),
     .distances = KV_ROWS(distances),
     .magnitudes = KV_ROWS(magnitudes),

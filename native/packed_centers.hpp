@@ -87,36 +87,38 @@ Packed<Real> pack_dense(const Dense<T>& rows, const double* c, index_t k, std::v
 }
 
 template <class T>
-PackedCenters pack_centers(const Dense<T>& rows, const double* c, index_t k) {
-    return pack_dense<float>(rows, c, k, median_of_centers<T>(c, k, rows.d));
+PackedCenters pack_centers(const Dense<T>& rows, const Centers& centers) {
+    return pack_dense<float>(rows, centers.c, centers.k, median_of_centers<T>(centers.c, centers.k, rows.d));
 }
 
 template <class T>
-PackedCenters pack_centers(const Csr<T>& rows, const double* c, index_t k) {
-    const index_t d = rows.d, w = vector_width();
+PackedCenters pack_centers(const Csr<T>& rows, const Centers& centers) {
+    const index_t k = centers.k, d = rows.d, w = vector_width();
     PackedCenters packed;
     packed.k = k, packed.d = d;
-    packed.width = (k + w - 1) / w * w;
-    const int threads = threads_for(static_cast<double>(k) * d);
-    std::vector<double> norm2(k, 0);
-    parallel(k, threads, [&](index_t j) {
-        for (index_t i = 0; i < d; ++i) norm2[j] += c[j * d + i] * c[j * d + i];
-    });
-    packed.scale = filter_scale<double, float>(std::sqrt(*std::max_element(norm2.begin(), norm2.end())));
+    packed.width = (k + 3) / 4 * 4;
+    double largest = 0;
+    for (const SumOfSquares& norm2 : centers.norm2) largest = std::max(largest, norm2.sum);
+    packed.scale = filter_scale<double, float>(std::sqrt(largest));
     packed.lost = lost_to_underflow<float>(d, packed.scale) / UNIT;
     packed.half.assign(packed.width, std::numeric_limits<float>::infinity());
     packed.radius2.assign(packed.width, 0);
     for (index_t j = 0; j < k; ++j) {
-        const double square = norm2[j] * packed.scale * packed.scale;
+        const double square = centers.norm2[j].sum * packed.scale * packed.scale;
         packed.half[j] = static_cast<float>(square / 2);
         packed.radius2[j] = static_cast<float>(square * ENLARGED + packed.lost);
     }
     packed.center.resize(d * packed.width);
     constexpr index_t SPAN = 64;  // features that are transposed at a time
-    parallel((d + SPAN - 1) / SPAN, threads, [&](index_t span) {
-        for (index_t j = 0; j < k; ++j)
-            for (index_t i = span * SPAN; i < std::min(d, (span + 1) * SPAN); ++i)
-                packed.center[i * packed.width + j] = static_cast<float>(c[j * d + i] * packed.scale);
+    parallel((d + SPAN - 1) / SPAN, threads_for(static_cast<double>(k) * d), [&](index_t span) {
+        const index_t from = span * SPAN, to = std::min(d, from + SPAN);
+        for_panels(packed.width, w, [&](index_t first, index_t vectors, index_t lanes) {
+            const index_t wide = vectors * lanes;
+            float* panel = packed.center.data() + d * first;
+            for (index_t j = first; j < std::min(k, first + wide); ++j)
+                for (index_t i = from; i < to; ++i)
+                    panel[i * wide + j - first] = static_cast<float>(centers.row(j)[i] * packed.scale);
+        });
     });
     return packed;
 }

@@ -153,7 +153,7 @@ template <class Rows>
 void lower_costs(const Rows& rows, const double* c, index_t m, label_t first, const double* limit, const Potential& p) {
     const auto fresh = exact_centers(rows, c, m);
     const bool direct = m <= 2;
-    const PackedCenters packed = direct ? PackedCenters{} : pack_centers(rows, c, m);
+    const PackedCenters packed = direct ? PackedCenters{} : pack_centers(rows, fresh);
     auto scratch = make_scratch(rows, m);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         direct ? lower_costs_exact(rows, fresh, first, limit, p, from, stop, s)

@@ -57,7 +57,7 @@ template <class Rows>
 template <class Rows>
 void two_nearest(const Rows& rows, const double* c, index_t k, const TwoNearest<double>& out) {
     const auto centers = exact_centers(rows, c, k);
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, centers);
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
         for_tiles(from, stop,

@@ -150,10 +150,11 @@ void update_by_clusters(const Rows& rows, const double* weight, const Moves& mov
     parallel(parts * slabs, threads, [&](index_t task) {
         const index_t part = task / slabs, slab = task % slabs;
         const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
+        const index_t first = k * part / parts, last = k * (part + 1) / parts;
         const ClusterSums mine = partial[task].view(sums, sums.sum);
         for (index_t block = 0; block < blocks_of(rows.n); ++block)
-            moves.for_each(block, [rows, weight, mine, part, parts, k, from, to](index_t i, label_t j, auto sign) {
-                if (parts == 1 || j * parts / k == part) add_to_cluster<sign()>(rows, weight, i, j, mine, from, to);
+            moves.for_each(block, [rows, weight, mine, first, last, from, to](index_t i, label_t j, auto sign) {
+                if (j >= first && j < last) add_to_cluster<sign()>(rows, weight, i, j, mine, from, to);
             });
         for (index_t j = 0; j < k; ++j)
             remove_bits(rows, sums.scale, mine.count[j], sums.sum + j * LIMBS * rows.d, from, to);
@@ -204,14 +205,19 @@ Magnitudes magnitudes(const Rows& rows) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     std::vector<Magnitudes> parts(blocks_of(values), Magnitudes{});
     parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {
-        T most = 0, least = infinity;
-        for (index_t i = from; i < stop; ++i) {
-            const T size = std::abs(rows.x[i]);
-            most = size > most ? size : most;
-            const T positive = size > 0 ? size : infinity;
-            least = positive < least ? positive : least;
-        }
-        parts[from / BLOCK] = {static_cast<double>(most), static_cast<double>(least)};
+        constexpr index_t LANES = 16;  // side by side, so that the loop vectorizes
+        T most[LANES] = {}, least[LANES];
+        std::fill(least, least + LANES, infinity);
+        const auto take = [&](index_t lane, T value) {
+            const T size = std::abs(value), positive = size > 0 ? size : infinity;
+            most[lane] = size > most[lane] ? size : most[lane];
+            least[lane] = positive < least[lane] ? positive : least[lane];
+        };
+        index_t i = from;
+        for (; i + LANES <= stop; i += LANES)
+            for (index_t lane = 0; lane < LANES; ++lane) take(lane, rows.x[i + lane]);
+        for (; i < stop; ++i) take(0, rows.x[i]);
+        parts[from / BLOCK] = {*std::max_element(most, most + LANES), *std::min_element(least, least + LANES)};
     });
     Magnitudes all;
     for (const Magnitudes& part : parts)

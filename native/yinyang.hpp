@@ -191,7 +191,7 @@ AssignResult assign_yinyang(const Rows& rows, const double* c, index_t k, const 
                             label_t* labels, float* upper, float* lower, Changes* changes) {
     start_changes(changes, rows.n);
     const auto centers = exact_centers(rows, c, k);
-    const PackedCenters packed = pack_centers(rows, c, k);
+    const PackedCenters packed = pack_centers(rows, centers);
     const CenterDistances between = center_distances(rows, c, k);
     const Members groups = members(group, k);
     float16 drift{};

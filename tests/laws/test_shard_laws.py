@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import LAYOUTS, rows, start, weighted_or_not
+from scipy import sparse
 
-from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.cluster_sums import ClusterSums, SumsByLabel
+from kvariates.data.exact_sums import LIMBS, ExactSums, whole
 from kvariates.data.rows import Rows, total_cost
 from kvariates.refining.assigners import FloatStatistics, InMemoryAssigner, ShardedAssigner
 from kvariates.refining.lloyd import MeanUpdate, StopRule, lloyd
@@ -93,13 +95,14 @@ def test_cuts_and_permutations_of_the_rows_change_no_bit(n, k, seed, data):
         assert whole.n_iter == other.n_iter
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr"])
 @pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "elkan", "auto"])
-def test_statistics_are_those_of_the_labels(algorithm):
+def test_statistics_are_those_of_the_labels(algorithm, layout):
     """After every step: sums, weights, counts, cost and changes, in memory and in shards."""
     X, weight = rows(700, 4, seed=5), np.random.default_rng(2).integers(0, 3, size=700) * 0.5
     centers, labels = start(X, 9), np.full(700, -1)
-    one = InMemoryAssigner(Rows.of(X), weight, 9, algorithm)
-    many = ShardedAssigner(shards_of(X, weight, 9, [10, 11, 400], algorithm))
+    one = InMemoryAssigner(Rows.of(LAYOUTS[layout](X)), weight, 9, algorithm)
+    many = ShardedAssigner(shards_of(X, weight, 9, [10, 11, 400], algorithm, layout))
     for _ in range(6):
         before, labels = labels, brute.nearest(X, centers)
         sums = np.zeros((9, 4))
@@ -115,9 +118,11 @@ def test_statistics_are_those_of_the_labels(algorithm):
         centers = MeanUpdate(one)(centers, one.assign(centers))
 
 
-def test_statistics_travel_to_another_process():
-    statistics = shards_of(rows(50, 3), None, 4, [])[0].assign(rows(50, 3)[:4])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_statistics_travel_to_another_process(layout):
+    statistics = shards_of(rows(50, 3), None, 4, [], layout=layout)[0].assign(rows(50, 3)[:4])
     copy = pickle.loads(pickle.dumps(statistics))
+    assert isinstance(copy.exact_sums, ExactSums)
     assert copy.cost == statistics.cost > 0
     assert np.array_equal(copy.sums, statistics.sums)
 
@@ -174,6 +179,31 @@ def test_tiny_values_are_added_up_beside_a_far_row(lightest):
     X, weight = np.array([[1e100], [1e-200], [2e-200]]), np.array([1.0, 1.0, lightest])
     found = ClusterSums.of(Rows.of(X), weight, np.array([0, 1, 1], dtype=np.int32), 2)
     assert found.sums.values.tolist() == [[1e100], [1e-200 + 2e-200 * lightest]]
+
+
+@weighted_or_not
+def test_sums_by_label_are_those_of_the_table(weighted):
+    """Bit for bit, also if the short sums of one cluster would overflow."""
+    rng = np.random.default_rng(6)
+    n = 160_000
+    X = sparse.random_array((n, 30), density=0.05, format="csr", rng=rng)
+    X.data *= 10.0 ** rng.integers(-9, 0, size=X.nnz)
+    most_of_a_limb = np.full((n, 1), 0.5 + 2.0**-46 - 2.0**-53)
+    view = Rows.of(sparse.csr_array(sparse.hstack([X, most_of_a_limb], format="csr")))
+    weight = rng.integers(0, 3, size=n) / 2.0 if weighted else None
+    labels = np.minimum(rng.integers(40, size=n), 3).astype(np.int32)  # most rows have label 3
+    table = ClusterSums.of(view, weight, labels, 5)
+    found = SumsByLabel(view, weight, labels, 5, table.scale)
+    assert np.array_equal(found.values, table.sums.values)
+    assert np.array_equal(found.limbs, table.sums.limbs)
+
+
+@given(seed=st.integers(0, 10**6), bits=st.integers(1, 61))
+def test_sums_are_rounded_to_the_nearest(seed, bits):
+    limbs = np.random.default_rng(seed).integers(-(2**bits), 2**bits, size=(1, 1, LIMBS, 40))
+    limbs[..., :10] //= 2 ** np.arange(0, 60, 20)[:, None]  # sums of few digits, and ties
+    expected = [float(Fraction(total)) for total in whole(limbs[0, 0].T)]
+    assert np.array_equal(ExactSums(limbs, 92).values[0], expected)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

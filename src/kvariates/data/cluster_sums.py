@@ -109,6 +109,47 @@ class ClusterSums:
             _native.update(self._rows.view, self._weight, labels, changes, *parts, level)
 
 
+@dataclass(frozen=True, eq=False)
+class SumsByLabel:
+    """The `ExactSums` of rows by label, added up when read. Valid until the labels change.
+
+    For sparse rows, `values` needs no table of limbs, which would be larger than the centres.
+    """
+
+    rows: Rows
+    weight: F64 | None
+    labels: Labels
+    k: int
+    scale: SumScale
+
+    @property
+    def exponent(self) -> int:
+        return self.scale.exponents[0]
+
+    @property
+    def limbs(self) -> Limbs:
+        return self._table.limbs
+
+    @property
+    def values(self) -> F64:
+        if self.rows.dense or self.scale.levels > 1:
+            return self._table.values
+        out = np.empty((self.k, self.rows.d))
+        _native.sums_by_label(self.rows.view, self.weight, self.labels, self.exponent, out)
+        return out
+
+    @property
+    def _table(self) -> ExactSums:
+        return ClusterSums.of(self.rows, self.weight, self.labels, self.k, self.scale).sums
+
+    def __add__(self, other: ExactSums | SumsByLabel) -> ExactSums:
+        return self._table + other
+
+    def __reduce__(self) -> tuple[type[ExactSums], tuple[Limbs, int]]:
+        """For another process: the sums without the rows."""
+        return ExactSums, (self.limbs, self.exponent)
+
+
 class HartiganBounds:
     """Bounds that let a pass of single-row moves skip rows that cannot move."""
 

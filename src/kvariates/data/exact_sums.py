@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,11 @@ def exponent_of(largest: float) -> int:
     return max(math.frexp(largest)[1], SMALLEST)
 
 
+class HasLimbs(Protocol):
+    @property
+    def limbs(self) -> Limbs: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ExactSums:
     """A table of sums. `limbs` has the shape (levels, k, 3, d), the coarsest level first."""
@@ -46,7 +52,7 @@ class ExactSums:
         total: F64 = parts[0] if levels == 1 else parts[::-1].sum(axis=0)
         return total
 
-    def __add__(self, other: ExactSums) -> ExactSums:
+    def __add__(self, other: HasLimbs) -> ExactSums:
         """Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
 

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from kvariates.data.cluster_sums import ClusterSums, SumScale
+from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.data.scans import SCANS
 
 Map = Callable[..., Iterable[Any]]
+
+AT_ONCE = 2**15  # values whose differences are computed at once
 
 
 class Statistics(Protocol):
@@ -69,14 +72,15 @@ class ExactStatistics:
     `cost_of` returns an `exact_total`, and is called when the cost is read.
     """
 
-    exact_sums: ExactSums
+    exact_sums: ExactSums | SumsByLabel
     exact_weights: ExactSums
     counts: NDArray[np.int64]
     changed: int
     cost_of: Callable[[], int]
 
-    @cached_property
+    @property
     def sums(self) -> F64:
+        """A new array."""
         return self.exact_sums.values
 
     @cached_property
@@ -155,7 +159,7 @@ class InMemoryAssigner:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = SCANS[algorithm](rows, k)
-        self._sums = ClusterSums(rows, weight, k)
+        self._sums = self._new_sums(k, SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment
 
     @property
@@ -164,14 +168,27 @@ class InMemoryAssigner:
 
     def set_scale(self, scale: SumScale) -> None:
         """Pre: nothing was assigned yet."""
-        self._sums = ClusterSums(self._rows, self._weight, len(self._sums.counts), scale)
+        self._sums = self._new_sums(len(self._sums.counts), scale)
+
+    def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
+        """Sparse rows: only of the weights, as if the rows were zero (see `SumsByLabel`)."""
+        rows = self._rows if self._rows.dense else Rows.of(sparse.csr_array((self._rows.n, 1)))
+        return ClusterSums(rows, self._weight, k, scale)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         changed = self.relabel(centers, moves)
         sums = self._sums
         if changed:
             sums.update(self.labels, changed)
-        return ExactStatistics(sums.sums, sums.weights, sums.counts, changed, self._exact_cost)
+        return ExactStatistics(
+            self._exact_sums(), sums.weights, sums.counts, changed, self._exact_cost
+        )
+
+    def _exact_sums(self) -> ExactSums | SumsByLabel:
+        if self._rows.dense:
+            return self._sums.sums
+        k, scale = len(self._sums.counts), self._sums.scale
+        return SumsByLabel(self._rows, self._weight, self.labels, k, scale)
 
     def relabel(self, centers: F64, moves: F64 | None = None) -> int:
         """Only bring the labels up to date; return how many changed."""
@@ -247,7 +264,7 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
     np.add.at(counts, filled, rows.counts)
     return replace(
         statistics,
-        exact_sums=replace(statistics.exact_sums, limbs=sums),
+        exact_sums=ExactSums(sums, statistics.exact_sums.exponent),
         exact_weights=replace(statistics.exact_weights, limbs=weights),
         counts=counts,
     )
@@ -255,8 +272,13 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
 
 def squared_moves(before: F64, after: F64) -> F64:
     """How far each centre moved, squared."""
-    step = after - before
-    squares: F64 = np.einsum("ij,ij->i", step, step)
+    k, d = before.shape
+    squares = np.empty(k)
+    rows = max(1, AT_ONCE // max(1, d))
+    for first in range(0, k, rows):
+        block = slice(first, first + rows)
+        step = after[block] - before[block]
+        np.einsum("ij,ij->i", step, step, out=squares[block])
     return squares
 
 

@@ -49,9 +49,9 @@ def lloyd(assigner: assigners.Assigner, centers: F64, update: Update, stop: Stop
         statistics = assigner.assign(centers, moves)
         updated = update(centers, statistics)
         moves = squared_moves(centers, updated)
-        step = Step(iteration, centers, statistics, float(moves.sum()))
+        done = stop(Step(iteration, centers, statistics, float(moves.sum())))
         centers, iteration = updated, iteration + 1
-        if stop(step):
+        if done:
             return LloydEnd(centers, iteration, statistics.changed == 0)
 
 
@@ -92,7 +92,8 @@ class MeanUpdate:
         scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if self.unit else weights
         full = (statistics.counts > 0) & (scale > 0)
         if full.all():
-            return sums / scale[:, None]
+            own = isinstance(statistics, assigners.ExactStatistics)
+            return np.divide(sums, scale[:, None], out=sums if own else None)
         out = centers.copy()
         out[full] = sums[full] / scale[full, None]
         out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
@@ -128,12 +129,15 @@ def refine(
     """Exact Lloyd on rows in memory. Steps are taken in float64. Pre: weight is None or float64."""
     assigner = assigners.InMemoryAssigner(rows, weight, len(centers), scan)
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
-    rounded = end.centers.astype(rows.dtype)
-    final = rounded.astype(np.float64)
-    if not end.converged or not np.array_equal(end.centers, final):
+    rounded = end.centers.astype(rows.dtype, copy=False)
+    labelled = end.converged and np.array_equal(end.centers, rounded)
+    n_iter, converged = end.n_iter, end.converged
+    del end  # its centres take as much memory as the next line needs
+    final = rounded.astype(np.float64, copy=False)
+    if not labelled:
         assigner.relabel(final)
     inertia = total_cost(rows.costs(final, assigner.labels), weight)
-    return LloydResult(rounded, assigner.labels, inertia, end.n_iter, end.converged)
+    return LloydResult(rounded, assigner.labels, inertia, n_iter, converged)
 
 
 def evaluated(
@@ -141,7 +145,7 @@ def evaluated(
 ) -> LloydResult:
     """These centres rounded to the rows' dtype, with their labels and cost."""
     rounded = centers.astype(rows.dtype)
-    exact: Any = rounded.astype(np.float64)
+    exact: Any = rounded.astype(np.float64, copy=False)
     labels = rows.nearest(exact)
     inertia = total_cost(rows.costs(exact, labels), weight)
     return LloydResult(rounded, labels, inertia, n_iter, converged)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
 from kvariates.refining.assigners import FloatStatistics
@@ -38,12 +38,11 @@ class RunningMeans:
         """Move towards the rows of a batch; return what each row cost before."""
         labels = batch.nearest(self.centers)
         costs = batch.costs(self.centers, labels)
-        sums = ClusterSums(batch, None, len(self.centers))
-        sums.recompute(labels)
-        count = sums.counts
+        sums = SumsByLabel(batch, None, labels, len(self.centers), SumScale.of(batch, None))
+        count = np.bincount(labels, minlength=len(self.centers))
         self.counts += count
         full = count > 0
-        step = sums.sums.values[full] - count[full, None] * self.centers[full]
+        step = sums.values[full] - count[full, None] * self.centers[full]
         self.centers = self.centers.copy()
         self.centers[full] += step / self.counts[full, None]
         return costs
