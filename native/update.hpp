@@ -191,27 +191,31 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
     if (!weight) set_weights(k, sums);
 }
 
-// Returns the largest absolute value, and the smallest that is not zero (infinity if there is none).
+// Returns the largest absolute value, and the smallest that is not zero (infinity if there is none). The bits of
+// positive numbers are in the order of the numbers, and compilers find vectors for integers only.
 template <class Rows>
 Magnitudes magnitudes(const Rows& rows) {
     using T = typename Rows::value_type;
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+    constexpr index_t SPAN = 64 * BLOCK;
     const index_t values = [&] {
         if constexpr (Rows::sparse)
             return rows.start[rows.n];
         else
             return rows.n * rows.d;
     }();
-    constexpr T infinity = std::numeric_limits<T>::infinity();
-    std::vector<Magnitudes> parts(blocks_of(values), Magnitudes{});
-    parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {
-        T most = 0, least = infinity;
-        for (index_t i = from; i < stop; ++i) {
-            const T size = std::abs(rows.x[i]);
+    std::vector<Magnitudes> parts((values + SPAN - 1) / SPAN);
+    parallel(static_cast<index_t>(parts.size()), threads_for(static_cast<double>(values)), [&](index_t part) {
+        Bits most = 0, least = infinity - 1;  // the latter of bits minus one: those of zero become the largest
+        const T* x = rows.x;
+        const index_t stop = std::min(values, (part + 1) * SPAN);
+        for (index_t i = part * SPAN; i < stop; ++i) {
+            const Bits size = std::bit_cast<Bits>(x[i]) << 1 >> 1;
             most = size > most ? size : most;
-            const T positive = size > 0 ? size : infinity;
-            least = positive < least ? positive : least;
+            least = size - 1 < least ? size - 1 : least;
         }
-        parts[from / BLOCK] = {static_cast<double>(most), static_cast<double>(least)};
+        parts[part] = {std::bit_cast<T>(most), std::bit_cast<T>(least + 1)};
     });
     Magnitudes all;
     for (const Magnitudes& part : parts)

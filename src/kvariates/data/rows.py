@@ -119,7 +119,7 @@ class Rows:
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
         values = self.X.data if sparse.issparse(self.X) else self.X
-        if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
+        if self.dtype == np.float64 and not np.isfinite(sum_of_squares(values)):
             raise ValueError(OVERFLOW)
 
     def nearest(self, centers: F64) -> Labels:
@@ -167,6 +167,12 @@ class Rows:
     def _varies(self) -> bool:
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
+
+
+def sum_of_squares(values: Floats) -> float:
+    """Without BLAS: its threads would spin for a tenth of a second, beside those of the kernels."""
+    flat = values.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat))
 
 
 def total_cost(cost: F64, weight: F64 | None) -> float:
