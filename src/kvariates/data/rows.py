@@ -158,10 +158,11 @@ class Rows:
 
     def _mean(self, labels: Labels) -> F64:
         """The mean of all rows, by exact sums. `labels` are zeros."""
-        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(self.magnitudes[0]))
+        largest, smallest = self.magnitudes
+        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(largest))
         weights, count = np.zeros((1, LIMBS), np.int64), np.zeros(1, np.int64)
         of_sums = sums.limbs[0], weights, count, sums.exponent, 1
-        _native.update(self.view, None, labels, None, *of_sums, 0)
+        _native.update(self.view, None, labels, None, *of_sums, 0, smallest)
         return sums.values / self.n
 
     def _varies(self) -> bool:
