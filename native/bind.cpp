@@ -144,11 +144,12 @@ void check_changes(const Changes& changes, const label_t* labels, index_t n, ind
 }
 
 void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, const Changes* changes, LimbTables sum,
-            LimbTable total, Out<index_t> count, int exponent, int weight_exponent, int coarser) {
+            LimbTable total, Out<index_t> count, int exponent, int weight_exponent, int coarser, double smallest) {
     const index_t n = rows.view.n, k = extent(sum, 0);
     ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
     for (int s = coarser; s > 0; --s)
         for (const double magic : Scale(exponent + s * UNIT_BITS[LIMBS - 1]).magic) sums.coarser.push_back(magic);
+    sums.smallest = smallest;
     const double* w = data_of(weight, n);
     const label_t* to = changes ? data_of(labels, n) : labels_of(labels, n, k);
     if (changes) check_changes(*changes, to, n, k);
@@ -367,7 +368,7 @@ NB_MODULE(_native, m) {
     m.def("hartigan", hartigan, "rows"_a, "weight"_a.none(), "moved"_a, "shrink"_a, "centers"_a, "labels"_a, "upper"_a,
           "lower"_a, "sum"_a, "total"_a, "count"_a, "exponent"_a, "weight_exponent"_a);
     m.def("update", update, "rows"_a, "weight"_a.none(), "labels"_a, "changes"_a.none(), "sum"_a, "total"_a, "count"_a,
-          "exponent"_a, "weight_exponent"_a, "coarser"_a);
+          "exponent"_a, "weight_exponent"_a, "coarser"_a, "smallest"_a);
     m.def("sums_by_label", sums_by_label, "rows"_a, "weight"_a.none(), "labels"_a, "exponent"_a, "out"_a);
     m.def("round_limbs", round_limbs, "limbs"_a, "exponent"_a, "out"_a);
     m.def("exact_bins", sum_bins, "terms"_a, "weight"_a.none());

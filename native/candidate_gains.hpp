@@ -10,6 +10,7 @@
 namespace kv::KV_ISA {
 
 constexpr float MAX_LIMIT = 1e30f;
+typedef word_t word8 __attribute__((vector_size(64)));
 
 // Bounds on the gains of one block. With the terms of filter.hpp, half of the gain of a row of cost C, in units of
 // scale^2, is
@@ -104,21 +105,20 @@ struct CandidateGains {
                 passed.push_back(tile_mask_below(value, s.limit) | too_large);
             }
         });
-        // The factors cover the rounding of sums of 64 float32 terms; what underflowed is below 1e-37 a row.
+        // The factors cover the rounding of float32 sums in W lanes; what underflowed is below 1e-37 a row.
+        const double less = 1 - (BLOCK / W + 16) * UNIT, more = 1 + (BLOCK / W + 16) * UNIT;
         const double tiny = 1e-37 * static_cast<double>(s.id.size()), unit = 2 / packed.scale / packed.scale;
         for (index_t j = 0; j < packed.k; ++j) {
             double high = 0, width = 0;
             for (int l = 0; l < W; ++l) high += sums[j].high[l], width += sums[j].width[l];
-            out[j].low += std::max(0.0, high * (1 - 1e-5) - width * (1 + 1e-5) - tiny) * unit;
-            out[j].high += (high * (1 + 1e-5) + tiny) * unit;
+            out[j].low += std::max(0.0, high * less - width * more - tiny) * unit;
+            out[j].high += (high * more + tiny) * unit;
         }
     }
 };
 
 // Sums over the rows of a block whose features are few. Features are copied one after the other, so that the loop over
 // the rows is all vectors. `gains` calls `add` with the weighted gains of eight rows at a time.
-typedef word_t word8 __attribute__((vector_size(64)));
-
 template <int D>
 struct FewFeatures {
     index_t m;
@@ -217,7 +217,7 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double*
     Queries queries;
     if (quantized && !prepare(*quantized, c, m, queries)) quantized = nullptr;
     const PackedCenters packed = quantized ? PackedCenters{} : pack_centers(rows, fresh);
-    passed.n = rows.n, passed.m = m;
+    passed.n = 0, passed.m = m;  // no rows, if the loop is interrupted
     passed.block.resize(blocks_of(rows.n));
     std::vector<GainBounds> part(blocks_of(rows.n) * m);
     auto scratch = make_scratch(rows, m);
@@ -238,12 +238,15 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, const double*
             gains.template add_filtered_bounds<vf>(packed, s, pairs.masks, out);
     });
     if (if_few_features(rows, [](auto) {})) passed.block.clear();
-    passed.wasted = total(scratch).scanned;
+    passed.n = rows.n, passed.wasted = total(scratch).scanned;
     std::fill(bounds, bounds + m, GainBounds{});
     for (index_t at = 0; at < blocks_of(rows.n) * m; ++at)
         bounds[at % m].low += part[at].low, bounds[at % m].high += part[at].high;
-    const double rounding = static_cast<double>(rows.n) * p.scale.unit;  // of exact gains
-    for (index_t j = 0; j < m; ++j) bounds[j].low -= rounding, bounds[j].high += rounding;
+    for (index_t j = 0; j < m; ++j) {  // the rounding of exact gains, and that of this sum of blocks
+        const double rounding = static_cast<double>(rows.n) * p.scale.unit +
+                                static_cast<double>(blocks_of(rows.n)) * 0x1p-52 * bounds[j].high;
+        bounds[j].low -= rounding, bounds[j].high += rounding;
+    }
 }
 
 template <class Rows>

@@ -12,8 +12,9 @@
 namespace kv::KV_ISA {
 namespace {
 
-constexpr int C = 6;            // centres whose products are in registers
-constexpr index_t PANEL = 384;  // centres whose values are kept at once; a multiple of C
+constexpr int C = 6;                 // centres whose products are in registers
+constexpr index_t MIN_AHEAD = 4096;  // multiply-adds of a row from which on the next rows are fetched ahead
+constexpr index_t PANEL = 384;       // centres whose values are kept at once; a multiple of C
 
 template <int HALF, int... I>
 inline vf interleave(vf a, vf b, std::integer_sequence<int, I...>) {
@@ -36,7 +37,10 @@ template <class T>
 void pack_columns(const T* const* row, const PackedCenters& packed, Tile& tile, index_t from, index_t to) {
     for (index_t j = from; j < to; ++j) {
         float* out = tile.x.data() + j * TILE;
-        for (int r = 0; r < TILE; ++r) out[r] = shifted_one(row[r][j], packed.offset[j], packed.scale);
+        for (int r = 0; r < TILE; ++r) {
+            out[r] = shifted_one(row[r][j], packed.offset[j], packed.scale);
+            tile.norm2[r] += out[r] * out[r];
+        }
     }
 }
 
@@ -50,56 +54,78 @@ void pack_small(const T* const* row, const PackedCenters& packed, Tile& tile) {
     const T* x = row[0];
     bool neighbours = true;
     for (int r = 0; r < TILE; ++r) neighbours &= row[r] == x + r * D;
-    if (neighbours) {
+    if (neighbours)
         for (int r = 0; r < TILE; ++r)
             for (int j = 0; j < D; ++j) out[j * TILE + r] = shifted_one(x[r * D + j], offset[j], scale);
-        return;
-    }
-    for (int r = 0; r < TILE; ++r)
-        for (int j = 0; j < D; ++j) out[j * TILE + r] = shifted_one(row[r][j], offset[j], scale);
+    else
+        for (int r = 0; r < TILE; ++r)
+            for (int j = 0; j < D; ++j) out[j * TILE + r] = shifted_one(row[r][j], offset[j], scale);
+    for (int j = 0; j < D; ++j)
+        for (int r = 0; r < TILE; ++r) tile.norm2[r] += out[j * TILE + r] * out[j * TILE + r];
 }
 
-void norms(const PackedCenters& packed, Tile& tile) {
+void finish_norms(const PackedCenters& packed, Tile& tile) {
     const index_t d = packed.d;
-    for (int g = 0; g < TILE; g += W) {
-        vf total{};
-        for (index_t j = 0; j < d; j += 16) {  // short partial sums keep the error small
-            vf part{};
-            for (index_t i = j; i < std::min(d, j + 16); ++i) {
-                const vf v = load(tile.x.data() + i * TILE + g);
-                part += v * v;
-            }
-            total += part;
-        }
-        store(tile.norm2 + g, total);
-    }
-    tile.norm_error = (std::min<double>(d, 16) + d / 16 + 4) * UNIT;
+    tile.norm_error = (std::min<double>(d, 16) + d / 16 + d % W + 4) * UNIT;
     const float eps = static_cast<float>(packed.eps), half = static_cast<float>(packed.eps / 2 * ENLARGED);
     for (int r = 0; r < TILE; ++r) tile.eps[r] = eps, tile.slack[r] = half * tile.norm2[r];
 }
 
 template <class T>
-void pack_rows(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile) {
-    const index_t d = rows.d;
-    tile.rows = count;
-    const T* row[TILE];
-    for (int r = 0; r < TILE; ++r) row[r] = rows.row(id[std::min(r, count - 1)]);
-    with_features(d, [&](auto constant) {
-        if constexpr (constant() > 0) return pack_small<constant()>(row, packed, tile);
-        const float scale = static_cast<float>(packed.scale);
-        const index_t whole = d / W * W;
-        for (int g = 0; g < TILE; g += W)  // few rows at a time, so that the prefetcher can follow them
-            for (index_t j = 0; j < whole; j += W) {
+void pack_many(const T* const* row, const PackedCenters& packed, Tile& tile, index_t from, index_t to) {
+    const float scale = static_cast<float>(packed.scale);
+    const index_t whole = to / W * W;
+    for (int g = 0; g < TILE; g += W) {  // few rows at a time, so that the prefetcher can follow them
+        vf total = load(tile.norm2 + g);
+        for (index_t first = from; first < whole; first += 16) {
+            vf part{};  // short partial sums keep the error small
+            for (index_t j = first; j < std::min(whole, first + 16); j += W) {
                 vf m[W];
                 for (int i = 0; i < W; ++i)
                     m[i] = shifted(row[g + i] + j, packed.offset.data() + j, scale, packed.scale);
                 transpose(m);
-                for (int i = 0; i < W; ++i) store(tile.x.data() + (j + i) * TILE + g, m[i]);
+                for (int i = 0; i < W; ++i) {
+                    store(tile.x.data() + (j + i) * TILE + g, m[i]);
+                    part += m[i] * m[i];
+                }
             }
-        pack_columns(row, packed, tile, whole, d);
-    });
-    norms(packed, tile);
+            total += part;
+        }
+        store(tile.norm2 + g, total);
+    }
+    pack_columns(row, packed, tile, whole, to);
 }
+
+// Packs the features [from, to) of a tile and adds their squares to the norms; `from` is a multiple of 16.
+template <class T>
+void pack_chunk(const T* const* row, const PackedCenters& packed, Tile& tile, index_t from, index_t to) {
+    with_features(packed.d, [&](auto d) {
+        if constexpr (d() > 0)
+            pack_small<d()>(row, packed, tile);
+        else
+            pack_many(row, packed, tile, from, to);
+    });
+}
+
+// The features [from, to) of the rows that are read next. They are fetched a few rows at a time, during computation.
+template <class T>
+struct Ahead {
+    static constexpr index_t LINE = 64 / sizeof(T);  // values in a line of the cache
+    const T* const* row;
+    index_t from, to;
+    int per_call, next = 0;
+
+    Ahead(const T* const* rows, index_t first, index_t stop, index_t calls)
+        : row(rows),
+          from(first),
+          to(stop),
+          per_call(first < stop ? static_cast<int>(TILE / std::max<index_t>(1, calls) + 1) : 0) {}
+    void fetch() {
+        for (const int stop = std::min(TILE, next + per_call); next < stop; ++next)
+            for (index_t j = from; j < to + LINE - 1; j += LINE)
+                __builtin_prefetch(row[next] + std::min(j, to - 1), 0, 2);
+    }
+};
 
 // Subtracts the products of N centres with R vectors of rows.
 template <int D, int N>
@@ -157,14 +183,17 @@ inline void store_best(const Running& run, Tile& tile, int g) {
     }
 }
 
-template <int D>
-void filter_fused(const PackedCenters& packed, const Candidates& among, Tile& tile) {
+template <int D, class T>
+void filter_fused(const PackedCenters& packed, const Candidates& among, Ahead<T> ahead, Tile& tile) {
     for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
         Running run;
         clear(run);
         const float* x = tile.x.data() + g;
         index_t j = 0;
-        for (; j + C <= among.count; j += C) fused<D, C>(x, packed, among, j, run);
+        for (; j + C <= among.count; j += C) {
+            fused<D, C>(x, packed, among, j, run);
+            ahead.fetch();
+        }
         with_count<C - 1>(among.count - j, [&](auto n) { fused<D, n()>(x, packed, among, j, run); });
         store_best(run, tile, g);
     }
@@ -205,27 +234,45 @@ void reduce(const Candidates& among, index_t first, index_t count, const float* 
     }
 }
 
-// The values of `count` candidates from `first` on.
-void panel_values(const PackedCenters& packed, const Candidates& among, index_t first, index_t count, Tile& tile) {
-    for (index_t from = 0; from < packed.d; from += CHUNK) {
-        const index_t to = std::min(packed.d, from + CHUNK);
+template <class T>
+void start_tile(const Dense<T>& rows, const index_t* id, int count, Tile& tile, const T** row) {
+    ensure_size(tile.x, rows.d * TILE);
+    tile.rows = count;
+    std::fill(tile.norm2, tile.norm2 + TILE, 0.0f);
+    for (int r = 0; r < TILE; ++r) row[r] = rows.row(id[std::min(r, count - 1)]);
+}
+
+// The values of `count` candidates from `first` on. A chunk of features is packed just before it is used, so that it is
+// still in the cache.
+template <class T>
+void panel_values(const T* const* row, const PackedCenters& packed, const Candidates& among, index_t first,
+                  index_t count, Tile& tile) {
+    const index_t d = packed.d;
+    for (index_t from = 0; from < d; from += CHUNK) {
+        const index_t to = std::min(d, from + CHUNK);
+        if (first == 0) pack_chunk(row, packed, tile, from, to);
+        Ahead<T> ahead(row, to, first == 0 ? std::min(d, to + CHUNK) : to, count / C);
         for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
             index_t j = 0;
             float* v = tile.values.data();
-            for (; j + C <= count; j += C) add_chunk<C>(packed, among, first + j, from, to, tile, g, v + j * TILE);
+            for (; j + C <= count; j += C) {
+                add_chunk<C>(packed, among, first + j, from, to, tile, g, v + j * TILE);
+                ahead.fetch();
+            }
             with_count<C - 1>(
                 count - j, [&](auto n) { add_chunk<n()>(packed, among, first + j, from, to, tile, g, v + j * TILE); });
         }
     }
 }
 
-void filter_kept(const PackedCenters& packed, const Candidates& among, Tile& tile, bool keep) {
+template <class T>
+void filter_kept(const T* const* row, const PackedCenters& packed, const Candidates& among, Tile& tile, bool keep) {
     const index_t panel = keep ? among.count : std::min(PANEL, among.count);
     tile.has_values = panel == among.count;
     ensure_size(tile.values, panel * TILE);
     for (index_t first = 0; first < among.count; first += panel) {
         const index_t count = std::min(panel, among.count - first);
-        panel_values(packed, among, first, count, tile);
+        panel_values(row, packed, among, first, count, tile);
         reduce(among, first, count, tile.values.data(), tile, first > 0);
     }
 }
@@ -235,22 +282,32 @@ void filter_kept(const PackedCenters& packed, const Candidates& among, Tile& til
 template <class T>
 void filter_tile(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed,
                  const Candidates& among, bool keep, Tile& tile) {
-    ensure_size(tile.x, rows.d * TILE);
-    pack_rows(rows, id, count, packed, tile);
+    const index_t d = rows.d;
+    const T* row[TILE];
+    start_tile(rows, id, count, tile, row);
     tile.has_values = false;
-    if (keep || rows.d > CHUNK)
-        filter_kept(packed, among, tile, keep);
-    else
-        with_features(rows.d, [&](auto d) { filter_fused<d()>(packed, among, tile); });
+    if (keep || d > CHUNK) {
+        filter_kept(row, packed, among, tile, keep);
+    } else {
+        pack_chunk(row, packed, tile, 0, d);
+        // Tiles mostly follow each other in memory.
+        const bool next = d * among.count >= MIN_AHEAD && count == TILE && id[TILE - 1] - id[0] == TILE - 1 &&
+                          id[TILE - 1] + TILE < rows.n;
+        for (int r = 0; next && r < TILE; ++r) row[r] += TILE * d;
+        const Ahead<T> ahead(row, 0, next ? d : 0, among.count / C);
+        with_features(d, [&](auto constant) { filter_fused<constant()>(packed, among, ahead, tile); });
+    }
+    finish_norms(packed, tile);
     mark_uncertain(packed, tile);
 }
 
 template <class T>
 void filter_values(const Dense<T>& rows, const index_t* id, int count, const PackedCenters& packed, Tile& tile) {
-    ensure_size(tile.x, rows.d * TILE);
+    const T* row[TILE];
+    start_tile(rows, id, count, tile, row);
     ensure_size(tile.values, packed.k * TILE);
-    pack_rows(rows, id, count, packed, tile);
-    panel_values(packed, Candidates{nullptr, packed.k}, 0, packed.k, tile);
+    panel_values(row, packed, Candidates{nullptr, packed.k}, 0, packed.k, tile);
+    finish_norms(packed, tile);
 }
 
 index_t vector_width() { return W; }

@@ -103,11 +103,8 @@ struct Hartigan {
         for (index_t b = 0; b < centers.k; ++b)
             if (b != a) best.offer(static_cast<label_t>(b), joining(i, departing.weight, b));
         if (!(best.cost < departing.ratio * dist2(rows, i, centers, a) * MOVE_FACTOR)) return false;
-        add_to_cluster<-1>(rows, weight, i, a, p.sums, 0, rows.d);
-        add_to_cluster<1>(rows, weight, i, best.arg, p.sums, 0, rows.d);
-        remove_bits(rows, p.sums.scale, -1, p.sums.sum + a * LIMBS * rows.d, 0, rows.d);
-        remove_bits(rows, p.sums.scale, 1, p.sums.sum + best.arg * LIMBS * rows.d, 0, rows.d);
-        if (!weight) set_weights(centers.k, p.sums);
+        add_one(rows, i, departing.weight, a, -1, p.sums);
+        add_one(rows, i, departing.weight, best.arg, 1, p.sums);
         p.labels[i] = best.arg;
         p.upper[i] = std::numeric_limits<float>::infinity();  // the bound was for another centre
         update_center(a), update_center(best.arg);

@@ -3,42 +3,12 @@
 // Sums are exact integers (exact_sums.hpp), so that any thread may add any row.
 #pragma once
 
+#include "dense_sums.hpp"
 #include "exact.hpp"
-#include "exact_sums.hpp"
-#include "kernels.hpp"
 
 namespace kv::KV_ISA {
 
-constexpr index_t MAX_PARTIAL = 8192;  // every thread has sums of its own if k * d is at most this
-
-// Adds or subtracts w * row, for the features [from, to). Dense rows leave the bits of the scale in the sums.
-template <int SIGN, class T>
-[[gnu::always_inline]] inline void add_row(const Dense<T>& rows, index_t i, double w, const Scale& scale, limb_t* limbs,
-                                           index_t from, index_t to) {
-    const T* __restrict x = rows.row(i);
-    limb_t* __restrict high = limbs, * __restrict middle = limbs + rows.d, * __restrict low = limbs + 2 * rows.d;
-    for (index_t j = from; j < to; ++j)
-        scale.cut_biased(w * static_cast<double>(x[j]), [&](int l, word_t v) {
-            (l == 0 ? high : l == 1 ? middle : low)[j] += SIGN > 0 ? v : -v;
-        });
-}
-
-template <int SIGN, class T>
-[[gnu::always_inline]] inline void add_row(const Csr<T>& rows, index_t i, double w, const Scale& scale, limb_t* limbs,
-                                           index_t, index_t) {
-    for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
-        scale.cut(w * static_cast<double>(rows.x[p]),
-                  [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += SIGN * v; });
-}
-
-// Removes the bits that so many additions of dense rows left.
-template <class Rows>
-void remove_bits(const Rows& rows, const Scale& scale, index_t additions, limb_t* limbs, index_t from, index_t to) {
-    if (Rows::sparse || !additions) return;
-    auto* words = reinterpret_cast<word_t*>(limbs);
-    for (int l = 0; l < LIMBS; ++l)
-        for (index_t j = from; j < to; ++j) words[l * rows.d + j] -= static_cast<word_t>(additions) * scale.bits[l];
-}
+constexpr index_t MAX_PARTIAL = 32768;  // every thread has sums of its own if k * d is at most this
 
 // What is left of a value after coarser sums have taken their parts.
 inline double rest_of(double term, const std::vector<double>& coarser) {
@@ -46,33 +16,29 @@ inline double rest_of(double term, const std::vector<double>& coarser) {
     return term;
 }
 
-// Adds or subtracts what is left of a row.
+// Adds or subtracts a row, or what coarser sums left of it.
 template <class T>
-void add_rest(const Dense<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs, index_t from,
-              index_t to) {
-    for (index_t j = from; j < to; ++j)
+void add_rest(const Dense<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs) {
+    for (index_t j = 0; j < rows.d; ++j)
         sums.scale.cut(rest_of(w * static_cast<double>(rows.row(i)[j]), sums.coarser),
                        [&](int l, limb_t v) { limbs[l * rows.d + j] += sign * v; });
 }
 template <class T>
-void add_rest(const Csr<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs, index_t,
-              index_t) {
+void add_rest(const Csr<T>& rows, index_t i, double w, int sign, const ClusterSums& sums, limb_t* limbs) {
     for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
         sums.scale.cut(rest_of(w * static_cast<double>(rows.x[p]), sums.coarser),
                        [&](int l, limb_t v) { limbs[l * rows.d + rows.column[p]] += sign * v; });
 }
 
-// A row of weight zero adds nothing. Without weights the weight of a cluster is its count: see set_weights.
-template <int SIGN, class Rows>
-[[gnu::always_inline]] inline void add_to_cluster(const Rows& rows, const double* weight, index_t i, label_t j,
-                                                  const ClusterSums& sums, index_t from, index_t to) {
-    const double w = weight ? weight[i] : 1.0;
-    if (w == 0) return;
-    add_row<SIGN>(rows, i, w, sums.scale, sums.sum + j * LIMBS * rows.d, from, to);
-    sums.count[j] += SIGN;
-    if (weight) sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += SIGN * v; });
+// Adds or subtracts one row of weight w, with its count and weight.
+template <class Rows>
+void add_one(const Rows& rows, index_t i, double w, label_t j, int sign, const ClusterSums& sums) {
+    add_rest(rows, i, w, sign, sums, sums.sum + j * LIMBS * rows.d);
+    sums.count[j] += sign;
+    sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += sign * v; });
 }
 
+// Without weights the weight of a cluster is its count.
 inline void set_weights(index_t k, const ClusterSums& sums) {
     for (index_t j = 0; j < k; ++j)
         sums.weight_scale.cut(1.0, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] = v * sums.count[j]; });
@@ -107,59 +73,105 @@ struct Moves {
     }
 };
 
-// The sums of one thread. Slabs of features have only some columns, and the counts and weights of all.
-struct PartialClusterSums {
-    std::vector<limb_t> sum, weight;
-    std::vector<index_t> count;
-    PartialClusterSums(index_t k, index_t sums) : sum(sums), weight(k * LIMBS), count(k) {}
-    ClusterSums view(const ClusterSums& like, limb_t* to) {
-        return {to, weight.data(), count.data(), like.scale, like.weight_scale};
+// The sums of some sparse rows: in place, or in limbs of their own.
+struct SparseClusterSums : ClusterCounts {
+    std::vector<limb_t> own;
+    limb_t *shared, *limbs;
+    const Scale& scale;
+
+    SparseClusterSums(index_t k, index_t d, const ClusterSums& sums, bool in_place)
+        : ClusterCounts(k),
+          own(in_place ? 0 : k * LIMBS * d),
+          shared(sums.sum),
+          limbs(in_place ? shared : own.data()),
+          scale(sums.scale) {}
+    template <int SIGN, class T>
+    [[gnu::always_inline]] void add(const Csr<T>& rows, index_t i, double w, label_t j) {
+        limb_t* to = limbs + j * LIMBS * rows.d;
+        for (index_t p = rows.start[i]; p < rows.start[i + 1]; ++p)
+            scale.cut(w * static_cast<double>(rows.x[p]),
+                      [&](int l, limb_t v) { to[l * rows.d + rows.column[p]] += SIGN * v; });
     }
-    void add_counts_to(const ClusterSums& sums) const {
-        for (std::size_t i = 0; i < weight.size(); ++i) sums.weight[i] += weight[i];
-        for (std::size_t j = 0; j < count.size(); ++j) sums.count[j] += count[j];
+    void flush_all() {
+        for (std::size_t i = 0; i < own.size(); ++i) shared[i] += own[i];
     }
 };
 
-template <class Rows>
-void update_by_threads(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
-                       int threads) {
-    const index_t width = LIMBS * rows.d;
-    std::vector<PartialClusterSums> parts(threads, PartialClusterSums(k, k * width));
-    parallel(blocks_of(rows.n), parts, [&](index_t block, PartialClusterSums& part) {
-        // Captured by value, so that the loop keeps them in registers.
-        moves.for_each(block, [rows, weight, mine = part.view(sums, part.sum.data())](index_t i, label_t j, auto sign) {
-            add_to_cluster<sign()>(rows, weight, i, j, mine, 0, rows.d);
-        });
+// Adds the rows of a block that belong to the clusters [first, last). A row of weight zero adds nothing.
+template <class Rows, class Part>
+void add_block(const Rows& rows, const double* weight, const Moves& moves, index_t block, const ClusterSums& sums,
+               index_t first, index_t last, Part& part) {
+    // Captured by value, so that the loop keeps them in registers.
+    moves.for_each(block, [rows, weight, first, last, &part, &sums](index_t i, label_t j, auto sign) {
+        const double w = weight ? weight[i] : 1.0;
+        if (w == 0 || j < first || j >= last) return;
+        part.template add<sign()>(rows, i, w, j);
+        part.count[j] += sign();
+        if (weight) sums.weight_scale.cut(w, [&](int l, limb_t v) { part.weight[j * LIMBS + l] += sign() * v; });
     });
+}
+
+// Every thread takes some of the rows, if there are few sums.
+template <class Rows, class MakePart>
+void update_by_rows(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
+                    int threads, MakePart make) {
+    std::vector<decltype(make(0, 0, false))> parts;
+    for (int t = 0; t < threads; ++t) parts.push_back(make(0, rows.d, false));
+    parallel(blocks_of(rows.n), parts,
+             [&](index_t block, auto& part) { add_block(rows, weight, moves, block, sums, 0, k, part); });
     for (auto& part : parts) {
-        for (index_t j = 0; j < k; ++j)
-            remove_bits(rows, sums.scale, part.count[j], part.sum.data() + j * width, 0, rows.d);
-        for (std::size_t i = 0; i < part.sum.size(); ++i) sums.sum[i] += part.sum[i];
+        part.flush_all();
         part.add_counts_to(sums);
     }
 }
 
 // Every cluster and feature belongs to one thread.
-template <class Rows>
+template <class Rows, class MakePart>
 void update_by_clusters(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
-                        int threads) {
+                        int threads, MakePart make) {
     const index_t slabs = Rows::sparse ? 1 : std::max<index_t>(1, std::min<index_t>(rows.d / 64, threads));
-    const index_t parts = std::min<index_t>(k, (threads + slabs - 1) / slabs);
-    std::vector<PartialClusterSums> partial(parts * slabs, PartialClusterSums(k, 0));
-    parallel(parts * slabs, threads, [&](index_t task) {
-        const index_t part = task / slabs, slab = task % slabs;
-        const index_t from = rows.d * slab / slabs, to = rows.d * (slab + 1) / slabs;
-        const index_t first = k * part / parts, last = k * (part + 1) / parts;
-        const ClusterSums mine = partial[task].view(sums, sums.sum);
+    const index_t groups = std::min<index_t>(k, (threads + slabs - 1) / slabs);
+    std::vector<decltype(make(0, 0, true))> parts;
+    for (index_t task = 0; task < groups * slabs; ++task)
+        parts.push_back(make(rows.d * (task % slabs) / slabs, rows.d * (task % slabs + 1) / slabs, true));
+    parallel(groups * slabs, threads, [&](index_t task) {
+        const index_t group = task / slabs, first = k * group / groups, last = k * (group + 1) / groups;
         for (index_t block = 0; block < blocks_of(rows.n); ++block)
-            moves.for_each(block, [rows, weight, mine, first, last, from, to](index_t i, label_t j, auto sign) {
-                if (j >= first && j < last) add_to_cluster<sign()>(rows, weight, i, j, mine, from, to);
-            });
-        for (index_t j = 0; j < k; ++j)
-            remove_bits(rows, sums.scale, mine.count[j], sums.sum + j * LIMBS * rows.d, from, to);
+            add_block(rows, weight, moves, block, sums, first, last, parts[task]);
+        parts[task].flush_all();
     });
-    for (index_t task = 0; task < parts * slabs; task += slabs) partial[task].add_counts_to(sums);
+    for (index_t task = 0; task < groups * slabs; task += slabs) parts[task].add_counts_to(sums);
+}
+
+template <class Rows, class MakePart>
+void update_parts(const Rows& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums,
+                  MakePart make) {
+    const index_t count = moves.count();
+    const int threads = threads_for(static_cast<double>(count) * (rows.d + 4) * 4);
+    if (threads > 1 && k * rows.d <= MAX_PARTIAL && count >= 16 * k)
+        update_by_rows(rows, weight, moves, k, sums, threads, make);
+    else
+        update_by_clusters(rows, weight, moves, k, sums, threads, make);
+}
+
+template <class T>
+void update_all(const Csr<T>& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
+    update_parts(rows, weight, moves, k, sums,
+                 [&](index_t, index_t, bool in_place) { return SparseClusterSums(k, rows.d, sums, in_place); });
+}
+
+template <class T>
+void update_all(const Dense<T>& rows, const double* weight, const Moves& moves, index_t k, const ClusterSums& sums) {
+    std::mutex flushing;
+    const auto with_words = [&](auto words) {
+        update_parts(rows, weight, moves, k, sums, [&](index_t from, index_t to, bool) {
+            return ShortClusterSums<words()>(k, rows.d, from, to, sums, flushing);
+        });
+    };
+    if (!weight && fits_one_word<T>(sums.smallest, sums.scale))
+        with_words(std::integral_constant<int, 1>{});
+    else
+        with_words(std::integral_constant<int, 2>{});
 }
 
 // Sums that are finer than others: slower, and on one thread, but hardly ever needed. Counts and weights stay.
@@ -168,7 +180,7 @@ void update_finer(const Rows& rows, const double* weight, const Moves& moves, co
     for (index_t block = 0; block < blocks_of(rows.n); ++block)
         moves.for_each(block, [&](index_t i, label_t j, auto sign) {
             const double w = weight ? weight[i] : 1.0;
-            if (w != 0) add_rest(rows, i, w, sign(), sums, sums.sum + j * LIMBS * rows.d, 0, rows.d);
+            if (w != 0) add_rest(rows, i, w, sign(), sums, sums.sum + j * LIMBS * rows.d);
         });
 }
 
@@ -183,41 +195,35 @@ void update(const Rows& rows, const double* weight, const label_t* labels, const
         std::fill(sums.weight, sums.weight + k * LIMBS, 0);
         std::fill(sums.count, sums.count + k, 0);
     }
-    const index_t count = moves.count();
-    const int threads = threads_for(static_cast<double>(count) * (rows.d + 4) * 4);
-    if (threads > 1 && k * rows.d <= MAX_PARTIAL && count >= 64 * k)
-        update_by_threads(rows, weight, moves, k, sums, threads);
-    else
-        update_by_clusters(rows, weight, moves, k, sums, threads);
+    update_all(rows, weight, moves, k, sums);
     if (!weight) set_weights(k, sums);
 }
 
-// Returns the largest absolute value, and the smallest that is not zero (infinity if there is none).
+// Returns the largest absolute value, and the smallest that is not zero (infinity if there is none). The bits of
+// positive numbers are in the order of the numbers, and compilers find vectors for integers only.
 template <class Rows>
 Magnitudes magnitudes(const Rows& rows) {
     using T = typename Rows::value_type;
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+    constexpr index_t SPAN = 64 * BLOCK;
     const index_t values = [&] {
         if constexpr (Rows::sparse)
             return rows.start[rows.n];
         else
             return rows.n * rows.d;
     }();
-    constexpr T infinity = std::numeric_limits<T>::infinity();
-    std::vector<Magnitudes> parts(blocks_of(values), Magnitudes{});
-    parallel_rows(values, threads_for(static_cast<double>(values)), [&](index_t from, index_t stop) {
-        constexpr index_t LANES = 16;  // side by side, so that the loop vectorizes
-        T most[LANES] = {}, least[LANES];
-        std::fill(least, least + LANES, infinity);
-        const auto take = [&](index_t lane, T value) {
-            const T size = std::abs(value), positive = size > 0 ? size : infinity;
-            most[lane] = size > most[lane] ? size : most[lane];
-            least[lane] = positive < least[lane] ? positive : least[lane];
-        };
-        index_t i = from;
-        for (; i + LANES <= stop; i += LANES)
-            for (index_t lane = 0; lane < LANES; ++lane) take(lane, rows.x[i + lane]);
-        for (; i < stop; ++i) take(0, rows.x[i]);
-        parts[from / BLOCK] = {*std::max_element(most, most + LANES), *std::min_element(least, least + LANES)};
+    std::vector<Magnitudes> parts((values + SPAN - 1) / SPAN);
+    parallel(static_cast<index_t>(parts.size()), threads_for(static_cast<double>(values)), [&](index_t part) {
+        Bits most = 0, least = infinity - 1;  // the latter of bits minus one: those of zero become the largest
+        const T* x = rows.x;
+        const index_t stop = std::min(values, (part + 1) * SPAN);
+        for (index_t i = part * SPAN; i < stop; ++i) {
+            const Bits size = std::bit_cast<Bits>(x[i]) << 1 >> 1;
+            most = size > most ? size : most;
+            least = size - 1 < least ? size - 1 : least;
+        }
+        parts[part] = {std::bit_cast<T>(most), std::bit_cast<T>(least + 1)};
     });
     Magnitudes all;
     for (const Magnitudes& part : parts)

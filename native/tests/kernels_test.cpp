@@ -54,6 +54,13 @@ struct Sums {
         : d(features), limbs(k * LIMBS * d), weight_limbs(k * LIMBS), count(k), scale(exponent) {}
     ClusterSums view() { return {limbs.data(), weight_limbs.data(), count.data(), scale, weight_scale}; }
     double sum(index_t j, index_t i) const { return scale.rounded(Scale::whole(&limbs[j * LIMBS * d + i], d)); }
+    bool operator==(const Sums& other) const {
+        bool same = count == other.count;
+        for (index_t j = 0; j < static_cast<index_t>(count.size()); ++j)
+            for (index_t i = 0; i < d; ++i)
+                same &= Scale::whole(&limbs[j * LIMBS * d + i], d) == Scale::whole(&other.limbs[j * LIMBS * d + i], d);
+        return same;
+    }
     double weight(index_t j) const { return weight_scale.rounded(Scale::whole(&weight_limbs[j * LIMBS], 1)); }
     Scale scale, weight_scale{4};
 };
@@ -120,7 +127,7 @@ struct Test {
         kernels.assign(view, c.data(), k, labels.data(), &changes, 0.01f);
         kernels.update(view, nullptr, labels.data(), changes.overflowed ? nullptr : &changes, k, running.view());
         kernels.update(view, nullptr, labels.data(), nullptr, k, fresh.view());
-        expect(fresh.limbs == running.limbs && fresh.count == running.count, "running sums equal fresh ones");
+        expect(fresh == running, "running sums equal fresh ones");
         double largest = 0, sum = 0;
         for (index_t i = 0; i < n; ++i)
             if (labels[i] == 0)

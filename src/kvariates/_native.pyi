@@ -128,6 +128,7 @@ def update(
     exponent: int,
     weight_exponent: int,
     coarser: int,  # how many coarser sums hold parts of the values
+    smallest: float,  # no value but zero is smaller
 ) -> None: ...
 def sums_by_label(
     rows: RowsView,  # sparse

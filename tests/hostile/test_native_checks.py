@@ -70,13 +70,13 @@ REFUSED = {
         "Yinyang's bounds are for dense rows only"),
     "costs: labels": ("_native.costs(view, centers, high, f64(n))", RANGE),
     "costs: k = 0": ("_native.costs(view, none, good, f64(n))", RANGE),
-    "update: labels": ("_native.update(view, None, low, None, *sums(k), 0)", RANGE),
-    "update: k = 0": ("_native.update(view, None, good, None, *sums(0), 0)", RANGE),
+    "update: labels": ("_native.update(view, None, low, None, *sums(k), 0, 0.0)", RANGE),
+    "update: k = 0": ("_native.update(view, None, good, None, *sums(0), 0, 0.0)", RANGE),
     "update: changes of other rows": (
-        "_native.update(two, None, good[:1500], other_changes, *sums(k), 0)",
+        "_native.update(two, None, good[:1500], other_changes, *sums(k), 0, 0.0)",
         "the changes are those of other rows or clusters"),
     "update: changes of other clusters": (
-        "_native.update(view, None, good, wide, *sums(k), 0)",
+        "_native.update(view, None, good, wide, *sums(k), 0, 0.0)",
         "the changes are those of other rows or clusters"),
     "hartigan: labels": (
         "_native.hartigan(view, None, f32(k), 1.0, centers, high, f32(n), f32(n), *sums(k))",

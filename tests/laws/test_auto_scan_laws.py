@@ -17,7 +17,7 @@ def choices(monkeypatch, X, k, slow=None, steps=25):
     """Which kernel assigned the rows in each step, if the kernel `slow` sleeps."""
     told = []
     with monkeypatch.context() as patch:
-        for name in ("assign", "assign_hamerly", "assign_yinyang"):
+        for name in ("assign", "assign_hamerly", "assign_elkan", "assign_yinyang"):
             kernel = getattr(_native, name)
 
             def spy(*given, name=name, kernel=kernel):
@@ -36,9 +36,11 @@ def choices(monkeypatch, X, k, slow=None, steps=25):
     return told
 
 
-@pytest.mark.parametrize(("d", "k", "bounded"), [(6, 20, "hamerly"), (40, 260, "yinyang")])
+@pytest.mark.parametrize(
+    ("d", "k", "bounded"), [(6, 20, "hamerly"), (300, 40, "elkan"), (40, 260, "yinyang")]
+)
 def test_a_slow_machine_does_not_change_the_choice(monkeypatch, d, k, bounded):
-    X = rows(3000, d, seed=3, groups=k)
+    X = rows(3000, d, seed=3, groups=1 if bounded == "elkan" else k)
     told = choices(monkeypatch, X, k)
     kernel = f"assign_{bounded}"
     assert {"assign", kernel} <= set(told)

@@ -105,8 +105,8 @@ class ClusterSums:
 
     def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
         for level in range(len(self.sums.limbs)):
-            parts = self._parts(level)
-            _native.update(self._rows.view, self._weight, labels, changes, *parts, level)
+            of_level = *self._parts(level), level, self.scale.smallest
+            _native.update(self._rows.view, self._weight, labels, changes, *of_level)
 
 
 @dataclass(frozen=True, eq=False)

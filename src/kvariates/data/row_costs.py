@@ -219,7 +219,9 @@ class ShardedCosts:
         self._ask(lambda shard: shard.lower(centers, first, limit))
 
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
-        return sum(self._ask(lambda shard: shard.gain_bounds(candidates, limit)), np.zeros(2))
+        bounds = sum(self._ask(lambda shard: shard.gain_bounds(candidates, limit)), np.zeros(2))
+        rounding = len(self._shards) * 2.0**-52 * bounds[:, 1:]  # of this sum
+        return bounds + np.hstack([-rounding, rounding])
 
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         parts = self._ask(lambda shard: shard.gains(candidates, limit))

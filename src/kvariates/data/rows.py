@@ -119,7 +119,7 @@ class Rows:
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
         values = self.X.data if sparse.issparse(self.X) else self.X
-        if self.dtype == np.float64 and not np.isfinite(np.vdot(values, values)):
+        if self.dtype == np.float64 and not np.isfinite(sum_of_squares(values)):
             raise ValueError(OVERFLOW)
 
     def nearest(self, centers: F64) -> Labels:
@@ -158,15 +158,22 @@ class Rows:
 
     def _mean(self, labels: Labels) -> F64:
         """The mean of all rows, by exact sums. `labels` are zeros."""
-        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(self.magnitudes[0]))
+        largest, smallest = self.magnitudes
+        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(largest))
         weights, count = np.zeros((1, LIMBS), np.int64), np.zeros(1, np.int64)
         of_sums = sums.limbs[0], weights, count, sums.exponent, 1
-        _native.update(self.view, None, labels, None, *of_sums, 0)
+        _native.update(self.view, None, labels, None, *of_sums, 0, smallest)
         return sums.values / self.n
 
     def _varies(self) -> bool:
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
+
+
+def sum_of_squares(values: Floats) -> float:
+    """Without BLAS: its threads would spin for a tenth of a second, beside those of the kernels."""
+    flat = values.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat))
 
 
 def total_cost(cost: F64, weight: F64 | None) -> float:

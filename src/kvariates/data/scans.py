@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,16 +82,27 @@ class HamerlyScan:
 class ElkanScan:
     """One lower bound for each centre (Elkan 2003)."""
 
+    BOUNDS = 2  # multiply-adds that a bound takes
+    FEATURES = 256  # from which on distances are so expensive that bounds take hardly any time
+
     def __init__(self, rows: Rows, k: int) -> None:
-        self._view = rows.view
+        self._rows, self._view, self._k = rows, rows.view, k
         self._upper = np.empty(rows.n, dtype=np.float32)
         self._lower = np.empty(rows.n * k, dtype=np.float32)
         self._drift = np.zeros(k, dtype=np.float32)
+        self.work = math.inf
+
+    @classmethod
+    def pays(cls, rows: Rows, k: int) -> bool:
+        """Whether distances are expensive, and the bounds take no more memory than the rows."""
+        return rows.dense and k <= rows.d and rows.d >= cls.FEATURES
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
-        return _native.assign_elkan(
+        changed, *counts = _native.assign_elkan(
             self._view, centers, moved, self._drift, labels, self._upper, self._lower, changes
-        )[0]
+        )
+        self.work = self.BOUNDS * self._view.n * self._k + work_of(self._rows, *counts)
+        return changed
 
 
 class YinyangScan:
@@ -147,7 +158,8 @@ class AutoScan:
     ENOUGH = 0.25  # share of such rows
 
     def __init__(self, rows: Rows, k: int) -> None:
-        bounded = YinyangScan if YinyangScan.pays(rows, k) else HamerlyScan
+        kinds: tuple[Any, ...] = (ElkanScan, YinyangScan)
+        bounded = next((kind for kind in kinds if kind.pays(rows, k)), HamerlyScan)
         self._plain, self._bounded = PlainScan(rows, k), bounded(rows, k)
         self._plain_work = work_of(rows, rows.n, rows.n * k, 0)
         self._wait, self._next_wait = 0, 1

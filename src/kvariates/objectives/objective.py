@@ -26,7 +26,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kvariates.data.rows import F64, WIDEST, Floats, Labels, Rows, total_cost, unit_rows
+from kvariates.data.rows import (
+    F64,
+    WIDEST,
+    Floats,
+    Labels,
+    Rows,
+    sum_of_squares,
+    total_cost,
+    unit_rows,
+)
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS, LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
@@ -59,7 +68,7 @@ class SquaredEuclidean:
 
     def start(self, centers: F64) -> F64:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)
-        if not float(np.vdot(start, start)) < WIDEST:
+        if not sum_of_squares(start) < WIDEST:
             raise ValueError("the centres are so far away that squared distances overflow float64.")
         return start
 
