@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from experiments import quality
+from experiments import certificates, quality
 from experiments.quality import Cell, Outcome, centroid_index
 from scipy import sparse
 
@@ -32,6 +32,13 @@ def test_every_pair_runs_on_a_set():
     assert outcome.best == pytest.approx(outcome.planted_cost)
     assert outcome.ratio(2 * outcome.best) == 2
     assert outcome.cells[0].costs == outcome.cells[1].costs
+
+
+def test_a_line_of_the_table_of_certificates():
+    name, shape, k, words, *seconds = certificates.line(quality.Problem("corners", ROWS, 4))
+    assert (name, shape, k) == ("corners", "120 x 2", "4")
+    assert words.endswith(" % of optimal (certified)")
+    assert all(float(figure) >= 0 for figure in seconds)
 
 
 def outcome(name, planted_cost, *cells):

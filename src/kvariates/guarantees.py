@@ -19,6 +19,7 @@ The paper's (19) and (20) leave out the dimension; nothing here uses them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -69,7 +70,11 @@ class Guarantee:
         if self.assumes is not None:
             lines.append(f"It assumes {self.assumes}")
         lines += self.notes
-        words = [f"{name} = {_words(value)}" for name, value in self.terms.items() if value != 0]
+        words = [
+            f"{self._meaning(name)} = {_words(value)}"
+            for name, value in self.terms.items()
+            if value != 0 or re.search(rf"\b{name}\b", self.promise)
+        ]
         if words:
             lines.append("Terms: " + ", ".join(words) + ".")
         if self.bound is not None:
@@ -78,15 +83,27 @@ class Guarantee:
 
     __str__ = explain
 
+    def _meaning(self, name: str) -> str:
+        """The name of a term, and what it is."""
+        if name == "opt" and OPT_IS_FOUND in self.notes:
+            return "opt (replaced by the cost of these centres)"
+        return f"{name} ({MEANINGS[name]})" if name in MEANINGS else name
+
 
 def _words(value: Term) -> str:
     return "not known" if value is None else format(value, ".6g")
 
 
 OPT_IS_FOUND = (
-    "The lowest cost, opt, is not known. The cost of these centres, which is at least opt, stands "
-    "for it: the bound is true, but it is a worst case and no estimate of how good they are."
+    "The lowest cost, opt, is not known. It is replaced by the cost of these centres, which is at "
+    "least opt. So the bound is true, but it is a worst case and no estimate of how good they are."
 )
+MEANINGS = {
+    "opt": "the lowest cost",
+    "var": "the variance of the densities, summed over the rows",
+    "bias": "the squared distances of the densities' means to the best centres",
+    "eta": "how much the probe can change costs; 0 if it does not",
+}
 
 
 def log_factor(k: int) -> float:
@@ -129,21 +146,22 @@ def theorem_2(
     promise = (
         f"{MEAN} 8 (2 + ln k) = {8 * log_factor(k):.3g} times the lowest cost of any {k} centres."
         if centred and var == 0 and eta == 0
-        else f"{MEAN} (2 + ln k) ((6 + 4 eta) opt + 2 bias + 2 var), opt being the lowest cost of "
-        f"any {k} centres" + (" and bias = opt." if centred else ".")
+        else f"{MEAN} (2 + ln k) ({'(8 + 4 eta) opt' if centred else '(6 + 4 eta) opt + 2 bias'} "
+        f"+ 2 var), opt being the lowest cost of any {k} centres."
     )
     return _theorem(2, k, promise, parts, notes, eta=eta)
 
 
-def plain_seeding(k: int) -> Guarantee:
-    """Theorem 2 for a fit that starts from plain k-means++."""
-    promise = theorem_2(k, opt=None)
-    note = (
-        f"It is a worst case for any data: this fit need not be anywhere near {promise.factor:.3g} "
-        "times too costly. To see how good it is, fit with certify=True, or compare its inertia_ "
-        "with that of init='ls++'."
+def plain_seeding(k: int, *, certifiable: bool) -> Guarantee:
+    """Theorem 2 for a fit that starts from plain k-means++. certifiable: certify=True works."""
+    advice = (
+        "To see how good this fit is, fit with certify=True, or compare its inertia_ with that of "
+        "init='ls++'."
+        if certifiable
+        else "To compare, fit again with n_init=10 and look at inertia_."
     )
-    return replace(promise, terms={}, notes=(note,))
+    note = f"This is a worst case. Most fits are much better. {advice}"
+    return replace(theorem_2(k, opt=None), terms={}, notes=(note,))
 
 
 def theorem_4(

@@ -2,7 +2,7 @@
 
 | criterion | what is computed, for every k |
 |---|---|
-| dividing | how many of the k clusters divide into two that a valley separates |
+| dividing | how many of the k clusters split into two groups with few rows between (a valley) |
 | elbow | how far (log k, log inertia) lies below the line between its ends, both axes 0..1 |
 | silhouette | the mean of (b - a) / max(a, b) over a sample of rows, from all pairs of its rows |
 
@@ -53,13 +53,14 @@ class Choice:
     k : int
         The suggestion.
     clear : bool
-        Whether the rows show this k. If not, `k` is a guess, and the reason begins with "no clear
-        answer".
+        Whether the test found k separate groups. The test assumes convex clusters: for rings or
+        crescents k may be wrong. Groups that overlap count as one. k = 1 is never clear. If not
+        clear, `k` is a guess, and the reason begins with "no clear answer".
     reason : str
-        The reason, in one sentence.
+        The reason, in words.
     ks, inertia, elbow, silhouette, dividing : ndarray of shape (n_ks,)
         The numbers of clusters; the cost of all rows; the depth of the elbow; the mean silhouette
-        of sampled rows (NaN for one cluster); how many clusters divide into separate ones.
+        of sampled rows (NaN for one cluster); how many clusters divide.
     solutions : tuple of ndarray of shape (k, n_features)
         The centres for each k.
     """
@@ -216,17 +217,6 @@ def _least_apart(labels: Labels, centers: F64, test: DivisionTest) -> tuple[int,
     return found
 
 
-def count_distinct(rows: Rows, limit: int) -> int:
-    """The number of distinct rows, or `limit` if there are at least so many."""
-    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
-    for first in range(0, rows.n, step):
-        block = rows.take(np.arange(first, min(first + step, rows.n)))
-        distinct = np.unique(np.concatenate([distinct, block]), axis=0)
-        if len(distinct) >= limit:
-            return limit
-    return len(distinct)
-
-
 def silhouettes(
     rows: Rows, weight: F64 | None, found: Solutions, size: int, rng: np.random.Generator
 ) -> F64:
@@ -272,17 +262,18 @@ def suggest(ks: I64, k: int | None, guess: Guess) -> tuple[int, bool, str]:
 
     `k` clusters are separate and do not divide; None if some divide at the highest of `ks`.
     """
-    if k is None:
-        why = f"some clusters still divide at k = {ks[-1]}; try a higher one"
-    elif k == 1 == ks[0]:
-        return 1, False, "no clear answer: the rows do not divide into separate clusters."
-    elif k == 1:
-        why = "the rows do not divide into separate clusters"
-    elif k < ks[0]:
-        why = f"clusters are separate at k = {k}, below the range"
-    else:
+    if k is not None and ks[0] <= k > 1:
         return k, True, "every cluster is separate from the nearest one, and no cluster divides."
-    return guess.k, False, f"no clear answer: {why}; {guess.reason}"
+    why = "no separate clusters were found."
+    if k is None:
+        why = (
+            f"at k = {ks[-1]}, the highest tried, some clusters still divide. Try a larger k_range."
+        )
+    elif k > 1:
+        why = f"{k} separate clusters were found, but k_range begins at {ks[0]}."
+    elif ks[0] == 1:
+        return 1, False, f"no clear answer: {why} X may be one group (k = 1) or have no clusters."
+    return guess.k, False, f"no clear answer: {why} Best guess: k = {guess.k} ({guess.reason})."
 
 
 class Guess(NamedTuple):
@@ -295,8 +286,11 @@ class Guess(NamedTuple):
 def guess(ks: I64, elbow: F64, silhouette: F64) -> Guess:
     """By the silhouette; if all silhouettes are weak, by the elbow."""
     if len(ks) == 1:
-        return Guess(int(ks[0]), "no other k was asked for.")
+        return Guess(int(ks[0]), "no other k was tried")
     best = int(np.argmax(np.nan_to_num(silhouette, nan=-1)))
     if silhouette[best] >= WEAK or np.isnan(elbow).all():
-        return Guess(int(ks[best]), "the mean silhouette is largest here.")
-    return Guess(int(ks[np.nanargmax(elbow)]), "silhouettes are weak, and the elbow is here.")
+        return Guess(int(ks[best]), "largest mean silhouette")
+    k, depth = int(ks[np.nanargmax(elbow)]), float(np.nanmax(elbow))
+    if depth <= 0:  # as at the lowest k
+        return Guess(k, "neither the silhouette nor the elbow helps; this is the lowest k")
+    return Guess(k, f"all silhouettes are below {WEAK:g}; the elbow value is largest, {depth:.2g}")

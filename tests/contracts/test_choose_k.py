@@ -49,7 +49,7 @@ def test_topics_of_text_are_counted():
 def test_noise_has_no_clear_answer(kind, shape):
     choice = choose_k(choosing.noise(kind, *shape, 0), (1, 8), random_state=0)
     assert (choice.k, choice.clear) == (1, False)
-    assert choice.reason.startswith("no clear answer: the rows do not divide")
+    assert choice.reason.startswith("no clear answer: no separate clusters were found.")
 
 
 def test_clusters_in_groups_are_all_found():
@@ -95,19 +95,19 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
     ("ks", "k", "answer", "why"),
     [
         ((1, 9), 4, (4, True), "no cluster divides"),
-        ((1, 9), 1, (1, False), "do not divide into separate clusters."),
-        ((2, 9), 1, (7, False), "do not divide into separate clusters; guessed."),
-        ((5, 9), 4, (7, False), "separate at k = 4, below the range; guessed."),
+        ((1, 9), 1, (1, False), "no separate clusters were found. X may be one group (k = 1)"),
+        ((2, 9), 1, (7, False), "no separate clusters were found. Best guess: k = 7 (guessed)."),
+        ((5, 9), 4, (7, False), "4 separate clusters were found, but k_range begins at 5. Best g"),
         (
             (1, 9),
             None,
             (7, False),
-            "still divide at k = 9; try a higher one; guessed.",
+            "at k = 9, the highest tried, some clusters still divide. Try a l",
         ),
     ],
 )
 def test_the_answer_and_its_reason(ks, k, answer, why):
-    *found, reason = suggest(np.arange(ks[0], ks[1] + 1), k, Guess(7, "guessed."))
+    *found, reason = suggest(np.arange(ks[0], ks[1] + 1), k, Guess(7, "guessed"))
     assert tuple(found) == answer
     assert why in reason
     assert reason.startswith("no clear answer") == (not answer[1])
@@ -116,9 +116,10 @@ def test_the_answer_and_its_reason(ks, k, answer, why):
 @pytest.mark.parametrize(
     ("elbow", "silhouette", "k", "why"),
     [
-        ([0, 0.5, 0], [math.nan, 0.9, 0.95], 3, "silhouette is largest"),
-        ([0, 0.1, 0], [math.nan, 0.1, 0.2], 2, "the elbow is here"),
-        ([math.nan] * 3, [math.nan, 0.1, 0.2], 3, "silhouette is largest"),
+        ([0, 0.5, 0], [math.nan, 0.9, 0.95], 3, "largest mean silhouette"),
+        ([0, 0.1, 0], [math.nan, 0.1, 0.2], 2, "below 0.25; the elbow value is largest, 0.1"),
+        ([0, -0.1, 0], [math.nan, 0.1, 0.2], 1, "neither the silhouette nor the elbow helps"),
+        ([math.nan] * 3, [math.nan, 0.1, 0.2], 3, "largest mean silhouette"),
     ],
 )
 def test_a_guess_is_by_the_silhouette_and_then_by_the_elbow(elbow, silhouette, k, why):

@@ -74,7 +74,7 @@ def test_squares_inside_double_precision(scale, dtype):
     + [(1e-40, np.float32), (1e-43, np.float32)],
 )
 def test_squares_outside_double_precision(scale, dtype):
-    assert all(said is None or "scale" in said for said in messages(scale, dtype))
+    assert all(said is None or "scale" in said.lower() for said in messages(scale, dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -94,7 +94,7 @@ def test_one_far_row_does_not_disturb_the_others(dtype):
 def test_rows_too_large_to_measure_after_fitting(method):
     data, _ = groups(1.0, np.float64)
     model = cluster(data, k=4)
-    with pytest.raises(ValueError, match="squared distances overflow float64; rescale"):
+    with pytest.raises(ValueError, match=r"squared distances overflow float64\). Scale X"):
         getattr(model, method)(data * 1e200)
 
 
@@ -117,14 +117,14 @@ def test_large_masses_are_drawn_right_or_refused(seeding):
             found = seeding(X * 2.0**460, 5, sample_weight=weight * 2.0**exponent, random_state=0)
             said.append(found[1].tolist())
         except ValueError as refused:
-            said.append(str(refused)[:42])
+            said.append(str(refused)[:36])
     drawn = said.count(right)
     assert 0 < drawn < len(said)
-    assert all(text == "Weighted squared distances leave the range" for text in said[drawn:])
+    assert all(text == "Some values or weights are too large" for text in said[drawn:])
 
 
 def test_large_weights_are_drawn_right_or_refused():
     rows, weight = Rows.of(np.arange(12.0).reshape(6, 2)), np.arange(1.0, 7)
     assert EuclideanPotential(rows, weight * 2.0**980, 1).total() == 21 * 2.0**980
-    with pytest.raises(ValueError, match="Weighted squared distances leave the range"):
+    with pytest.raises(ValueError, match="weighted squared distances overflow float64"):
         EuclideanPotential(rows, weight * 2.0**1000, 1).total()

@@ -47,7 +47,7 @@ BAD = {
     "three components": (
         components(ring(9), ring(12), ring(7)),
         "graph",
-        r"3 components and n_clusters=2: that of node 21 \(7 nodes\)",
+        r"3 separate parts with demand, but n_clusters=2.*with node 21 \(7 nodes\)",
     ),
     "callable: text": (X, lambda a, b: "far", "metric returned 'far'"),
     "callable: negative": (X, lambda a, b: -1.0, "metric returned -1"),
@@ -99,7 +99,7 @@ def test_a_broken_triangle_inequality_is_a_warning():
         ({"demand": np.zeros(90)}, "zero for every point"),
         ({"demand": -np.ones(90)}, "Negative values"),
         ({"demand": np.ones(90), "sample_weight": np.ones(90)}, "give one of them"),
-        ({"demand": np.ones(90, dtype=int)}, "weights as floats"),
+        ({"demand": np.ones(90, dtype=int)}, "not clear whether they are weights or point indices"),
         ({"demand": np.full(90, 1e308)}, "divide the weights"),
         ({"demand": np.full(90, 5e-324)}, "divide the weights"),
     ],

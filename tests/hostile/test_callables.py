@@ -38,8 +38,8 @@ huge = np.where(X > 0, 1.5e308, -1.5e308)
 """
 
 SCALE = "scale must be finite and not negative; got"
-LEAVE = "ValueError: Weighted squared distances leave the range of float64; rescale the features"
-WIDE = "ValueError: X spreads so widely that squared distances overflow float64; rescale"
+LEAVE = "ValueError: Some values or weights are too large (weighted squared distances"
+WIDE = "ValueError: The values of X are too large (squared distances overflow float64). Scale"
 WEIGHT = "ValueError: sample_weight goes from"
 FINITE = "ValueError: The density Custom returned NaN or infinity; its values must be finite."
 CASES = {

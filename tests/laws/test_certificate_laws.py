@@ -266,7 +266,10 @@ def test_a_certificate_in_words():
     sampled = Certificate(100, 112, 0.99, 5000, 3)
     assert str(sampled) == "within 12 % of optimal (99 % confidence, from a sample of 5,000)"
     assert "at most 1 %" in sampled.explain()
-    assert str(Certificate(0, 5, 1.0, None, 3)) == "no useful bound (certified)"
+    assert str(Certificate(1e9, 1e9 + 1e-3, 1.0, None, 3)).startswith("within 0.0001 % of")
+    for useless in (Certificate(0, 5, 1.0, None, 3), Certificate(2, 5, 0.99, 5000, 3)):
+        assert str(useless) == "no useful bound"
+        assert "less than half of the cost: no useful bound." in useless.explain()
     assert Certificate(0, 5, 1.0, None, 3).gap == inf
     assert Certificate(0, 0, 1.0, None, 3).gap == 0
     assert Certificate(90, 99, 1.0, None, 3, rounded=True).gap == pytest.approx(0.1)
@@ -278,4 +281,6 @@ def test_a_component_without_a_medoid_has_no_bound():
     made = certified(Graph(two), [0])
     assert made.cost == inf
     assert made.gap == inf
+    assert str(made) == "no bound was computed: the cost is infinite"
+    assert "checked" not in made.explain()
     assert certified(Graph(two), [0, 2]).gap == 0

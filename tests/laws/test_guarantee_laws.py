@@ -6,6 +6,7 @@ errors, are compared with the bound: a correct sampler fails one test in three m
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -141,9 +142,23 @@ def test_the_guarantee_is_kept(name):
     assert model.guarantee_.bound is None, "the lowest cost is not known"
     promise, meaning, theorem = str(model.guarantee_).splitlines()
     assert promise.endswith("at most 8 (2 + ln k) = 27.1 times the lowest cost of any 4 centres.")
-    assert "worst case" in meaning
+    assert meaning.startswith("This is a worst case. Most fits are much better.")
     assert "inertia_" in meaning
     assert "Theorem 2" in theorem
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_advice_of_a_guarantee_can_be_followed(name):
+    options = {"n_clusters": 4, "random_state": 0, "init": "d2", **KEPT[name]}
+    text = str(KMeans(**options).fit(DATA).guarantee_)
+    advice = {
+        "certify=True": {"certify": True}, "init='ls++'": {"init": "ls++"},
+        "n_init=10": {"n_init": 10},
+    }  # fmt: skip
+    given = [other for words, other in advice.items() if words in text]
+    assert given
+    for other in given:
+        KMeans(**{**options, **other}).fit(DATA)
 
 
 @pytest.mark.parametrize("name", LOST)
@@ -239,6 +254,16 @@ def test_the_words_of_a_bound_say_what_it_means():
     assert lines[0].startswith("On average over the random draws, the cost is at most (2 + ln k)")
     assert "no estimate of how good they are" in lines[1]
     assert lines[-2].startswith("Bound on the mean cost over all random draws: ")
+
+
+@pytest.mark.parametrize("name", THEOREMS)
+def test_every_name_in_a_bound_has_a_value_in_its_terms(name):
+    words = str(seeded(**THEOREMS[name][0]).guarantee).splitlines()
+    terms = next(line for line in words if line.startswith("Terms: "))
+    assert "opt (replaced by the cost of these centres) = " in terms
+    for term in ("var", "bias", "eta", "spread", "varsigma"):
+        if re.search(rf"\b{term}\b", words[0]):
+            assert re.search(rf"\b{term}\b.* = ", terms), term
 
 
 def test_unknown_terms_leave_no_number():

@@ -113,7 +113,7 @@ def test_a_poor_solution_has_a_large_gap():
     good, bad = certified(X, centers), certified(X, poor)
     assert bad.cost > 3 * good.cost
     assert bad.lower_bound == pytest.approx(good.lower_bound, rel=0.05)
-    assert str(bad) == "no useful bound (certified)"
+    assert str(bad) == "no useful bound"
 
 
 def test_scale_and_shift_change_nothing():
@@ -191,7 +191,9 @@ def test_many_rows_are_sampled(monkeypatch):
     assert "centres" in made.explain()
     assert certified(X, [X.mean(axis=0)]).gap < 0.3  # the solver needs no step
     many = certified(X, X[:50])  # more clusters than half of a sample
-    assert str(many) == "no useful bound (certified)"
+    reason = "k = 50 is more than half of a sample (80 rows)"
+    assert str(many) == f"no bound was computed: {reason}"
+    assert many.explain().endswith(f"\nNo bound was computed: {reason}.")
 
 
 def test_the_estimator_keeps_no_old_certificate_and_refuses_other_distances():
@@ -208,3 +210,17 @@ def test_equal_rows_cost_nothing():
     X = np.repeat([[0.1, 0.2], [5.0, 7.0]], 5, axis=0)
     made = certified(X, X[[0, 5]])
     assert made.cost == made.lower_bound == made.gap == 0
+    assert str(made) == "optimal (certified)"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_cost_of_rounding_errors_is_optimal_up_to_rounding(dtype):
+    """One column is much larger than the other: its rounding errors do not hide real costs."""
+    X = np.repeat([[0.1, 2e6], [0.3, 7e6], [0.2, 7e6]], 5, axis=0).astype(dtype)
+    above = np.nextafter(X[[0, 5, 10]], np.inf, dtype=dtype)
+    made = certified(X, above.astype(np.float64))
+    assert made.cost > 0
+    assert made.gap == made.lower_bound == 0
+    assert str(made) == "optimal up to rounding (certified)"
+    assert "only rounding error" in made.explain()
+    assert certified(X, X[[0, 5]].astype(np.float64)).gap > 0

@@ -41,30 +41,44 @@ class Certificate:
     iterations: int
     rounded: bool = False  # up to a whole number, as all weights and distances are
     centers: str = "medoids"  # what was found, in words
+    missing: str | None = None  # why no bound was computed
+    only_rounding: bool = False  # the whole cost is rounding errors of the centres
 
     @property
     def gap(self) -> float:
-        """The most by which the cost can exceed the optimum, as a part of the optimum."""
-        if self.cost <= self.lower_bound:
+        """The most by which the cost can exceed the optimum, as a part of the optimum.
+
+        0 if the whole cost is rounding errors.
+        """
+        if self.cost <= self.lower_bound or self.only_rounding:
             return 0.0
         return self.cost / self.lower_bound - 1 if self.lower_bound > 0 else math.inf
 
     def __str__(self) -> str:
+        if self.missing is not None:
+            return f"no bound was computed: {self.missing}"
+        if self.gap > USELESS:
+            return "no useful bound"
         how = "certified"
         if self.sample is not None:
             how = f"{100 * self.confidence:.6g} % confidence, from a sample of {self.sample:,}"
-        if self.gap > USELESS:
-            return f"no useful bound ({how})"
         if self.gap == 0:
-            return f"optimal ({how})"
+            return f"optimal{' up to rounding' if self.only_rounding else ''} ({how})"
         return f"within {_percent(self.gap)} of optimal ({how})"
 
     def explain(self) -> str:
         """What was proved, and how, in plain words."""
+        cost = f"The {self.centers} cost {self.cost:.6g}."
+        if self.missing is not None:
+            return f"{cost}\nNo bound was computed: {self.missing}."
+        if self.only_rounding:
+            return f"{cost}\nThis is only rounding error: every row is equal to its centre."
         lines = [
-            f"The {self.centers} cost {self.cost:.6g}.",
+            cost,
             f"No choice of as many {self.centers} costs less than {self.lower_bound:.6g},",
-            f"so these are {self}." if self.gap <= USELESS else f"which says little: {self}.",
+            f"so these are {self}."
+            if self.gap <= USELESS
+            else "which is less than half of the cost: no useful bound.",
         ]
         if self.sample is not None:
             lines.append(
@@ -79,9 +93,9 @@ class Certificate:
 
 
 def _percent(part: float) -> str:
-    """Rounded up, so that no more is promised than was proved."""
+    """Rounded up, so that no more is promised than was proved; at least 0.0001 %."""
     digits = max(0, 1 - math.floor(math.log10(100 * part)))
-    scale = 10.0 ** min(digits, 6)
+    scale = 10.0 ** min(digits, 4)
     return f"{math.ceil(100 * part * scale * (1 - 1e-12)) / scale:.12g} %"
 
 
@@ -100,7 +114,8 @@ def certify(
     nearest, second = (d[demand].astype(np.float64) for d in (near.cost, near.second_cost))
     cost = math.fsum(mass * nearest)
     if not 0 < cost < math.inf:
-        return Certificate(0.0, cost, 1.0, None, 0)
+        missing = "the cost is infinite" if cost > 0 else None
+        return Certificate(0.0, cost, 1.0, None, 0, missing=missing)
     problem = CertifiedProblem(
         space, k, demand, mass, nearest, second, cost, sample, confidence, max_iter
     )

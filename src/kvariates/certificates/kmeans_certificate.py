@@ -125,8 +125,8 @@ def certify_kmeans(
     It is exact if there are few distinct rows and no plan for samples is given.
     """
     problem = _problem(rows, found, weight)
-    if not problem.cost > 0:
-        return Certificate(0.0, problem.cost, 1.0, None, 0, centers="centres")
+    if not problem.cost > 0 or _only_rounding(problem, found.centers):
+        return _trivial(problem, only_rounding=problem.cost > 0)
     with threadpool_limits(1, "blas"):  # so that the bits do not depend on the number of threads
         if plan is None and len(problem.index) <= EXACT:
             return _exact(problem)
@@ -149,6 +149,28 @@ def _problem(rows: Rows, found: LabelledCenters, weight: F64 | None) -> Certifie
     return CertifiedRows(rows, index, mass, known, len(found.centers))
 
 
+def _only_rounding(problem: CertifiedRows, centers: F64) -> bool:
+    """Whether every row is equal to its centre, except for rounding errors of the centre."""
+    rows, labels = problem.rows, problem.known.labels
+    unit, step = 2 * float(np.finfo(rows.dtype).eps), max(1, 2**20 // rows.d)
+    for first in range(0, len(labels), step):
+        center = centers[labels[first : first + step]]
+        apart = np.abs(rows.take(problem.index[first : first + step]) - center)
+        if (apart > unit * np.abs(center)).any():
+            return False
+    return True
+
+
+def _trivial(
+    problem: CertifiedRows, missing: str | None = None, *, only_rounding: bool = False
+) -> Certificate:
+    """The bound 0, which needs no computation."""
+    return Certificate(
+        0.0, problem.cost, 1.0, None, 0,
+        centers="centres", missing=missing, only_rounding=only_rounding,
+    )  # fmt: skip
+
+
 def _exact(problem: CertifiedRows) -> Certificate:
     points = problem.points(np.arange(len(problem.index)), problem.weight)
     steps = min(EXACT_STEPS, int(EXACT_WORK / len(problem.index) ** 3))
@@ -162,7 +184,7 @@ def _sampled(
 ) -> Certificate:
     k, cost, size = problem.k, problem.cost, SIZE if plan is None else plan.size
     if k > CLUSTERS * size:
-        return Certificate(0.0, cost, 1.0, None, 0, centers="centres")
+        return _trivial(problem, f"k = {k} is more than half of a sample ({size} rows)")
     mean = problem.cost / math.fsum(problem.weight)
     pilot = DrawnRows.of(problem, problem.known.cost + mean, size, rng)
     if plan is None:

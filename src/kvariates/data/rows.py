@@ -28,10 +28,9 @@ SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
 # Outside these mean variances, squares or their sums leave the range of float64.
 NARROWEST, WIDEST = 1e-290, 1e290
-OVERFLOW = (
-    "X spreads so widely that squared distances overflow float64; "
-    "rescale the features, e.g. with StandardScaler."
-)
+SCALE = "Scale X, e.g. divide it by abs(X).max()."  # scikit-learn's StandardScaler fails here too
+OVERFLOW = f"The values of X are too large (squared distances overflow float64). {SCALE}"
+VANISH = f"The differences between rows are too small (their squares vanish in float64). {SCALE}"
 
 
 class TwoNearest(NamedTuple):
@@ -150,10 +149,7 @@ class Rows:
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
         if spread < NARROWEST and self._varies():
-            raise ValueError(
-                "X varies so little that squared distances vanish in float64; "
-                "rescale the features, e.g. with StandardScaler."
-            )
+            raise ValueError(VANISH)
         return spread
 
     def _mean(self, labels: Labels) -> F64:

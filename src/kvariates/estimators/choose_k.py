@@ -6,12 +6,13 @@ import warnings
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
-from kvariates.k_selection import Choice, SelectionOptions, choose, count_distinct
+from kvariates.k_selection import Choice, SelectionOptions, choose
 
 
 @validation.parameters(
@@ -30,9 +31,11 @@ def choose_k(
 ) -> Choice:
     """Suggest a number of clusters and give the reason, or say that there is no clear answer.
 
-    A k is clear if no cluster divides into two that a valley separates, and if every cluster is
-    separate from its nearest one. Clusters are judged one by one, so their number, sizes and
-    distances do not matter; but each should have twenty rows or more, and be convex.
+    A cluster divides if it can be split into two groups with few rows between them (a valley). A k
+    is clear if no cluster divides, and if every cluster and its nearest one together do. k = 1 is
+    never reported as clear. Clusters are tested one by one, so their number, sizes and distances do
+    not matter; but each should have twenty rows or more. The test assumes convex clusters. For
+    rings or crescents it can say ``clear`` with a wrong k. Groups that overlap count as one.
 
     Parameters
     ----------
@@ -60,7 +63,7 @@ def choose_k(
     X = validation.rows(X, 1)
     low, high = _bounds(k_range, X.shape[0], silhouette_sample)
     rows, weight = _positive_rows(X, validation.weights(sample_weight, X))
-    distinct = count_distinct(rows, high)
+    distinct = _count_distinct(rows, high)
     if distinct < low:
         raise ValueError(f"X has {distinct} distinct rows; k_range begins at {low}.")
     if distinct < high:
@@ -75,14 +78,21 @@ def _bounds(k_range: Any, n: int, sample: int) -> tuple[int, int]:
     """The lowest and the highest k of `k_range`."""
     ks = list(k_range)
     if not ks or not all(isinstance(k, Integral) and not isinstance(k, bool) for k in ks):
-        raise ValueError(f"k_range should be a pair or a range of integers; got {k_range!r}.")
+        raise ValueError(f"k_range must be a pair or a range of integers; got {k_range!r}.")
     low, high = int(ks[0]), int(ks[-1])
     pair = len(ks) == 2 and not isinstance(k_range, range)
     if not 1 <= low <= high or not (pair or ks == list(range(low, high + 1))):
-        raise ValueError(f"k_range should rise from 1 or more in steps of one; got {k_range!r}.")
-    for name, size in (("n_samples", n), ("silhouette_sample", sample)):
-        if high > size:
-            raise ValueError(f"{name}={size} should be >= {high}, the highest k of k_range.")
+        raise ValueError(
+            "k_range must be (lowest, highest) with 1 <= lowest <= highest, or consecutive "
+            f"integers; got {k_range!r}."
+        )
+    more = f"The highest k ({high}) is larger than"
+    if high > n:
+        raise ValueError(f"{more} the number of rows ({n}). Lower k_range.")
+    if high > sample:
+        raise ValueError(
+            f"{more} silhouette_sample ({sample}). Lower k_range or raise silhouette_sample."
+        )
     return low, high
 
 
@@ -95,3 +105,14 @@ def _positive_rows(X: Any, weight: F64 | None) -> tuple[Rows, F64 | None]:
     if (order := rows.canonical_order()) is not None:
         rows, weight = Rows.of(X[order]), None if weight is None else weight[order]
     return rows, weight
+
+
+def _count_distinct(rows: Rows, limit: int) -> int:
+    """The number of distinct rows, or `limit` if there are at least so many."""
+    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
+    for first in range(0, rows.n, step):
+        block = rows.take(np.arange(first, min(first + step, rows.n)))
+        distinct = np.unique(np.concatenate([distinct, block]), axis=0)
+        if len(distinct) >= limit:
+            return limit
+    return len(distinct)

@@ -16,10 +16,9 @@ SMALLEST, LARGEST = 1e-100, 1e100
 BLOCK = 1 << 20  # values
 
 MISSING = (
-    "Give bounds=(low, high), or radius=...: where rows may be. It must be known without the data, "
-    "for what is computed from them leaks (a bound is some row's value). Take the range of what "
-    "can be measured or is asked for (an age: 0 to 120), for each feature; rows outside are "
-    "clipped."
+    "Give bounds=(low, high) or radius=... Do not compute them from the data: the minimum and "
+    "maximum reveal single rows. Use the possible range, e.g. 0 to 120 for an age. Rows outside "
+    "are clipped."
 )
 
 
@@ -56,7 +55,9 @@ class DomainSpec:
 
 def _box(bounds: Any) -> DomainSpec:
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
-        raise ValueError("bounds must be a pair (low, high) of numbers or of one number a feature.")
+        raise ValueError(
+            "bounds must be a pair (low, high) of numbers, or of one number per feature."
+        )
     low, high = _numbers(bounds[0], "bounds' low end"), _numbers(bounds[1], "bounds' high end")
     if low.ndim and high.ndim and low.shape != high.shape:
         raise ValueError(f"bounds have {low.size} low ends and {high.size} high ends.")
@@ -79,9 +80,9 @@ def _numbers(value: Any, name: str) -> F64:
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or one number a feature.") from None
+        raise ValueError(f"{name} must be a number or one number per feature.") from None
     if numbers.ndim > 1 or not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be a finite number, or one a feature.")
+        raise ValueError(f"{name} must be a finite number, or one per feature.")
     if np.abs(numbers).max() > LARGEST:
         raise ValueError(f"{name} must be within +-{LARGEST:g}; rescale the features.")
     return numbers

@@ -90,7 +90,8 @@ def kvariates_plusplus(
     if distortion is not None:
         if density is not None or probe is not None:
             raise ValueError(
-                "distortion goes with the default density and probe; leave them out, or it."
+                "distortion cannot be combined with density or probe. Remove distortion, or remove "
+                "the other two."
             )
         named = isinstance(distortion, str)
         entry = DISTORTIONS[distortion] if named else Entry(distortion, "")

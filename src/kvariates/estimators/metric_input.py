@@ -257,9 +257,10 @@ def _check_components(graph: Graph, weight: F64 | None, k: int) -> None:
         sizes = np.bincount(component)
         left = needed[np.argsort(-sizes[needed], kind="stable")][k]
         raise ValueError(
-            f"The graph has {len(needed)} components and n_clusters={k}: that of node "
-            f"{int(np.argmax(component == left))} ({sizes[left]} nodes), for one, has no centre. "
-            f"Ask for at least {len(needed)} clusters, join them, or fit each alone."
+            f"The graph has {len(needed)} separate parts with demand, but n_clusters={k}. For "
+            f"example, the part with node {int(np.argmax(component == left))} ({sizes[left]} "
+            f"{'node' if sizes[left] == 1 else 'nodes'}) would have no medoid. "
+            f"Use n_clusters >= {len(needed)}."
         )
 
 
@@ -276,7 +277,7 @@ def _weights(demand: Any, sample_weight: Any, n: int) -> F64 | None:
     if values.ndim == 0:
         values = np.full(n, values)
     if values.shape != (n,):
-        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: a weight a point.")
+        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one weight per point.")
     weight = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
     if weight.min() < 0:
         raise ValueError(f"Negative values in data passed to `{name}`.")
@@ -294,8 +295,9 @@ def _counts(numbers: Ints, n: int) -> F64:
     counts = np.bincount(numbers, minlength=n).astype(np.float64)
     if len(numbers) == n and counts.max() > 1:
         raise ValueError(
-            f"demand has {n} integers, one a point: numbers of points, or weights? Give "
-            "weights as floats, e.g. demand.astype(float), or as sample_weight."
+            f"demand has {n} integers, as many as there are points. It is not clear whether they "
+            "are weights or point indices. For weights use sample_weight=... or "
+            "demand.astype(float)."
         )
     return counts
 

@@ -94,8 +94,8 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     least, most = float(out[out > 0].min()), float(out.max())
     if most > LARGEST or least < 1 / LARGEST:
         raise ValueError(
-            f"sample_weight goes from {least:.3g} to {most:.3g}: sums or ratios of such weights "
-            "leave the range of float64; divide the weights by their mean, and drop tiny ones."
+            f"sample_weight goes from {least:.3g} to {most:.3g}, too small or too large for sums "
+            "in float64. Divide the weights by their mean, and leave out rows of tiny weight."
         )
     return out
 

@@ -11,8 +11,8 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 TOO_LARGE = (
-    "Weighted squared distances leave the range of float64; rescale the features, e.g. with "
-    "StandardScaler, and divide the weights by their mean."
+    "Some values or weights are too large (weighted squared distances overflow float64). "
+    "Scale X, e.g. divide it by abs(X).max(), and divide the weights by their mean."
 )
 
 

@@ -85,7 +85,7 @@ class Mahalanobis(Distortion):
         if given.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
                 f"distortion='mahalanobis' needs a covariance of shape "
-                f"{(X.shape[1], X.shape[1])}, one row a column of X, but it is {given.shape}."
+                f"{(X.shape[1], X.shape[1])}, one row per column of X, but it is {given.shape}."
             )
         if not np.isfinite(given).all():
             raise ValueError("distortion='mahalanobis' needs a covariance of finite numbers.")

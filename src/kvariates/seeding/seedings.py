@@ -25,9 +25,11 @@ def forgy(n: int, k: int, weight: F64 | None, rng: np.random.Generator) -> I64:
     arrival = rng.exponential(size=n)
     if weight is not None:
         if np.count_nonzero(weight) < k:
+            some = int(np.count_nonzero(weight))
             raise ValueError(
-                f"init='random' needs {k} rows of positive weight, but only "
-                f"{np.count_nonzero(weight)} have one; lower n_clusters or give weights."
+                f"init='random' needs {k} rows of positive weight, but only {some} "
+                f"{'row has' if some == 1 else 'rows have'} one; lower n_clusters or give more "
+                "rows a positive weight."
             )
         # The k first of independent exponential times of rate w are a weighted draw without
         # replacement.
@@ -71,10 +73,8 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "k-means++ with several draws for each centre, of which the best is kept (greedy), as "
             "in scikit-learn.",
             POTENTIAL,
-            lost="the best of several draws for each centre usually costs less than plain "
-            "k-means++, but no bound in numbers is proved for it: the mean cost is at most "
-            "O(l^3 log^3 k) times the lowest one for l draws (Grunau, Ozudogru, Rozhon, Tetek "
-            "2023). init='d2' is plain and has a bound.",
+            lost="there is a proof only up to an unknown constant (Grunau et al. 2023). For a "
+            "bound in numbers use init='d2'.",
         ),
         "d2": Entry(
             lambda p: sample_rows(p).centers,
@@ -86,17 +86,16 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             lambda p: kmeans_parallel(p).centers,
             "Draws many rows in few rounds, and then k of them; for many clusters.",
             DISTANCES,
-            lost="k-means|| is within a constant of the seeding it reclusters with, in expectation "
-            "(Bahmani et al. 2012), but the constant depends on the rounds and is not explicit. "
-            "init='d2' has a bound in numbers.",
+            lost="the published bound has an unknown constant (Bahmani et al. 2012). For a bound "
+            "in numbers use init='d2'.",
         ),
         "ls++": Entry(
             _local_search,
             'Improves "k-means++" by swaps of a centre for a row; slower, with a lower cost.',
             DISTANCES | {"free centers"},
-            lost="LS++ is within a constant of the optimum, in expectation, after 100000 k log log "
-            "k steps from plain k-means++ (Lattanzi and Sohler 2019); here the steps are fewer and "
-            "the start is greedy. init='d2' has a bound in numbers.",
+            # 100000 k log log k steps, from plain k-means++; here the start is greedy, too.
+            lost="the published bound needs far more steps than are made here (Lattanzi and Sohler "
+            "2019). For a bound in numbers use init='d2'.",
         ),
         "global": Entry(
             _global,
@@ -104,23 +103,23 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             '"k-means++" is kept if it is better. Slower, with a lower cost.',
             DISTANCES,
             lost="no bound on global k-means is known. With Lloyd, one run and the same "
-            "random_state its cost is at most that of init='k-means++'. init='d2' has a bound in "
-            "numbers.",
+            "random_state its cost is at most that of init='k-means++'. For a bound in numbers use "
+            "init='d2'.",
         ),
         "hst": Entry(
             lambda p: p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng)),
             "Embeds the rows in a random tree and solves the problem there; its time hardly "
             "depends on n_clusters.",
             DISTANCES,
-            lost="for k-median, seeds on a random tree are within O(log n) of the optimum in "
-            "expectation (Fan et al. 2023); for k-means no such bound holds, since the expected "
-            "squares of distances in the tree have none. init='d2' has a bound in numbers.",
+            lost="the published bound is for k-median, not for k-means (Fan et al. 2023). For a "
+            "bound in numbers use init='d2'.",
         ),
         "random": Entry(
             _random,
             "Rows picked uniformly, all different.",
             POTENTIAL,
-            lost="rows picked uniformly can miss a far cluster: no bound holds. init='d2' has one.",
+            lost="rows that are drawn uniformly can miss a far cluster, so no bound holds. For a "
+            "bound in numbers use init='d2'.",
         ),
     },
 )
