@@ -130,8 +130,8 @@ MUTANTS = [
     ),
     Mutant(
         "labels are not those of rounded centres", "refining.lloyd",
-        "if not end.converged or not np.array_equal(end.centers, final):",
-        "if not end.converged:",
+        "labelled = end.converged and np.array_equal(end.centers, rounded)",
+        "labelled = end.converged",
         "laws/test_assignment_laws.py laws/test_lloyd_laws.py",
     ),
     Mutant(

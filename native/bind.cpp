@@ -118,16 +118,33 @@ ClusterSums cluster_sums(const Rows& rows, LimbTables& sum, LimbTable& total, Ou
     return {sum.data(), total.data(), data_of(count, k), Scale(exponent), Scale(weight_exponent)};
 }
 
+// The constants of the limbs of `levels` coarser sums.
+std::vector<double> coarser_than(int exponent, int levels) {
+    std::vector<double> constants;
+    for (int s = levels; s > 0; --s)
+        for (const double magic : Scale(exponent + s * UNIT_BITS[LIMBS - 1]).magic) constants.push_back(magic);
+    return constants;
+}
+
+// `sum` holds the tables of all levels.
 index_t hartigan(const Rows& rows, OptionalIn<double> weight, In<float> moved, float shrink, OutTable centers,
-                 Out<label_t> labels, Out<float> upper, Out<float> lower, LimbTables sum, LimbTable total,
+                 Out<label_t> labels, Out<float> upper, Out<float> lower, Array<4, limb_t> sum, LimbTable total,
                  Out<index_t> count, int exponent, int weight_exponent) {
-    const index_t n = rows.view.n, k = extent(sum, 0);
+    const index_t n = rows.view.n, d = rows.view.d, levels = extent(sum, 0), k = extent(sum, 1);
     require(k > 0, "there are no centres");
+    require(levels > 0 && extent(sum, 2) == LIMBS && extent(sum, 3) == d, "sums have the wrong shape");
+    require(extent(total, 0) == k && extent(total, 1) == LIMBS, "weights have the wrong shape");
     const float* step = data_of(moved, k);
     const ClusterDrift drift{step, *std::max_element(step, step + k), shrink};
     const double* w = data_of(weight, n);
-    const Partition p{data_of(centers, k * rows.view.d), labels_of(labels, n, k), data_of(upper, n), data_of(lower, n),
-                      cluster_sums(rows, sum, total, count, exponent, weight_exponent)};
+    std::vector<ClusterSums> sums;
+    for (int level = 0; level < levels; ++level) {
+        const int of_level = exponent - level * UNIT_BITS[LIMBS - 1];
+        sums.push_back({sum.data() + level * k * LIMBS * d, total.data(), data_of(count, k), Scale(of_level),
+                        Scale(weight_exponent), coarser_than(of_level, level)});
+    }
+    const Partition p{data_of(centers, k * d), labels_of(labels, n, k), data_of(upper, n), data_of(lower, n),
+                      std::move(sums)};
     return run([&] { return active->hartigan(rows.view, w, k, drift, p); });
 }
 
@@ -147,8 +164,7 @@ void update(const Rows& rows, OptionalIn<double> weight, In<label_t> labels, con
             LimbTable total, Out<index_t> count, int exponent, int weight_exponent, int coarser, double smallest) {
     const index_t n = rows.view.n, k = extent(sum, 0);
     ClusterSums sums = cluster_sums(rows, sum, total, count, exponent, weight_exponent);
-    for (int s = coarser; s > 0; --s)
-        for (const double magic : Scale(exponent + s * UNIT_BITS[LIMBS - 1]).magic) sums.coarser.push_back(magic);
+    sums.coarser = coarser_than(exponent, coarser);
     sums.smallest = smallest;
     const double* w = data_of(weight, n);
     const label_t* to = changes ? data_of(labels, n) : labels_of(labels, n, k);

@@ -32,18 +32,18 @@ struct Hartigan {
     const PackedCenters packed;
     std::vector<double> mass;  // W
 
-    exact_t exact_mass(index_t j) const { return Scale::whole(p.sums.weight + j * LIMBS, 1); }
+    exact_t exact_mass(index_t j) const { return Scale::whole(p.sums().weight + j * LIMBS, 1); }
 
     // A row stays if it is alone in its cluster or has no weight.
     Departure departure(index_t i) const {
         const label_t a = p.labels[i];
         const double w = weight ? weight[i] : 1.0;
-        if (!(w > 0 && p.sums.count[a] > 1)) return {w, 0};
-        const double without = p.sums.weight_scale.rounded(exact_mass(a) - p.sums.weight_scale.exact(w));
+        if (!(w > 0 && p.sums().count[a] > 1)) return {w, 0};
+        const double without = p.sums().weight_scale.rounded(exact_mass(a) - p.sums().weight_scale.exact(w));
         return {w, without > 0 ? mass[a] / without : 0};
     }
     double joining(index_t i, double w, index_t b) const {
-        return p.sums.count[b] ? mass[b] / (mass[b] + w) * dist2(rows, i, centers, b) : 0;
+        return p.sums().count[b] ? mass[b] / (mass[b] + w) * dist2(rows, i, centers, b) : 0;
     }
 
     // Lists the rows of [from, stop) whose bounds do not prove that they stay.
@@ -89,10 +89,12 @@ struct Hartigan {
     }
 
     void update_center(label_t j) {
-        mass[j] = p.sums.weight_scale.rounded(exact_mass(j));
+        mass[j] = p.sums().weight_scale.rounded(exact_mass(j));
         for (index_t t = 0; t < rows.d; ++t) {
-            const exact_t sum = Scale::whole(p.sums.sum + j * LIMBS * rows.d + t, rows.d);
-            p.centers[j * rows.d + t] = p.sums.scale.rounded(sum) / mass[j];
+            double sum = 0;  // the finest first
+            for (auto level = p.levels.rbegin(); level != p.levels.rend(); ++level)
+                sum += level->scale.rounded(Scale::whole(level->sum + j * LIMBS * rows.d + t, rows.d));
+            p.centers[j * rows.d + t] = sum / mass[j];
         }
         if (!centers.norm2.empty()) centers.norm2[j] = sum_of_squares(p.centers + j * rows.d, rows.d);
     }
@@ -103,8 +105,8 @@ struct Hartigan {
         for (index_t b = 0; b < centers.k; ++b)
             if (b != a) best.offer(static_cast<label_t>(b), joining(i, departing.weight, b));
         if (!(best.cost < departing.ratio * dist2(rows, i, centers, a) * MOVE_FACTOR)) return false;
-        add_one(rows, i, departing.weight, a, -1, p.sums);
-        add_one(rows, i, departing.weight, best.arg, 1, p.sums);
+        add_one(rows, i, departing.weight, a, -1, p.levels);
+        add_one(rows, i, departing.weight, best.arg, 1, p.levels);
         p.labels[i] = best.arg;
         p.upper[i] = std::numeric_limits<float>::infinity();  // the bound was for another centre
         update_center(a), update_center(best.arg);
@@ -118,7 +120,7 @@ index_t hartigan(const Rows& rows, const double* weight, index_t k, const Cluste
     Centers centers = exact_centers(rows, p.centers, k);
     PackedCenters packed = pack_centers(rows, centers);
     Hartigan<Rows> h{rows, weight, p, std::move(centers), std::move(packed), std::vector<double>(k)};
-    for (index_t j = 0; j < k; ++j) h.mass[j] = p.sums.weight_scale.rounded(h.exact_mass(j));
+    for (index_t j = 0; j < k; ++j) h.mass[j] = p.sums().weight_scale.rounded(h.exact_mass(j));
     std::vector<std::vector<index_t>> found(blocks_of(rows.n));
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {

@@ -90,8 +90,9 @@ struct ClusterSums {
 struct Partition {
     double* centers;  // k x d
     label_t* labels;
-    float *upper, *lower;  // n: bounds, see hartigan.hpp
-    ClusterSums sums;
+    float *upper, *lower;             // n: bounds, see hartigan.hpp
+    std::vector<ClusterSums> levels;  // from the coarsest to the finest; all share counts and weights
+    const ClusterSums& sums() const { return levels[0]; }
 };
 
 // How clusters changed since the bounds were computed.

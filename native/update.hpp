@@ -32,8 +32,9 @@ void add_rest(const Csr<T>& rows, index_t i, double w, int sign, const ClusterSu
 
 // Adds or subtracts one row of weight w, with its count and weight.
 template <class Rows>
-void add_one(const Rows& rows, index_t i, double w, label_t j, int sign, const ClusterSums& sums) {
-    add_rest(rows, i, w, sign, sums, sums.sum + j * LIMBS * rows.d);
+void add_one(const Rows& rows, index_t i, double w, label_t j, int sign, const std::vector<ClusterSums>& levels) {
+    for (const ClusterSums& level : levels) add_rest(rows, i, w, sign, level, level.sum + j * LIMBS * rows.d);
+    const ClusterSums& sums = levels[0];
     sums.count[j] += sign;
     sums.weight_scale.cut(w, [&](int l, limb_t v) { sums.weight[j * LIMBS + l] += sign * v; });
 }
@@ -174,13 +175,37 @@ void update_all(const Dense<T>& rows, const double* weight, const Moves& moves, 
         with_words(std::integral_constant<int, 2>{});
 }
 
-// Sums that are finer than others: slower, and on one thread, but hardly ever needed. Counts and weights stay.
+// Computes w times the stored values of a row, and returns how many there are.
+template <class T>
+index_t terms_of(const Dense<T>& rows, index_t i, double w, double* term) {
+    for (index_t j = 0; j < rows.d; ++j) term[j] = w * static_cast<double>(rows.row(i)[j]);
+    return rows.d;
+}
+template <class T>
+index_t terms_of(const Csr<T>& rows, index_t i, double w, double* term) {
+    const index_t first = rows.start[i], count = rows.start[i + 1] - first;
+    for (index_t p = 0; p < count; ++p) term[p] = w * static_cast<double>(rows.x[first + p]);
+    return count;
+}
+
+// Returns whether coarser sums leave anything of these terms, which are changed.
+inline bool any_rest(double* term, index_t count, const std::vector<double>& coarser) {
+    for (const double magic : coarser)
+        for (index_t j = 0; j < count; ++j) term[j] -= (term[j] + magic) - magic;
+    std::uint64_t bits = 0;
+    for (index_t j = 0; j < count; ++j) bits |= std::bit_cast<std::uint64_t>(term[j]) << 1;  // without the sign
+    return bits != 0;
+}
+
+// Sums that are finer than others, on one thread: coarser sums leave nothing of most rows. Counts and weights stay.
 template <class Rows>
 void update_finer(const Rows& rows, const double* weight, const Moves& moves, const ClusterSums& sums) {
+    Buffer<double> term(rows.d);
     for (index_t block = 0; block < blocks_of(rows.n); ++block)
         moves.for_each(block, [&](index_t i, label_t j, auto sign) {
             const double w = weight ? weight[i] : 1.0;
-            if (w != 0) add_rest(rows, i, w, sign(), sums, sums.sum + j * LIMBS * rows.d);
+            if (w != 0 && any_rest(term.data(), terms_of(rows, i, w, term.data()), sums.coarser))
+                add_rest(rows, i, w, sign(), sums, sums.sum + j * LIMBS * rows.d);
         });
 }
 

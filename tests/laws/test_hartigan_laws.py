@@ -206,3 +206,19 @@ def test_a_callback_can_stop_it():
     )
     assert end.n_iter == 2
     assert not end.converged
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-20, 1e-33])
+def test_a_far_row_changes_nothing_for_the_others(scale):
+    """Its cluster is its own. The sums of the other clusters keep all their digits."""
+    near = rows(200, 2, seed=3) * scale
+    init = near[:6].copy()
+    ends = []
+    for X, centers in ((near, init), (np.vstack([near, [[1, 1]]]), np.vstack([init, [[1, 1]]]))):
+        view = Rows.of(X)
+        begin = refine(view, centers, None, StopRule(1, 0.0))
+        ends.append(hartigan(view, begin, None, 100))
+    alone, beside = ends
+    assert alone.n_iter == beside.n_iter > 2
+    assert np.array_equal(alone.labels, beside.labels[:-1])
+    assert np.array_equal(alone.centers, beside.centers[:-1])

@@ -181,6 +181,14 @@ def test_tiny_values_are_added_up_beside_a_far_row(lightest):
     assert found.sums.values.tolist() == [[1e100], [1e-200 + 2e-200 * lightest]]
 
 
+@pytest.mark.parametrize("bits", [30, 39, 50, 62, 64, 100])
+def test_a_far_row_leaves_sums_of_others_exact(bits):
+    X = np.vstack([np.random.default_rng(bits).uniform(1, 2, (999, 1)), [[2.0**bits]]])
+    labels = (np.arange(1000) == 999).astype(np.int32)
+    found = ClusterSums.of(Rows.of(X), None, labels, 2).sums.values
+    assert found[0] == math.fsum(X[:999, 0])
+
+
 @weighted_or_not
 def test_sums_by_label_are_those_of_the_table(weighted):
     """Bit for bit, also if the short sums of one cluster would overflow."""
@@ -210,7 +218,7 @@ def wholes(sums):
     return [whole(table[:, :, i]) for table in sums.limbs for i in range(table.shape[2])]
 
 
-@pytest.mark.parametrize("smallest", [2.0**-20, 2.0**-60])
+@pytest.mark.parametrize("smallest", [2.0**-20, 2.0**-38])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_many_rows_are_exact(dtype, smallest):
     """Float32 values of similar magnitudes are added up in one word, others in two."""

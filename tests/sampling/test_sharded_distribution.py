@@ -119,3 +119,20 @@ def test_any_cut_picks_the_rows_that_memory_picks(weighted, trials):
         again = np.random.default_rng(5), np.random.default_rng(5)
         assert np.array_equal(parts.draw_many(99, again[0]), whole.draw_many(99, again[1]))
     assert np.array_equal(parts.points.take(np.array([449, 0, 150])), X[[449, 0, 150]])
+
+
+@pytest.mark.parametrize(
+    "parts", [([[0.0], [1e-170]], [[1.0], [1.0]]), ([[0.0], [0.0]], [[1e-170], [1e-170]])]
+)
+def test_shards_refuse_what_memory_refuses(parts):
+    """Whether squares vanish depends on all rows, not on those of one shard."""
+    X = np.vstack(parts)
+    outcomes = []
+    for potential in (EuclideanPotential(Rows.of(X), None, 3), sharded(X, None, 3, (2,))):
+        try:
+            outcomes.append(
+                sample(potential, Dirac(), 3, np.random.default_rng(0)).indices.tolist()
+            )
+        except ValueError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]

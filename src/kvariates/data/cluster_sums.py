@@ -18,26 +18,29 @@ SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of posit
 class SumScale:
     """The magnitudes of values and weights: they choose the units of exact sums.
 
-    Values that differ by more than 2^62 are added up on several levels, each 92 bits finer than the
-    one before, so that a far row leaves the means of other clusters as they are.
+    A level keeps the digits of values down to 2^-92 of the largest. If smaller values would lose
+    digits, sums have more levels, each 92 bits finer than the one before. So a far row leaves the
+    means of other clusters as they are.
     """
 
     largest: float
     smallest: float  # that is not zero; infinite if there is none
     heaviest: float
     lightest: float
+    digits: int  # of a term, in bits
 
     @classmethod
     def of(cls, rows: Rows, weight: F64 | None) -> SumScale:
         if weight is None:
-            return cls(*rows.magnitudes, 1.0, 1.0)
+            return cls(*rows.magnitudes, 1.0, 1.0, 1 + np.finfo(rows.dtype).nmant)
         positive = weight[weight > 0]
-        return cls(*rows.magnitudes, positive.max(initial=0.0), positive.min(initial=np.inf))
+        return cls(*rows.magnitudes, positive.max(initial=0.0), positive.min(initial=np.inf), 53)
 
     def joined(self, other: SumScale) -> SumScale:
         return SumScale(
             max(self.largest, other.largest), min(self.smallest, other.smallest),
             max(self.heaviest, other.heaviest), min(self.lightest, other.lightest),
+            max(self.digits, other.digits),
         )  # fmt: skip
 
     @property
@@ -51,7 +54,7 @@ class SumScale:
         if not np.isfinite(smallest):
             return 1
         top, lowest = self.exponents[0], exponent_of(max(smallest, SUBNORMAL))
-        return 1 + max(0, -(-(top - lowest - 62) // LEVEL_BITS))
+        return max(1, -(-(top - lowest + self.digits) // LEVEL_BITS))
 
 
 class ClusterSums:
@@ -94,18 +97,17 @@ class ClusterSums:
         self._empty = False
 
     @property
-    def parts(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
-        """What the kernels take of the first level."""
-        return self._parts(0)
-
-    def _parts(self, level: int) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
-        of_values, of_weights = self.scale.exponents
-        limbs = self.sums.limbs[level], self.weights.limbs[0, :, :, 0]
-        return (*limbs, self.counts, of_values - LEVEL_BITS * level, of_weights)
+    def levels(self) -> tuple[Limbs, Limbs, NDArray[np.int64], int, int]:
+        """What the kernel of single-row moves takes."""
+        weights = self.weights.limbs[0, :, :, 0]
+        return self.sums.limbs, weights, self.counts, *self.scale.exponents
 
     def _apply(self, labels: Labels, changes: _native.Changes | None) -> None:
-        for level in range(len(self.sums.limbs)):
-            of_level = *self._parts(level), level, self.scale.smallest
+        of_values, of_weights = self.scale.exponents
+        weights = self.weights.limbs[0, :, :, 0]
+        for level, limbs in enumerate(self.sums.limbs):
+            exponents = of_values - LEVEL_BITS * level, of_weights
+            of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
             _native.update(self._rows.view, self._weight, labels, changes, *of_level)
 
 
@@ -164,5 +166,5 @@ class HartiganBounds:
         """Move each row that lowers the cost; return how many. All arguments are changed."""
         return _native.hartigan(
             self._rows.view, self._weight, self.moved, self.shrink, centers, labels,
-            self._upper, self._lower, *sums.parts,
+            self._upper, self._lower, *sums.levels,
         )  # fmt: skip

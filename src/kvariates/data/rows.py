@@ -9,8 +9,10 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,27 +145,42 @@ class Rows:
         return out
 
     def spread(self) -> float:
-        """Mean over the features of their variance; ValueError if float64 cannot hold squares."""
-        labels = np.zeros(self.n, dtype=np.int32)
-        spread = total_cost(self.costs(self._mean(labels), labels), None) / (self.n * self.d)
-        if not spread < WIDEST:
-            raise ValueError(OVERFLOW)
-        if spread < NARROWEST and self._varies():
-            raise ValueError(VANISH)
-        return spread
+        """As `joint_spread`, of these rows."""
+        return joint_spread([self])
 
-    def _mean(self, labels: Labels) -> F64:
-        """The mean of all rows, by exact sums. `labels` are zeros."""
-        largest, smallest = self.magnitudes
-        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent_of(largest))
+    def column_sums(self, exponent: int) -> ExactSums:
+        """The sums of the features, in the unit of `exponent` (see `ExactSums`)."""
+        sums = ExactSums(np.zeros((1, 1, LIMBS, self.d), np.int64), exponent)
         weights, count = np.zeros((1, LIMBS), np.int64), np.zeros(1, np.int64)
-        of_sums = sums.limbs[0], weights, count, sums.exponent, 1
-        _native.update(self.view, None, labels, None, *of_sums, 0, smallest)
-        return sums.values / self.n
+        of_sums = sums.limbs[0], weights, count, exponent, 1, 0, self.magnitudes[1]
+        _native.update(self.view, None, np.zeros(self.n, dtype=np.int32), None, *of_sums)
+        return sums
 
-    def _varies(self) -> bool:
+    def column_ranges(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest value of each feature."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        return bool((high != low).nnz) if sparse.issparse(self.X) else bool(np.any(high != low))
+        return (low.toarray(), high.toarray()) if sparse.issparse(self.X) else (low, high)
+
+
+def joint_spread(shards: Sequence[Rows]) -> float:
+    """Mean over the features of their variance in all rows of the shards, however they are cut.
+
+    Raises ValueError if float64 cannot hold squared distances. Pre: no shard is empty.
+    """
+    exponent = exponent_of(max(shard.magnitudes[0] for shard in shards))
+    n = sum(shard.n for shard in shards)
+    mean = reduce(add, (shard.column_sums(exponent) for shard in shards)).values / n
+    costs = [shard.costs(mean, np.zeros(shard.n, dtype=np.int32)) for shard in shards]
+    if not all(np.isfinite(cost.max()) for cost in costs):
+        raise ValueError(OVERFLOW)
+    spread = to_float(sum(exact_total(cost) for cost in costs)) / (n * shards[0].d)
+    if not spread < WIDEST:
+        raise ValueError(OVERFLOW)
+    if spread < NARROWEST:
+        low, high = zip(*(shard.column_ranges() for shard in shards), strict=True)
+        if np.any(np.min(low, axis=0) != np.max(high, axis=0)):
+            raise ValueError(VANISH)
+    return spread
 
 
 def sum_of_squares(values: Floats) -> float:

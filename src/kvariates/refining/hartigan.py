@@ -30,6 +30,7 @@ class HartiganState:
         self.shift = 0.0  # sum of the squared movements of the means in the last pass
         self._sums = ClusterSums(rows, weight, k)
         self._bounds = HartiganBounds(rows, weight, k)
+        self._sums.recompute(self.labels)
         self._update_means()
 
     def improve(self) -> int:
@@ -41,6 +42,7 @@ class HartiganState:
             self._update_means()
         if not self.cost < cost:
             self.centers, self.labels, self.cost, self.shift = centers, labels, cost, 0.0
+            self._sums.recompute(self.labels)
             return 0
         moved = squared_moves(centers, self.centers)
         self._bounds.moved, self.shift = upper_bounds(moved), float(moved.sum())
@@ -57,8 +59,7 @@ class HartiganState:
         return self._sums.weights.values[:, 0]
 
     def _update_means(self) -> None:
-        """Add up all rows, so that rounding does not accumulate. Empty clusters stay in place."""
-        self._sums.recompute(self.labels)
+        """Set the centres to the means. Empty clusters stay in place."""
         full = self._sums.counts > 0
         self.centers[full] = self._sums.sums.values[full] / self._weights()[full, None]
         self.cost = total_cost(self._rows.costs(self.centers, self.labels), self._weight)

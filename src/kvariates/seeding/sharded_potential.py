@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.row_costs import RowCosts, ShardedCosts
+from kvariates.data.rows import Rows, joint_spread
 from kvariates.numerics.draws import F64, I64
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import PotentialRows
 
 
 class ShardedRows:
     """The rows of all shards, numbered one shard after the other."""
 
-    def __init__(self, shards: Sequence[PotentialRows]) -> None:
+    def __init__(self, shards: Sequence[Rows]) -> None:
         self.shards = shards
         self.starts = list(accumulate((shard.n for shard in shards), initial=0))
         self.n, self.d = self.starts.pop(), shards[0].d
@@ -35,7 +35,7 @@ class ShardedRows:
         return taken
 
     def spread(self) -> float:
-        return max(shard.spread() for shard in self.shards if shard.n)
+        return joint_spread([shard for shard in self.shards if shard.n])
 
 
 def sharded_potential(
