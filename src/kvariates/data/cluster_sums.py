@@ -11,6 +11,8 @@ from kvariates import _native
 from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of
 from kvariates.data.rows import F64, Labels, Rows
 
+TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
+
 
 @dataclass(frozen=True)
 class SumScale:
@@ -105,6 +107,11 @@ class ClusterSums:
         for level in range(len(self.sums.limbs)):
             parts = self._parts(level)
             _native.update(self._rows.view, self._weight, labels, changes, *parts, level)
+
+
+def table_pays(rows: Rows, k: int) -> bool:
+    """Whether running sums are small beside the rows, so that moving rows is less work."""
+    return rows.dense or TABLE * k * rows.d <= rows.X.nnz
 
 
 @dataclass(frozen=True, eq=False)
