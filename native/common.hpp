@@ -24,7 +24,7 @@ namespace kv {
 using index_t = std::int64_t;
 using label_t = std::int32_t;
 
-// Block sizes do not depend on the machine, because they fix the order of every sum.
+// The same on every machine.
 constexpr int TILE = 64;         // rows that the filter handles at once
 constexpr index_t DRAW = 256;    // rows under one partial sum of the potential
 constexpr index_t BLOCK = 1024;  // rows that one thread takes at a time; a multiple of DRAW

@@ -16,7 +16,8 @@
 // float64 arithmetic decides. That sum X + E_a is the row's `slack`.
 //
 // Reference. Labels are defined by float64 distances, which have rounding errors too: at most
-// (d + 16) 2^-53 (||x||^2 + ||c||^2) in units of v. X and E are enlarged by a thousandth, which is more than that.
+// (d + 16) 2^-53 (||x||^2 + ||c||^2) in units of v. X and E are enlarged by a thousandth, which is more than that for
+// up to 2^20 features.
 //
 // Range. The farthest centre has a norm of about 2^30, and rows with ||x|| >= 1e15 are left to float64: no product
 // overflows. What underflows, here or in the reference (there at s^2 2^-1074, for a scale s), changes v by at most

@@ -140,7 +140,8 @@ void filter_row(const Dense<T>& rows, index_t i, const PackedCenters& packed, co
         norm2 += x[j] * x[j];
     }
     // Several sums at once have another longest chain than a tile has: E may be larger.
-    const double eps = std::max(packed.eps, (d / (2 * W) + 3 * W + 11) * UNIT);
+    const double eps =
+        std::max(packed.eps, (d / (2 * W) + 3 * W + 11) * UNIT * (1 + static_cast<double>(d / W) * UNIT));
     const float more = static_cast<float>((eps - packed.eps) * ENLARGED);
     float best = std::numeric_limits<float>::infinity(), nearest = 0;
     for (index_t p = 0; p < among.count; ++p) {

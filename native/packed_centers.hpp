@@ -13,7 +13,11 @@ struct FilterRange;
 template <>
 struct FilterRange<float> {
     static constexpr int largest = 30, lost = -140;
-    static double eps(index_t d) { return static_cast<double>(std::min(d, CHUNK) + d / CHUNK + 10) * UNIT; }
+    // The last factor covers the error of a norm in float32.
+    static double eps(index_t d) {
+        return static_cast<double>(std::min(d, CHUNK) + d / CHUNK + 10) * UNIT *
+               (1 + static_cast<double>(d / 8) * UNIT);
+    }
 };
 template <>
 struct FilterRange<double> {  // its own errors, and as much again for the reference

@@ -60,8 +60,9 @@ int threads_that_start(int wanted) {
 
 }  // namespace
 
-// OpenMP keeps the threads of the last loop that this thread ran, as many as it had. To start the same number again,
-// which only a new limit can prevent, is not tried out: it takes as long as to start them for the loop.
+// OpenMP keeps the threads of the last loop that this thread ran, as many as it had. Starting the same number again is
+// not tried out, since that takes as long as to start them for the loop. Only a limit that was set, or threads that
+// other processes started, in the meantime could then make OpenMP end the process.
 int startable_threads(int wanted) {
     thread_local int kept = 1, tried = 1;
     try_allocating((std::size_t{1} << 16) + static_cast<std::size_t>(wanted) * 4096);

@@ -14,11 +14,26 @@ from laws import brute
 from laws.cases import LAYOUTS, rows, start, weighted_or_not
 from scipy import sparse
 
+from kvariates.data import cluster_sums
 from kvariates.data.cluster_sums import ClusterSums, SumsByLabel
 from kvariates.data.exact_sums import LIMBS, ExactSums, whole
 from kvariates.data.rows import Rows, total_cost
 from kvariates.refining.assigners import FloatStatistics, InMemoryAssigner, ShardedAssigner
 from kvariates.refining.lloyd import MeanUpdate, StopRule, lloyd
+
+
+@pytest.fixture
+def layout(request, monkeypatch):
+    """Dense or CSR rows; of CSR rows with a table of running sums, or without one."""
+    layout, table = request.param
+    if layout == "csr":
+        monkeypatch.setattr(cluster_sums, "TABLE", 0 if table else 10**9)
+    return layout
+
+
+every_table = pytest.mark.parametrize(
+    "layout", [("dense", True), ("csr", True), ("csr", False)], indirect=True
+)
 
 
 def shards_of(X, weight, k, cuts, algorithm="auto", layout="dense"):
@@ -95,7 +110,7 @@ def test_cuts_and_permutations_of_the_rows_change_no_bit(n, k, seed, data):
         assert whole.n_iter == other.n_iter
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
+@every_table
 @pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "elkan", "auto"])
 def test_statistics_are_those_of_the_labels(algorithm, layout):
     """After every step: sums, weights, counts, cost and changes, in memory and in shards."""
@@ -118,7 +133,7 @@ def test_statistics_are_those_of_the_labels(algorithm, layout):
         centers = MeanUpdate(one)(centers, one.assign(centers))
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
+@every_table
 def test_statistics_travel_to_another_process(layout):
     statistics = shards_of(rows(50, 3), None, 4, [], layout=layout)[0].assign(rows(50, 3)[:4])
     copy = pickle.loads(pickle.dumps(statistics))
@@ -187,6 +202,20 @@ def test_a_far_row_leaves_sums_of_others_exact(bits):
     labels = (np.arange(1000) == 999).astype(np.int32)
     found = ClusterSums.of(Rows.of(X), None, labels, 2).sums.values
     assert found[0] == math.fsum(X[:999, 0])
+
+
+@weighted_or_not
+def test_a_table_of_sums_changes_no_bit(weighted, monkeypatch):
+    """Also where clusters become empty."""
+    X = np.repeat(rows(300, 20, seed=9, sparsity=0.8), 2, axis=0)
+    weight = np.random.default_rng(3).integers(0, 3, size=600) * 0.1 if weighted else None
+    init = X[np.arange(60)]  # every centre twice, so that half of the clusters are empty
+    ends = []
+    for table in (0, 10**9):
+        monkeypatch.setattr(cluster_sums, "TABLE", table)
+        ends.append(run(InMemoryAssigner(Rows.of(sparse.csr_array(X)), weight, 60), init))
+    assert ends[0].centers.tobytes() == ends[1].centers.tobytes()
+    assert ends[0].n_iter == ends[1].n_iter > 2
 
 
 @weighted_or_not

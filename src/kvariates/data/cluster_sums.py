@@ -12,6 +12,7 @@ from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, expon
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
+TABLE = 8  # sparse rows store at least so many values for each of a table of running sums
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,11 @@ class ClusterSums:
             exponents = of_values - LEVEL_BITS * level, of_weights
             of_level = limbs, weights, self.counts, *exponents, level, self.scale.smallest
             _native.update(self._rows.view, self._weight, labels, changes, *of_level)
+
+
+def table_pays(rows: Rows, k: int) -> bool:
+    """Whether running sums are small beside the rows, so that moving rows is less work."""
+    return rows.dense or TABLE * k * rows.d <= rows.X.nnz
 
 
 @dataclass(frozen=True, eq=False)

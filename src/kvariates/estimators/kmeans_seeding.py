@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kvariates.data.rows import Labels
 from kvariates.estimators import validation
 from kvariates.refining.lloyd import StopRule, refine
-from kvariates.seeding import global_kmeans as nested
-from kvariates.seeding import kmeans_parallel as parallel
+from kvariates.seeding import global_kmeans as global_seeding
+from kvariates.seeding import kmeans_parallel as parallel_seeding
 from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import sample_rows
 
@@ -80,8 +80,8 @@ def kmeans_parallel(
     n_clusters: int,
     *,
     sample_weight: Any = None,
-    n_rounds: int = parallel.ROUNDS,
-    oversampling: float = parallel.OVERSAMPLING,
+    n_rounds: int = parallel_seeding.ROUNDS,
+    oversampling: float = parallel_seeding.OVERSAMPLING,
     random_state: Any = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Pick n_clusters rows of X as centres by k-means||: many rows a round, few rounds.
@@ -99,7 +99,7 @@ def kmeans_parallel(
     centers, indices : as in `kmeans_plusplus`
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
-    seeds = parallel.kmeans_parallel(problem, rounds=n_rounds, oversampling=oversampling)
+    seeds = parallel_seeding.kmeans_parallel(problem, rounds=n_rounds, oversampling=oversampling)
     return seeds.centers.astype(problem.rows.dtype), seeds.indices
 
 
@@ -159,5 +159,5 @@ def global_kmeans(
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     stop = StopRule(max_iter, tol * problem.rows.spread())
     problem = replace(problem, lloyd=lambda rows, weight, c: refine(rows, c, weight, stop))
-    found = nested.global_kmeans(problem, candidates=candidates, full=full)
+    found = global_seeding.global_kmeans(problem, candidates=candidates, full=full)
     return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

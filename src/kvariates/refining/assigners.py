@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale
+from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale, table_pays
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.data.scans import SCANS
@@ -159,6 +159,7 @@ class InMemoryAssigner:
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = SCANS[algorithm](rows, k)
+        self._has_table = table_pays(rows, k)
         self._sums = self._new_sums(k, SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment
 
@@ -171,8 +172,8 @@ class InMemoryAssigner:
         self._sums = self._new_sums(len(self._sums.counts), scale)
 
     def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
-        """Sparse rows: only of the weights, as if the rows were zero (see `SumsByLabel`)."""
-        rows = self._rows if self._rows.dense else Rows.of(sparse.csr_array((self._rows.n, 1)))
+        """Without a table: only of the weights, as if the rows were zero."""
+        rows = self._rows if self._has_table else Rows.of(sparse.csr_array((self._rows.n, 1)))
         return ClusterSums(rows, self._weight, k, scale)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
@@ -185,7 +186,7 @@ class InMemoryAssigner:
         )
 
     def _exact_sums(self) -> ExactSums | SumsByLabel:
-        if self._rows.dense:
+        if self._has_table:
             return self._sums.sums
         k, scale = len(self._sums.counts), self._sums.scale
         return SumsByLabel(self._rows, self._weight, self.labels, k, scale)
