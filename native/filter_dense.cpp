@@ -13,6 +13,7 @@ namespace kv::KV_ISA {
 namespace {
 
 constexpr int C = 6;                 // centres whose products are in registers
+constexpr int SMALL_C = 2;           // the same for at most four features: the rows stay in registers too
 constexpr index_t MIN_AHEAD = 4096;  // multiply-adds of a row from which on the next rows are fetched ahead
 constexpr index_t PANEL = 384;       // centres whose values are kept at once; a multiple of C
 
@@ -185,16 +186,17 @@ inline void store_best(const Running& run, Tile& tile, int g) {
 
 template <int D, class T>
 void filter_fused(const PackedCenters& packed, const Candidates& among, Ahead<T> ahead, Tile& tile) {
+    constexpr int N = D ? SMALL_C : C;
     for (int g = 0; g < TILE && g < tile.rows; g += R * W) {
         Running run;
         clear(run);
         const float* x = tile.x.data() + g;
         index_t j = 0;
-        for (; j + C <= among.count; j += C) {
-            fused<D, C>(x, packed, among, j, run);
+        for (; j + N <= among.count; j += N) {
+            fused<D, N>(x, packed, among, j, run);
             ahead.fetch();
         }
-        with_count<C - 1>(among.count - j, [&](auto n) { fused<D, n()>(x, packed, among, j, run); });
+        with_count<N - 1>(among.count - j, [&](auto n) { fused<D, n()>(x, packed, among, j, run); });
         store_best(run, tile, g);
     }
 }
