@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.numerics.draws import I64
-from kvariates.numerics.valleys import ValleyCounts, pooled_p_value, valley_counts
+from kvariates.numerics.valleys import Rounding, ValleyCounts, pooled_p_value, valley_counts
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.global_kmeans import global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
@@ -143,7 +143,8 @@ def choose(
 class DivisionTest:
     """Tests whether clusters divide, on at most TESTED rows. Results are kept by the rows tested.
 
-    Weights count for the centres of a division; the test itself counts rows.
+    Weights count for the centres of a division; the test itself counts rows. Rows with rounded
+    features are tested with noise, because gaps between rounded values are no valleys.
     """
 
     def __init__(self, problem: SeedingProblem) -> None:
@@ -151,6 +152,7 @@ class DivisionTest:
         n, rng = problem.rows.n, problem.rng
         parts = max(2, math.ceil(2 * n / TESTED))
         self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
+        self._rounding = Rounding(problem.rows.X[self._part < 2])
         self._known: dict[bytes, float] = {}
 
     def dividing(self, labels: Labels) -> int:
@@ -176,8 +178,9 @@ class DivisionTest:
         pair = SeedingProblem(part, mass, 2, rng=self._problem.rng)
         seeds = sample_rows(pair, trials=TRIALS).centers
         one, two = refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
-        along = [np.asarray(rows.X[some] @ (two - one)).ravel() for some in (chooses, counts)]
-        return valley_counts(*along)
+        along = (np.asarray(rows.X[some] @ (two - one)).ravel() for some in (chooses, counts))
+        fill, rng = self._rounding.fill, self._problem.rng
+        return valley_counts(*(fill(values, two - one, rng) for values in along))
 
 
 def settled(dividing: I64) -> int:
