@@ -191,8 +191,9 @@ def settled(dividing: I64) -> int:
 def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> LloydResult:
     """The solution after joining clusters that do not divide together with their nearest one.
 
-    Clusters are joined as long as the joined ones do not divide.
+    It is the last one in which no cluster divides. Pre: none divides in the given one.
     """
+    joined = solution
     while len(solution.centers) > 1:
         centers = solution.centers.astype(np.float64)
         i, j = _least_apart(solution.labels, centers, test)
@@ -200,11 +201,11 @@ def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> 
             break
         masses = np.bincount(solution.labels, problem.weight, minlength=len(centers))
         centers[i] = np.average(centers[[i, j]], axis=0, weights=masses[[i, j]])
-        fewer = problem.needed_lloyd(problem.rows, problem.weight, np.delete(centers, j, axis=0))
-        if test.dividing(fewer.labels):
-            break
-        solution = fewer
-    return solution
+        centers = np.delete(centers, j, axis=0)
+        solution = problem.needed_lloyd(problem.rows, problem.weight, centers)
+        if not test.dividing(solution.labels):
+            joined = solution
+    return joined
 
 
 def _least_apart(labels: Labels, centers: F64, test: DivisionTest) -> tuple[int, int]:

@@ -60,6 +60,13 @@ def test_noise_has_no_clear_answer(kind, shape):
     assert choice.reason.startswith("no clear answer: the rows do not divide")
 
 
+def test_noise_with_a_division_by_chance_has_no_clear_answer():
+    """The test divides one of 9 pieces. Pieces are joined on, although one of 6 divides too."""
+    choice = choose_k(choosing.noise("stretched", 3000, 1, 2), (1, 12), random_state=0)
+    assert choice.dividing[8] == 1
+    assert (choice.k, choice.clear) == (1, False)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("step", [1, 0.1, 2.5])
 def test_gaps_between_rounded_values_are_no_valleys(step, seed):
