@@ -6,9 +6,10 @@ The parameters of `k_selection` were chosen on the sets of `--half tuned`; the d
 | kind | what |
 |---|---|
 | seven shapes | 2 to 50 clusters in 2 to 30 dimensions, next centres at least 7 deviations apart |
+| rounded | three of these shapes, rounded to multiples of their deviation |
 | text | tf-idf (CSR) of documents of 3 to 20 topics |
 | sipu | the sets s, a, unbalance, dim of the data folder; the same in both halves |
-| noise | no clusters: right is "no clear answer" |
+| noise | no clusters, rounded numbers and counts among them: right is "no clear answer" |
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -26,13 +28,17 @@ from scipy import sparse
 from kvariates import choose_k
 
 SHAPES = ("equal", "sizes", "spreads", "ellipses", "balls", "tails", "groups")
+ROUNDED = ("equal", "sizes", "ellipses")
 GRID = (  # clusters, features, rows
     (2, 2, 300), (3, 10, 400), (5, 3, 500), (8, 30, 800), (12, 2, 1500), (20, 5, 2000),
     (35, 10, 3000), (50, 3, 5000), (50, 20, 4000),
 )  # fmt: skip
 TOPICS = ((3, 400), (8, 1200), (20, 3000))
-NOISES = ("uniform", "normal", "stretched", "t3", "cauchy", "lognormal", "exponential")
-NOISE_SHAPES = ((300, 1), (1000, 2), (500, 10), (300, 40))
+NOISES = (
+    "uniform", "normal", "stretched", "t3", "cauchy", "lognormal", "exponential",
+    "rounded", "poisson", "ages",
+)  # fmt: skip
+NOISE_SHAPES = ((3000, 1), (300, 1), (1000, 2), (500, 10), (300, 40))
 SIPU = ("s1", "s2", "s3", "a1", "a2", "unbalance", "dim032", "dim064", "dim128", "dim256")
 SEEDS = {"tuned": (0,), "rest": (1, 2, 3)}
 
@@ -109,6 +115,9 @@ def noise(kind: str, n: int, d: int, seed: int) -> Array:
         "cauchy": lambda: rng.standard_cauchy(size=(n, d)),
         "lognormal": lambda: np.exp(normal),
         "exponential": lambda: rng.exponential(size=(n, d)),
+        "rounded": lambda: np.round(3 * normal),
+        "poisson": lambda: rng.poisson(2, size=(n, d)).astype(np.float64),
+        "ages": lambda: np.round(40 + 12 * normal),
     }
     return np.asarray(made[kind]())
 
@@ -120,6 +129,9 @@ def known_sets(half: str) -> Iterator[KnownSet]:
             for k, d, n in GRID:
                 name = f"k = {k}, d = {d}, seed {seed}"
                 yield KnownSet(shape, name, planted(shape, k, d, n, seed), k)
+        for shape, (k, d, n) in product(ROUNDED, GRID):
+            name = f"{shape}, k = {k}, d = {d}, seed {seed}"
+            yield KnownSet("rounded", name, np.round(planted(shape, k, d, n, seed)), k)
         for k, n in TOPICS:
             yield KnownSet("text", f"k = {k}, seed {seed}", topics(k, n, seed), k)
         for kind in NOISES:

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.numerics.draws import I64
-from kvariates.numerics.valleys import ValleyCounts, pooled_p_value, valley_counts
+from kvariates.numerics.valleys import Rounding, ValleyCounts, pooled_p_value, valley_counts
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.global_kmeans import global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
@@ -144,7 +144,8 @@ def choose(
 class DivisionTest:
     """Tests whether clusters divide, on at most TESTED rows. Results are kept by the rows tested.
 
-    Weights count for the centres of a division; the test itself counts rows.
+    Weights count for the centres of a division; the test itself counts rows. Rows with rounded
+    features are tested with noise, because gaps between rounded values are no valleys.
     """
 
     def __init__(self, problem: SeedingProblem) -> None:
@@ -152,6 +153,7 @@ class DivisionTest:
         n, rng = problem.rows.n, problem.rng
         parts = max(2, math.ceil(2 * n / TESTED))
         self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
+        self._rounding = Rounding(problem.rows.X[self._part < 2])
         self._known: dict[bytes, float] = {}
 
     def dividing(self, labels: Labels) -> int:
@@ -177,8 +179,9 @@ class DivisionTest:
         pair = SeedingProblem(part, mass, 2, rng=self._problem.rng)
         seeds = sample_rows(pair, trials=TRIALS).centers
         one, two = refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
-        along = [np.asarray(rows.X[some] @ (two - one)).ravel() for some in (chooses, counts)]
-        return valley_counts(*along)
+        along = (np.asarray(rows.X[some] @ (two - one)).ravel() for some in (chooses, counts))
+        fill, rng = self._rounding.fill, self._problem.rng
+        return valley_counts(*(fill(values, two - one, rng) for values in along))
 
 
 def settled(dividing: I64) -> int:
@@ -189,8 +192,9 @@ def settled(dividing: I64) -> int:
 def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> LloydResult:
     """The solution after joining clusters that do not divide together with their nearest one.
 
-    Clusters are joined as long as the joined ones do not divide.
+    It is the last one in which no cluster divides. Pre: none divides in the given one.
     """
+    joined = solution
     while len(solution.centers) > 1:
         centers = solution.centers.astype(np.float64)
         i, j = _least_apart(solution.labels, centers, test)
@@ -198,11 +202,11 @@ def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> 
             break
         masses = np.bincount(solution.labels, problem.weight, minlength=len(centers))
         centers[i] = np.average(centers[[i, j]], axis=0, weights=masses[[i, j]])
-        fewer = problem.needed_lloyd(problem.rows, problem.weight, np.delete(centers, j, axis=0))
-        if test.dividing(fewer.labels):
-            break
-        solution = fewer
-    return solution
+        centers = np.delete(centers, j, axis=0)
+        solution = problem.needed_lloyd(problem.rows, problem.weight, centers)
+        if not test.dividing(solution.labels):
+            joined = solution
+    return joined
 
 
 def _least_apart(labels: Labels, centers: F64, test: DivisionTest) -> tuple[int, int]:

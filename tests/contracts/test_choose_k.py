@@ -10,6 +10,7 @@ import pytest
 from contracts.k_choices import blobs
 from experiments import choosing
 from laws import brute
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import choose_k
@@ -34,6 +35,13 @@ def test_clusters_of_any_shape_are_counted(shape):
     assert (choice.k, choice.clear) == (12, True)
 
 
+@pytest.mark.parametrize("shape", choosing.ROUNDED)
+def test_clusters_of_rounded_rows_are_counted(shape):
+    X = np.round(choosing.planted(shape, 12, 2, 1500, 0))
+    choice = choose_k(X, (1, 15), random_state=0)
+    assert (choice.k, choice.clear) == (12, True)
+
+
 def test_fifty_clusters_are_counted():
     choice = choose_k(choosing.planted("sizes", 50, 10, 2000, 0), (1, 53), random_state=0)
     assert (choice.k, choice.clear) == (50, True)
@@ -50,6 +58,38 @@ def test_noise_has_no_clear_answer(kind, shape):
     choice = choose_k(choosing.noise(kind, *shape, 0), (1, 8), random_state=0)
     assert (choice.k, choice.clear) == (1, False)
     assert choice.reason.startswith("no clear answer: no separate clusters were found.")
+
+
+def test_noise_with_a_division_by_chance_has_no_clear_answer():
+    """The test divides one of 9 pieces. Pieces are joined on, although one of 6 divides too."""
+    choice = choose_k(choosing.noise("stretched", 3000, 1, 2), (1, 12), random_state=0)
+    assert choice.dividing[8] == 1
+    assert (choice.k, choice.clear) == (1, False)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("step", [1, 0.1, 2.5])
+def test_gaps_between_rounded_values_are_no_valleys(step, seed):
+    """A step of 2.5 is coarse: most of the values of a column are one of three."""
+    X = np.round(np.random.default_rng(seed).normal(0, 3, size=(1000, 2)) / step) * step
+    for rows in (X, sparse.csr_array(X), X[:, :1]):
+        choice = choose_k(rows, (1, 6), random_state=seed)
+        assert (choice.clear, choice.dividing.max()) == (False, 0)
+
+
+@pytest.mark.parametrize("scale", [np.log1p, np.sqrt])
+@pytest.mark.parametrize("mean", [0.3, 2, 8])
+def test_counts_on_another_scale_have_no_clear_answer(scale, mean):
+    X = scale(np.random.default_rng(0).poisson(mean, size=(1000, 1)))
+    choice = choose_k(X, (1, 3), random_state=0)
+    assert (choice.clear, choice.dividing.max()) == (False, 0)
+
+
+def test_a_single_value_far_from_rounded_ones_is_a_cluster():
+    X = np.round(np.random.default_rng(0).normal(100, 3, size=(500, 1)))
+    X[::5] = 0
+    choice = choose_k(X, (1, 6), random_state=0)
+    assert (choice.k, choice.clear) == (2, True)
 
 
 def test_clusters_in_groups_are_all_found():
@@ -86,9 +126,10 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
     X = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
     with pytest.warns(ConvergenceWarning, match="X has 4 distinct rows: k_range ends there"):
         choice = choose_k(X, (1, 9), random_state=0)
-    assert choice.k == 4
     assert choice.ks.tolist() == [1, 2, 3, 4]
     assert choice.inertia[3] < 1e-20
+    assert not choice.clear  # four values of a feature may be rounded ones
+    assert choose_k(X, (2, 4), random_state=0).k == 4
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 from contracts.k_choices import blobs
+from scipy import sparse
 from scipy.stats import binom
 from sklearn.metrics import silhouette_score
 
 from kvariates import KMeans, choose_k, k_selection
 from kvariates.data.rows import Rows
 from kvariates.k_selection import DivisionTest, elbow_of, silhouette_of
-from kvariates.numerics.valleys import deepest_valley, pooled_p_value, valley_counts
+from kvariates.numerics.valleys import Rounding, deepest_valley, pooled_p_value, valley_counts
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 # ---- the test of a division ----
@@ -51,6 +52,44 @@ def test_two_peaks_have_a_small_p_value():
     tiny = np.full(9, 1.0)
     tiny[0] += 2**-52  # less than 24 steps of float64
     assert tuple(valley_counts(tiny, tiny)) == (0, 0)
+
+
+def steps(X):
+    """Return the deviation of the noise along each axis, times two."""
+    rng, n, d = np.random.default_rng(0), 10**5, X.shape[1]
+    rounding = Rounding(X)
+    noise = [rounding.fill(np.zeros(n), axis, rng) for axis in np.eye(d)]
+    return 2 * np.std(noise, axis=1)
+
+
+def test_rounded_columns_get_noise_of_half_a_step():
+    rng = np.random.default_rng(5)
+    normal = rng.normal(size=500)
+    sums = 0.1 * rng.integers(9, size=500) + 0.2 * rng.integers(9, size=500)  # 0.3 is 0.1 + 0.2
+    code = np.where(rng.random(500) < 0.2, 1e6, np.round(5 * normal))
+    X = np.c_[normal, np.round(normal, 1), np.round(30 * normal) * 7, sums, code, np.ones(500)]
+    expected = [0, 0.1, 7, 0.1, 4, 0]
+    assert steps(X) == pytest.approx(expected, rel=0.02)
+    assert steps(sparse.csr_array(X)) == pytest.approx(expected, rel=0.02)
+    assert steps(np.repeat(X[:, :1], 2, axis=0)).max() < 0.1
+
+
+def test_noise_fills_the_gaps_between_rounded_values():
+    rng = np.random.default_rng(6)
+    one, two = rng.poisson(2, size=(2, 1000)) * 1.0
+    rounding = Rounding(np.r_[one, two][:, None])
+    filled = [rounding.fill(values, np.ones(1), rng) for values in (one, two)]
+    assert pooled_p_value([valley_counts(one, two)]) < 1e-5
+    assert pooled_p_value([valley_counts(*filled)]) > 0.05
+
+
+def test_rows_with_hardly_any_repeated_values_get_no_noise():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(90, 2))
+    state = rng.bit_generator.state
+    X[5] = X[4]
+    assert np.array_equal(Rounding(X).fill(X[:, 0], np.ones(2), rng), X[:, 0])
+    assert rng.bit_generator.state == state
 
 
 def test_a_part_of_many_rows_is_tested(monkeypatch):

@@ -4,20 +4,29 @@ One half of the numbers chooses three intervals of equal width, the middle one w
 numbers. The other half counts again. If the density has no valley, a number of this half falls into
 the middle interval at least as often as into one of the outer ones, wherever the intervals lie. So
 the p-value of the counts holds, although the intervals were chosen by data.
+
+Rounded numbers and counts have no density: intervals between two possible values are empty. Normal
+noise of half a rounding step fills them: at two values with one step between them, it leaves no
+valley.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import bdtr
 
 from kvariates.numerics.draws import F64, I64
 
 BINS = 24  # an interval is one to eight of these wide
 MANY = 400  # numbers, from which on the outermost 1 % do not stretch the bins
+SAME = 2.0**-48  # values closer than this part of them are equal up to rounding errors
+SHARE = 0.1  # of the numbers have to be repeated ones, or they are not rounded
+UNEVEN = 4  # a step is at most so many times as wide as the median one
 
 
 class Intervals(NamedTuple):
@@ -34,6 +43,49 @@ class ValleyCounts(NamedTuple):
 
     middle: int
     side: int
+
+
+class Rounding:
+    """How far the columns of X are rounded: a step for each, 0 if hardly any value is repeated."""
+
+    def __init__(self, X: Any) -> None:
+        self._steps = np.array([_step(*column) for column in _columns(X)])
+
+    def fill(self, along: F64, direction: F64, rng: np.random.Generator) -> F64:
+        """The projections of rows on a direction, with noise if the rows are rounded."""
+        deviation = math.hypot(*(self._steps * direction)) / 2
+        return along + rng.normal(0, deviation, size=len(along)) if deviation else along
+
+
+def _columns(X: Any) -> Iterator[tuple[F64, int]]:
+    """Of each column of X the values, and how many zeros are not among them."""
+    if not sparse.issparse(X):
+        yield from ((column, 0) for column in X.T)
+    else:
+        by_column = X.tocsc()
+        for column in np.split(by_column.data, by_column.indptr[1:-1]):
+            yield column, X.shape[0] - len(column)
+
+
+def _step(values: F64, zeros: int) -> float:
+    """The distance of repeated values to their nearest one that at least SHARE of all exceed.
+
+    It is at most UNEVEN times the median over the different repeated values, so that one value far
+    from all others, e.g. for "missing", does not count.
+    """
+    ordered = np.sort(np.append(values, 0.0) if zeros else values).astype(np.float64)
+    starts = np.r_[True, np.diff(ordered) > SAME * np.abs(ordered[1:])]
+    values, counts = ordered[starts], np.diff(np.flatnonzero(np.r_[starts, True]))
+    if zeros:
+        counts[np.searchsorted(values, 0.0, side="right") - 1] += zeros - 1
+    repeated = counts > 1
+    if len(values) == 1 or counts[repeated].sum() <= SHARE * counts.sum():
+        return 0.0
+    gaps = np.r_[np.inf, np.diff(values), np.inf]
+    nearest = np.minimum(gaps[1:], gaps[:-1])
+    order = np.argsort(np.where(repeated, nearest, 0))
+    wide = nearest[order][np.searchsorted(np.cumsum(counts[order]), (1 - SHARE) * counts.sum())]
+    return float(min(wide, UNEVEN * np.median(nearest[repeated])))
 
 
 def valley_counts(chooses: F64, counts: F64) -> ValleyCounts:
