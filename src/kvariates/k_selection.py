@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.numerics.draws import I64
-from kvariates.numerics.valleys import Rounding, ValleyCounts, pooled_p_value, valley_counts
+from kvariates.numerics.valleys import RoundedColumns, ValleyCounts, pooled_p_value, valley_counts
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
 from kvariates.seeding.global_kmeans import global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
@@ -153,7 +153,7 @@ class DivisionTest:
         n, rng = problem.rows.n, problem.rng
         parts = max(2, math.ceil(2 * n / TESTED))
         self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
-        self._rounding = Rounding(problem.rows.X[self._part < 2])
+        self._rounding = RoundedColumns(problem.rows.X[self._part < 2])
         self._known: dict[bytes, float] = {}
 
     def dividing(self, labels: Labels) -> int:

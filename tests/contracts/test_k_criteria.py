@@ -12,7 +12,7 @@ from sklearn.metrics import silhouette_score
 from kvariates import KMeans, choose_k, k_selection
 from kvariates.data.rows import Rows
 from kvariates.k_selection import DivisionTest, elbow_of, silhouette_of
-from kvariates.numerics.valleys import Rounding, deepest_valley, pooled_p_value, valley_counts
+from kvariates.numerics.valleys import RoundedColumns, deepest_valley, pooled_p_value, valley_counts
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 # ---- the test of a division ----
@@ -57,7 +57,7 @@ def test_two_peaks_have_a_small_p_value():
 def steps(X):
     """Return the deviation of the noise along each axis, times two."""
     rng, n, d = np.random.default_rng(0), 10**5, X.shape[1]
-    rounding = Rounding(X)
+    rounding = RoundedColumns(X)
     noise = [rounding.fill(np.zeros(n), axis, rng) for axis in np.eye(d)]
     return 2 * np.std(noise, axis=1)
 
@@ -77,7 +77,7 @@ def test_rounded_columns_get_noise_of_half_a_step():
 def test_noise_fills_the_gaps_between_rounded_values():
     rng = np.random.default_rng(6)
     one, two = rng.poisson(2, size=(2, 1000)) * 1.0
-    rounding = Rounding(np.r_[one, two][:, None])
+    rounding = RoundedColumns(np.r_[one, two][:, None])
     filled = [rounding.fill(values, np.ones(1), rng) for values in (one, two)]
     assert pooled_p_value([valley_counts(one, two)]) < 1e-5
     assert pooled_p_value([valley_counts(*filled)]) > 0.05
@@ -88,7 +88,7 @@ def test_rows_with_hardly_any_repeated_values_get_no_noise():
     X = rng.normal(size=(90, 2))
     state = rng.bit_generator.state
     X[5] = X[4]
-    assert np.array_equal(Rounding(X).fill(X[:, 0], np.ones(2), rng), X[:, 0])
+    assert np.array_equal(RoundedColumns(X).fill(X[:, 0], np.ones(2), rng), X[:, 0])
     assert rng.bit_generator.state == state
 
 

@@ -230,7 +230,7 @@ def test_kmeans_can_start_on_the_tree():
     seeds = hst_seeding(X, 3, power=2, random_state=np.random.default_rng(5))
     np.testing.assert_array_equal(model.labels_, KMeans(3, init=X[seeds]).fit(X).labels_)
     assert model.guarantee_ is None
-    assert "random tree" in model.guarantee_lost_
+    assert "k-median, not for k-means" in model.guarantee_lost_
 
 
 def test_seedings_and_the_tree_as_functions(case):

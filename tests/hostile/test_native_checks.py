@@ -18,14 +18,16 @@ good, low, high = i32(n), i32(n), i32(n)
 low[7], high[n - 1] = -1, k
 changes = _native.Changes()
 two = _native.dense(X[:1500])
-Y, cost, last_hit = rng.normal(size=(n, 6)), np.zeros(n), _native.Hits()
+Y, cost, passed = rng.normal(size=(n, 6)), np.zeros(n), _native.PassedPairs()
 cost[-1] = 1e9
 u64 = lambda *shape: np.zeros(shape, dtype=np.uint64)
-_native.gains(
-    _native.dense(Y), None, Y[-1:], None, cost, good, None, u64(8, 2), 30, u64(1, 2), last_hit)
+_native.gain_bounds(
+    _native.dense(Y), None, Y[-1:], None, cost, good, None, u64(8, 2), 30, f64(2), passed)
 fewer = _native.dense(Y[:1500])
-lower = lambda hits: _native.lower_costs_by_hits(
-    fewer, None, Y[:1], 0, 0, None, f64(1500), good[:1500], None, u64(6, 2), 30, hits)
+lower = lambda pairs: _native.lower_costs_of_passed(
+    fewer, None, Y[:1], 0, 0, f64(1500), good[:1500], None, u64(6, 2), 30, pairs)
+other = lambda candidate: _native.lower_costs_of_passed(
+    _native.dense(Y), None, Y[:1], candidate, 0, cost, good, None, u64(8, 2), 30, passed)
 other_changes = _native.Changes()
 _native.assign(view, centers, i32(n), other_changes)
 wide = _native.Changes()
@@ -37,10 +39,15 @@ def sums(clusters, features=d):
     limbs = np.zeros((clusters, 3, features), dtype=np.int64)
     return limbs, limbs[:, :, 0].copy(), np.zeros(clusters, dtype=np.int64), 3, 1
 
+def levels(clusters, features=d):
+    limbs, *rest = sums(clusters, features)
+    return limbs[None], *rest
+
 def csr_of(columns, indptr, features=d):
     return _native.csr(np.ones(len(columns)), column(*columns), i64(*indptr), features)
 """
 
+PAIRS = "the passed pairs are those of other rows"
 RANGE = "a label is out of range: labels must be from 0 to k - 1"
 CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values"
 REFUSED = {
@@ -79,14 +86,17 @@ REFUSED = {
         "_native.update(view, None, good, wide, *sums(k), 0, 0.0)",
         "the changes are those of other rows or clusters"),
     "hartigan: labels": (
-        "_native.hartigan(view, None, f32(k), 1.0, centers, high, f32(n), f32(n), *sums(k))",
+        "_native.hartigan(view, None, f32(k), 1.0, centers, high, f32(n), f32(n), *levels(k))",
         RANGE),
+    "hartigan: levels": (
+        "_native.hartigan(view, None, f32(k), 1.0, centers, good, f32(n), f32(n), *levels(k, 2))",
+        "sums have the wrong shape"),
     "lower_costs: limits": (
         "_native.lower_costs(view, centers, 4, f64(2), f64(n), high, None, u64(8, 2), 3)",
         "there must be a limit for every centre"),
-    "hits of other rows": (
-        "lower(_native.Hits())", "the hits are those of other rows"),
-    "hits of a row that is not there": ("lower(last_hit)", "the hits are those of other rows"),
+    "pairs of no rows": ("lower(_native.PassedPairs())", PAIRS),
+    "pairs of other rows": ("lower(passed)", PAIRS),
+    "pairs of another candidate": ("other(1)", PAIRS),
     "dual: point": (
         "_native.list_gains(i64(0, 1), column(9), f64(1), None, f64(3), f64(3), f64(1))",
         "a point is out of range"),

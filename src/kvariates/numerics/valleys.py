@@ -45,7 +45,7 @@ class ValleyCounts(NamedTuple):
     side: int
 
 
-class Rounding:
+class RoundedColumns:
     """How far the columns of X are rounded: a step for each, 0 if hardly any value is repeated."""
 
     def __init__(self, X: Any) -> None:
