@@ -179,7 +179,7 @@ struct Test {
             before = now;
             std::vector<float> upper(n, std::numeric_limits<float>::infinity()), lower(n, 0);
             moves = kernels.hartigan(view, weights.data(), k, {moved.data(), 0, 1},
-                                     {c.data(), labels.data(), upper.data(), lower.data(), sums.view()});
+                                     {c.data(), labels.data(), upper.data(), lower.data(), {sums.view()}});
         }
         bool stays = true;
         for (index_t i = 0; i < n; ++i) {
