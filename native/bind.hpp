@@ -125,6 +125,19 @@ nb::object to_numpy(std::vector<T>&& values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
+// A view of rows and the arrays that own their memory.
+struct Rows {
+    RowsView view;
+    nb::object owner;
+};
+
+inline index_t count_centers(const Rows& rows, const Table& centers) {
+    require(extent(centers, 1) == rows.view.d, "centres must have as many features as the rows");
+    require(extent(centers, 0) < std::numeric_limits<label_t>::max(), "there are more centres than labels");
+    return extent(centers, 0);
+}
+
+void bind_potential(nb::module_& m);
 void bind_metric(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_graph(nb::module_& m);
