@@ -94,8 +94,9 @@ class ElkanScan:
 
     @classmethod
     def pays(cls, rows: Rows, k: int) -> bool:
-        """Whether distances are expensive, and the bounds take no more memory than the rows."""
-        return rows.dense and k <= rows.d and rows.d >= cls.FEATURES
+        """Whether distances are expensive, and the bounds need little memory beside the rows."""
+        few = 4 * np.dtype(np.float32).itemsize * k <= rows.dtype.itemsize * rows.d
+        return rows.dense and few and rows.d >= cls.FEATURES
 
     def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
         changed, *counts = _native.assign_elkan(
