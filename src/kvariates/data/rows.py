@@ -183,6 +183,17 @@ def joint_spread(shards: Sequence[Rows]) -> float:
     return spread
 
 
+def count_distinct(rows: Rows, limit: int) -> int:
+    """The number of distinct rows, or `limit` if there are at least so many."""
+    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
+    for first in range(0, rows.n, step):
+        block = rows.take(np.arange(first, min(first + step, rows.n)))
+        distinct = np.unique(np.concatenate([distinct, block]), axis=0)
+        if len(distinct) >= limit:
+            return limit
+    return len(distinct)
+
+
 def sum_of_squares(values: Floats) -> float:
     """Without BLAS: its threads would spin for a tenth of a second, beside those of the kernels."""
     flat = values.reshape(-1)

@@ -6,11 +6,10 @@ import warnings
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, Rows, count_distinct
 from kvariates.estimators import validation
 from kvariates.k_selection import Choice, SelectionOptions, choose
 
@@ -63,7 +62,7 @@ def choose_k(
     X = validation.rows(X, 1)
     low, high = _bounds(k_range, X.shape[0], silhouette_sample)
     rows, weight = _positive_rows(X, validation.weights(sample_weight, X))
-    distinct = _count_distinct(rows, high)
+    distinct = count_distinct(rows, high)
     if distinct < low:
         raise ValueError(f"X has {distinct} distinct rows; k_range begins at {low}.")
     if distinct < high:
@@ -105,14 +104,3 @@ def _positive_rows(X: Any, weight: F64 | None) -> tuple[Rows, F64 | None]:
     if (order := rows.canonical_order()) is not None:
         rows, weight = Rows.of(X[order]), None if weight is None else weight[order]
     return rows, weight
-
-
-def _count_distinct(rows: Rows, limit: int) -> int:
-    """The number of distinct rows, or `limit` if there are at least so many."""
-    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
-    for first in range(0, rows.n, step):
-        block = rows.take(np.arange(first, min(first + step, rows.n)))
-        distinct = np.unique(np.concatenate([distinct, block]), axis=0)
-        if len(distinct) >= limit:
-            return limit
-    return len(distinct)
