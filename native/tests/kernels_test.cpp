@@ -220,6 +220,8 @@ struct Test {
         const std::vector<double> tried = data.spread(m);
         QuantizedRows quantized;
         const bool is_quantized = kernels.quantize(view, cost.data(), quantized);
+        double wide = 1e-25;  // sparse rows are not shifted: their bounds are wider by a part of their norms
+        for (index_t i = 0; view.sparse && i < n; ++i) wide += 1e8 * data.tolerance(i);
         for (const auto& [candidates, count] : {std::pair{&tried, m}, std::pair{&next, index_t{2}}}) {
             std::vector<exact_t> gain(count);
             kernels.gains(view, candidates->data(), count, nullptr, p, gain.data());
@@ -231,7 +233,7 @@ struct Test {
                 for (index_t j = 0; j < count; ++j) {
                     const double exact = p.scale.rounded(gain[j]);
                     expect(bounds[j].low <= exact && exact <= bounds[j].high, "a gain is within its bounds");
-                    expect(view.sparse || n < 100 || bounds[j].high - bounds[j].low <= 1e-3 * p.scale.rounded(expected),
+                    expect(bounds[j].high - bounds[j].low <= 1e-3 * p.scale.rounded(expected) + wide,
                            "the bounds of a gain are narrow");
                 }
             }
