@@ -264,10 +264,10 @@ def elbow_of(ks: I64, inertia: F64) -> F64:
 def suggest(ks: I64, k: int | None, guess: Guess) -> tuple[int, bool, str]:
     """The suggested k, whether it is clear, and the reason.
 
-    `k` clusters are separate and do not divide; None if some divide at the highest of `ks`.
+    `k` is what remains after `join`; None if some clusters divide at the highest of `ks`.
     """
     if k is not None and ks[0] <= k > 1:
-        return k, True, "every cluster is separate from the nearest one, and no cluster divides."
+        return k, True, "no cluster divides; if clusters were joined, some would."
     why = "no separate clusters were found."
     if k is None:
         why = (
