@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,11 @@ class SumScale:
     def exponents(self) -> tuple[int, int]:
         """Of the sums of weighted values, and of the weights (see `ExactSums`)."""
         return exponent_of(self.largest * self.heaviest), exponent_of(self.heaviest)
+
+    @property
+    def value_levels(self) -> int:
+        """`levels` without the weights."""
+        return replace(self, heaviest=1.0, lightest=1.0).levels
 
     @property
     def levels(self) -> int:

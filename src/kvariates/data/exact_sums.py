@@ -20,6 +20,7 @@ Limbs = NDArray[np.int64]
 
 LIMBS = 3
 LEVEL_BITS = 92
+MIDDLE = 2**31 - 1  # a middle or low limb without carry
 SMALLEST = -900  # exponent; smaller terms would leave the range of float64
 LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms could overflow
 
@@ -55,6 +56,15 @@ class ExactSums:
     def __add__(self, other: HasLimbs) -> ExactSums:
         """Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
+
+    def at_exponent(self, exponent: int) -> ExactSums:
+        """The same sums in a coarser unit; digits below it are lost. Pre: one level, one row."""
+        by = exponent - self.exponent
+        if by == 0:
+            return self
+        totals = [total >> by for total in whole(self.limbs[0, 0].T)]
+        limbs = [(total >> 62, total >> 31 & MIDDLE, total & MIDDLE) for total in totals]
+        return ExactSums(np.array(limbs, dtype=np.int64).T[None, None].copy(), exponent)
 
 
 def cut(terms: F64, exponent: int) -> Limbs:

@@ -9,7 +9,7 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
@@ -170,16 +170,26 @@ def joint_spread(shards: Sequence[Rows]) -> float:
     exponent = exponent_of(max(shard.magnitudes[0] for shard in shards))
     n = sum(shard.n for shard in shards)
     mean = reduce(add, (shard.column_sums(exponent) for shard in shards)).values / n
-    costs = [shard.costs(mean, np.zeros(shard.n, dtype=np.int32)) for shard in shards]
-    if not all(np.isfinite(cost.max()) for cost in costs):
-        raise ValueError(OVERFLOW)
-    spread = to_float(sum(exact_total(cost) for cost in costs)) / (n * shards[0].d)
+    return spread_around(mean, shards, n)
+
+
+def spread_around(mean: F64, shards: Iterable[Rows], n: int) -> float:
+    """`joint_spread` of n rows with this mean, of shape (1, d). The shards are read once."""
+    total, low, high = 0, np.full(mean.shape, np.inf), np.full(mean.shape, -np.inf)
+    for shard in shards:
+        cost = shard.costs(mean, np.zeros(shard.n, dtype=np.int32))
+        if not np.isfinite(cost.max()):
+            raise ValueError(OVERFLOW)
+        part = exact_total(cost)
+        total += part
+        if to_float(part) < NARROWEST * n * shard.d:  # perhaps squares vanished
+            least, most = shard.column_ranges()
+            low, high = np.minimum(low, least), np.maximum(high, most)
+    spread = to_float(total) / (n * mean.shape[1])
     if not spread < WIDEST:
         raise ValueError(OVERFLOW)
-    if spread < NARROWEST:
-        low, high = zip(*(shard.column_ranges() for shard in shards), strict=True)
-        if np.any(np.min(low, axis=0) != np.max(high, axis=0)):
-            raise ValueError(VANISH)
+    if spread < NARROWEST and np.any(low != high):
+        raise ValueError(VANISH)
     return spread
 
 
