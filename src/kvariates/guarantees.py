@@ -242,6 +242,14 @@ LOST = {
         "Theorems 5 and 6, about synopses and mini-batches, are about centres that are the picked "
         "points themselves (density Dirac)."
     ),
+    "not all drawn": (
+        "Theorem 6 is about all n_clusters centres, and a batch is needed for each; the stream had "
+        "fewer so far."
+    ),
+    "moved": (
+        "Theorem 6 is about centres that are rows of the stream, and these moved to the means of "
+        "the rows assigned to them, which may cost more; update=False leaves them in place."
+    ),
     "synopses": (
         "Theorem 5 is about rows that are measured at their nearest synopsis; some row's is not."
     ),

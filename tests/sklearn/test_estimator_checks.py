@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from kvariates import KMeans, KMedian, PrivateKMeans
 from kvariates.data.metrics import EDGES, METRICS
+from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -23,6 +24,8 @@ ESTIMATORS = [
     *(KMedian(init=name) for name in MEDOID_SEEDINGS),
     *(PrivateKMeans(method=name, **BOX) for name, e in PRIVATE_METHODS.items() if not e.lost),
     PrivateKMeans(method="lloyd", adjacency="replace-one", **BALL),
+    OnlineKMeans(n_clusters=3),
+    OnlineKMeans(n_clusters=3, update=False),
 ]
 
 # Checks that fail for a reason.
@@ -65,6 +68,8 @@ def draws_by_row_order(estimator):
 def expected_failures(estimator):
     if isinstance(estimator, PrivateKMeans):
         return {**PRIVATE, **(SECRET_COUNT if estimator.adjacency == "add-remove" else {})}
+    if isinstance(estimator, OnlineKMeans):
+        return {}
     if estimator.metric == "precomputed":
         return NOT_SQUARE
     if isinstance(estimator, KMedian):  # sparse rows it does not take at all

@@ -17,6 +17,7 @@ from kvariates import _native
 
 F64 = NDArray[np.float64]
 Limbs = NDArray[np.int64]
+Integers = NDArray[np.object_]  # Python integers, which have no limit
 
 LIMBS = 3
 LEVEL_BITS = 92
@@ -51,6 +52,16 @@ class ExactSums:
             exponent = self.exponent - LEVEL_BITS * level
             _native.round_limbs(self.limbs[level], exponent, parts[level])
         total: F64 = parts[0] if levels == 1 else parts[::-1].sum(axis=0)
+        return total
+
+    @property
+    def integers(self) -> Integers:
+        """The sums in units of 2**-1074, of shape (k, d). Unlike limbs, they can grow for ever."""
+        total: Integers = np.zeros(self.limbs.shape[1::2], object)
+        for level, limbs in enumerate(self.limbs.astype(object)):
+            unit = self.exponent - LEVEL_BITS * (level + 1)  # not below -1074: see `exponent_of`
+            high, middle, low = limbs.swapaxes(0, 1)
+            total = total + (((high << 62) + (middle << 31) + low) << (unit + 1074))
         return total
 
     def __add__(self, other: HasLimbs) -> ExactSums:
