@@ -49,11 +49,14 @@ class KnownStream:
 class SynopsisCosts:
     """Sk-means++ on one kind of synopses.
 
-    `points`: how many there were; `spread`: of Theorem 5; `outer_seconds`: of k-means++ on them,
-    the least over the seeds; `costs`: of the seeded centres on the whole stream, one for each seed.
+    `nearest`: whether a synopsis is weighed by the rows nearest to it, as in Theorem 5, and not as
+    its summary says; `points`: how many there were; `spread`: of Theorem 5; `outer_seconds`: of
+    k-means++ on them, the least over the seeds; `costs`: of the seeded centres on the whole stream,
+    one for each seed.
     """
 
     synopsis: str
+    nearest: bool
     points: int
     spread: float
     outer_seconds: float
@@ -94,12 +97,16 @@ def lowest_cost(X: Array, k: int, runs: int = 5) -> BestKnown:
     return BestKnown(best.cluster_centers_, float(best.inertia_))
 
 
-def synopsis_costs(stream: KnownStream, synopsis: str, seeds: int) -> SynopsisCosts:
+def synopsis_costs(
+    stream: KnownStream, synopsis: str, seeds: int, *, nearest: bool = False
+) -> SynopsisCosts:
     """Summarise the stream, seed k centres on the summary and measure them on all rows."""
     costs, seconds, spreads, points = [], [], [], 0
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         kept = _summarised(stream, synopsis, rng)
+        if nearest:
+            kept = _weighed_by_nearest(stream.X, kept)
         problem = SeedingProblem(Rows.of(kept.points), kept.weights, stream.k, rng=rng)
         begin = time.perf_counter()
         centers = sample_rows(problem).centers
@@ -108,7 +115,7 @@ def synopsis_costs(stream: KnownStream, synopsis: str, seeds: int) -> SynopsisCo
         points = max(points, kept.n)
         if seed == 0:
             spreads.append(cost_of(stream.X, kept.points))
-    return SynopsisCosts(synopsis, points, spreads[0], min(seconds), costs)
+    return SynopsisCosts(synopsis, nearest, points, spreads[0], min(seconds), costs)
 
 
 def _summarised(stream: KnownStream, name: str, rng: np.random.Generator) -> WeightedPoints:
@@ -118,6 +125,11 @@ def _summarised(stream: KnownStream, name: str, rng: np.random.Generator) -> Wei
         summary.add(WeightedPoints.of(stream.X[first : first + BATCH], None), rng)
     points: WeightedPoints = summary.points(rng)
     return points
+
+
+def _weighed_by_nearest(X: Array, kept: WeightedPoints) -> WeightedPoints:
+    labels = Rows.of(X).nearest(np.ascontiguousarray(kept.points))
+    return WeightedPoints.of(kept.points, np.bincount(labels, minlength=kept.n).astype(np.float64))
 
 
 def online_costs(stream: KnownStream, seeds: int) -> OnlineCosts:

@@ -15,11 +15,7 @@ def one_by_one(data, k, start, facility, limit, rng):
     """Liberty's algorithm as it is written, from row number `start[1]` on."""
     centers, first = list(start[0]), start[1]
     opened, cost = 0, 0.0
-    chunks = [
-        rng.random(min(liberty.CHUNK, len(data) - i))
-        for i in range(first, len(data), liberty.CHUNK)
-    ]
-    for i, u in enumerate(np.concatenate(chunks), start=first):
+    for i, u in enumerate(rng.random(len(data) - first), start=first):
         near = min((((data[i] - c) ** 2).sum() for c in centers), default=math.inf)
         if u < min(near / facility, 1):
             centers.append(data[i])

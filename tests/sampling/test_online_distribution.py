@@ -80,7 +80,7 @@ def test_rows_follow_the_law(name, weighted):
 
 
 WRONG = {
-    "weights left out": lambda b: law_of(b),
+    "weights left out": law_of,
     "distance, not its square": lambda b: law_of(b, weights_for(b), 0.5),
     "batches in another order": lambda b: law_of(b, weights_for(b)[:1] * 3),
 }
