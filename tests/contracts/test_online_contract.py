@@ -188,6 +188,17 @@ def test_an_iterator_that_fails_leaves_what_was_learned():
     assert kept(model) == kept(fitted())
 
 
+@pytest.mark.parametrize("bad", [X[:, :2], X * 1e200, np.full((2, 3), np.nan)])
+def test_a_bad_batch_in_the_middle_leaves_what_was_learned(bad):
+    model = OnlineKMeans(3, random_state=0)
+    with pytest.raises(ValueError, match=r"features|too large|NaN") as caught:
+        model.fit([*PARTS[:4], bad, *PARTS[4:]])
+    assert "the 80 rows" in caught.value.__notes__[0]
+    for part in PARTS[4:]:
+        model.partial_fit(part)
+    assert kept(model) == kept(fitted())
+
+
 @pytest.mark.parametrize(
     "source", [failing([], OSError("disk")), [X[:, :2] * np.nan], iter([]), [np.empty((0, 3))]]
 )

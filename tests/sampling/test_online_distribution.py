@@ -104,9 +104,9 @@ def test_weights_and_repeats_have_one_law(repeated):
         np.repeat(b, w.astype(int), axis=0) if repeated else np.array(b)
         for b, w in zip(batches, weights, strict=True)
     ]
-    rng, draws = np.random.default_rng(11), []
-    for _ in range(1000):
-        model = OnlineKMeans(3, update=False, random_state=rng)
+    draws = []
+    for seed in range(1000):
+        model = OnlineKMeans(3, update=False, random_state=seed)
         for batch, weight in zip(given, weights, strict=True):
             model.partial_fit(batch, sample_weight=None if repeated else weight)
         draws.append(tuple(map(tuple, model.cluster_centers_.tolist())))

@@ -130,13 +130,15 @@ class OnlineKMeans(FittedCenters):
         self
         """
         if batch_input.is_table(X):
-            return self._fit_table(X, sample_weight)
-        if sample_weight is not None:
+            self._fit_table(X, sample_weight)
+        elif sample_weight is None:
+            self._fit_batches(X)
+        else:
             raise ValueError(
                 "sample_weight belongs to the rows of a table, and X is an iterable of batches; "
                 "call partial_fit(batch, sample_weight=...) for each batch."
             )
-        return self._fit_batches(X)
+        return self
 
     @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
@@ -160,7 +162,7 @@ class OnlineKMeans(FittedCenters):
 
     @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def _fit_table(self, X: Any, sample_weight: Any) -> OnlineKMeans:
+    def _fit_table(self, X: Any, sample_weight: Any) -> None:
         rows = self._checked(X, sample_weight, reset=True)
         counted = rows.of_positive_weight()
         n, k = counted.X.shape[0], int(self.n_clusters)
@@ -173,10 +175,9 @@ class OnlineKMeans(FittedCenters):
             self._step(CheckedRows(part.X, part.sample_weight))
         self.n_samples_seen_, self.n_samples_dropped_ = rows.X.shape[0], rows.dropped
         self.labels_ = Rows.of(rows.X).nearest(self._float64_centers)
-        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def _fit_batches(self, source: Iterable[Any]) -> OnlineKMeans:
+    def _fit_batches(self, source: Iterable[Any]) -> None:
         first = True
         try:
             for batch in batch_input.batches(source):
@@ -197,7 +198,6 @@ class OnlineKMeans(FittedCenters):
                 f"The stream had rows for {self._state.t} centres only, one batch for each, and "
                 f"n_clusters={self.n_clusters}. Give more batches, or lower n_clusters."
             )
-        return self
 
     @validation.all_or_nothing
     def _learn_or_nothing(self, batch: batch_input.Batch, first: bool) -> None:
@@ -211,16 +211,20 @@ class OnlineKMeans(FittedCenters):
         rows = self._checked(batch.X, batch.sample_weight, reset=first)
         if first:
             self._start()
-        vars(self).pop("labels_", None)  # of the rows of an earlier fit
+        self._forget("labels_")  # of the rows of an earlier fit
         self._step(rows)
 
     def _start(self) -> None:
-        for name in ("cluster_centers_", "labels_"):
-            vars(self).pop(name, None)
+        self._forget("labels_", "cluster_centers_")
         self._state = OnlineState.empty(self.n_features_in_)
         self._rng = validation.generator(self.random_state)
         self._dtype = np.dtype(np.float32)
         self.n_samples_seen_ = self.n_samples_dropped_ = 0
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _step(self, rows: CheckedRows) -> None:
         self.n_samples_dropped_ += rows.dropped
