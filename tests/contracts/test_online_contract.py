@@ -156,6 +156,7 @@ def test_a_table_is_cut_into_batches():
     whole = OnlineKMeans(3, random_state=0).fit(X)  # 3 batches to draw from, 3 more to move
     assert kept(whole) == kept(fitted())
     assert np.array_equal(whole.labels_, whole.predict(X))
+    assert not hasattr(whole.partial_fit(X), "labels_")
     still = OnlineKMeans(6, update=False, random_state=0).fit(X.tolist())
     steps = OnlineKMeans(6, update=False, random_state=0).fit(PARTS)
     assert kept(still) == kept(steps)
@@ -188,13 +189,15 @@ def test_an_iterator_that_fails_leaves_what_was_learned():
     assert kept(model) == kept(fitted())
 
 
-@pytest.mark.parametrize("bad", [X[:, :2], X * 1e200, np.full((2, 3), np.nan)])
+@pytest.mark.parametrize("bad", [X[:, :2], X * 1e200, X * 1e150, np.full((2, 3), np.nan)])
 def test_a_bad_batch_in_the_middle_leaves_what_was_learned(bad):
+    """Values of 1e150 are noticed only when their distances to the centres are computed."""
     model = OnlineKMeans(3, random_state=0)
     with pytest.raises(ValueError, match=r"features|too large|NaN") as caught:
-        model.fit([*PARTS[:4], bad, *PARTS[4:]])
-    assert "the 80 rows" in caught.value.__notes__[0]
-    for part in PARTS[4:]:
+        model.fit([*PARTS[:2], bad, *PARTS[2:]])
+    assert "the 40 rows" in caught.value.__notes__[0]
+    assert model.n_samples_seen_ == 40
+    for part in PARTS[2:]:
         model.partial_fit(part)
     assert kept(model) == kept(fitted())
 
