@@ -1,0 +1,1 @@
+"""Streams: what is kept between batches, and how it is saved."""
