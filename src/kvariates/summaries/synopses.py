@@ -1,0 +1,53 @@
+"""The summaries of a stream, by the names of ``StreamingKMeans(synopsis=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kvariates.summaries.coreset import coreset, lightweight
+from kvariates.summaries.kmeans_sharp import kmeans_sharp
+from kvariates.summaries.merge_reduce import MergeReduce
+from kvariates.summaries.reservoir import Reservoir
+from kvariates.summaries.weighted_points import Reduction, Summary, SummaryOptions
+from kvariates.tables import Entry, Table
+
+MakeSummary = Callable[[SummaryOptions], Summary]
+
+NOT_NEAREST = (
+    "Theorem 5 is about rows that are weighed at their nearest synopsis; the weights of a {} are "
+    "estimates."
+)
+
+
+def tree_of(reduction: Reduction) -> MakeSummary:
+    """Merge and reduce with this reduction."""
+    return lambda options: MergeReduce(options, reduction)
+
+
+SYNOPSES: Table[MakeSummary] = Table(
+    "synopsis",
+    {
+        "coreset": Entry(
+            tree_of(coreset),
+            "Rows drawn by their share in the cost of a rough solution; the lowest cost.",
+            lost=NOT_NEAREST.format("coreset"),
+        ),
+        "lightweight": Entry(
+            tree_of(lightweight),
+            "Rows drawn by their distance to the mean; faster than a coreset for many clusters.",
+            lost=NOT_NEAREST.format("coreset"),
+        ),
+        "reservoir": Entry(
+            Reservoir,
+            "A uniform sample of the rows; the fastest, but it can miss a small far cluster.",
+            lost=NOT_NEAREST.format("sample"),
+        ),
+        "k-means#": Entry(
+            tree_of(kmeans_sharp),
+            "3 ln k rows in each of k rounds, drawn by D^2, in every part of the stream (Ailon et "
+            "al. 2009).",
+            lost="the rows of a stream are weighed at the nearest synopsis of their part, and "
+            "Theorem 5 is about the nearest of all.",
+        ),
+    },
+)
