@@ -246,6 +246,10 @@ def local_optimum(
 
 # Why a fit carries no theorem. Tables of choices hold the reasons that belong to their entries.
 LOST = {
+    "summary": (
+        "the first centres were drawn from weighted points that stand for the rows, not from all "
+        "rows."
+    ),
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
     "not a local optimum": (
