@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from kvariates import guarantees
-from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import batches_of, checked_batch, note_rows_seen
 from kvariates.estimators.fitted_centers import FittedCenters
@@ -22,8 +22,9 @@ from kvariates.refining.lloyd import LloydResult, StopRule, evaluated, refine
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
-from kvariates.streaming.stream_state import Spread, StreamState, SummaryOptions
+from kvariates.streaming.stream_state import SpreadEstimate, StreamState
 from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.weighted_points import SummaryOptions
 from kvariates.tables import documented
 
 
@@ -77,7 +78,7 @@ class StreamingKMeans(FittedCenters):
     synopses_ : ndarray of shape (n, n_features)
     synopsis_weights_ : ndarray of shape (n,)
         With integer weights they add up to ``weight_seen_`` exactly.
-    spread_ : Spread
+    spread_ : SpreadEstimate
         An estimate of the rows' squared distances to their nearest synopses, the term of Theorem 5,
         and its standard error.
     n_rows_seen_, n_rows_dropped_ : int
@@ -108,9 +109,9 @@ class StreamingKMeans(FittedCenters):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "n_synopses": [Interval(Integral, 1, None, closed="left")],
+        "n_synopses": [Interval(Integral, 4, None, closed="left")],
         "synopsis": [StrOptions(SYNOPSES.keys())],
-        "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "half_life": [Interval(Real, 1, None, closed="left"), None],
         "init": [StrOptions(SEEDINGS.keys())],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -164,7 +165,7 @@ class StreamingKMeans(FittedCenters):
         -------
         self
         """
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         self._state = self._solution = None
         try:
             for batch, weight in batches_of(X, sample_weight):
@@ -175,8 +176,7 @@ class StreamingKMeans(FittedCenters):
             if self._rows_seen:
                 note_rows_seen(error, self._rows_seen)
             else:
-                vars(self).clear()
-                vars(self).update(before)
+                self.__dict__ = before
             raise
         return self
 
@@ -197,18 +197,26 @@ class StreamingKMeans(FittedCenters):
         self
         """
         state = self._state
-        batch = checked_batch(self, X, sample_weight, state and state.dtype, self.missing)
+        dtype = None if state is None else self._dtype
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         if state is None:
-            self.n_rows_dropped_ = 0
-            self._state = state = StreamState(
-                self._options(), batch.X.shape[1], batch.X.dtype,
-                validation.generator(self.random_state),
-            )  # fmt: skip
+            state = self._begin(batch.X.dtype)
         if batch.X.shape[0]:
             state.add(batch.X, batch.weight)
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
         return self
+
+    def _begin(self, dtype: np.dtype[Any]) -> StreamState:
+        if self.n_synopses < self.n_clusters:
+            raise ValueError(
+                f"n_synopses={self.n_synopses} should be >= n_clusters={self.n_clusters}."
+            )
+        options = SummaryOptions(int(self.n_synopses), int(self.n_clusters))
+        rng = validation.generator(self.random_state)
+        self._state = StreamState(options, self.synopsis, self.half_life, rng)
+        self._dtype, self.n_rows_dropped_ = dtype, 0
+        return self._state
 
     def merge(self, other: StreamingKMeans) -> StreamingKMeans:
         """Take in the rows that another model has summarized. `other` is not changed.
@@ -227,7 +235,7 @@ class StreamingKMeans(FittedCenters):
         self._solution = None
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
@@ -242,9 +250,10 @@ class StreamingKMeans(FittedCenters):
         params = {**self.get_params(), "random_state": random_state}
         fitted = {
             name: value
-            for name, value in vars(self).items()
+            for name, value in self.__dict__.items()
             if name in ("n_features_in_", "feature_names_in_", "n_rows_dropped_")
         }
+        fitted["dtype"] = None if self._state is None else self._dtype.str
         state = None if self._state is None else self._state.to_dict()
         content = {"params": params, "fitted": fitted, "stream": state}
         save_state(path, type(self).__name__, content)
@@ -254,15 +263,17 @@ class StreamingKMeans(FittedCenters):
         """The model that `save` wrote. Its stream goes on as if it had not been saved."""
         content = load_state(path, cls.__name__)
         model = cls(**content["params"])
-        vars(model).update(content["fitted"])
+        fitted = content["fitted"]
+        dtype = fitted.pop("dtype")
+        model.__dict__.update(fitted)
         if content["stream"] is not None:
-            model._state = StreamState.from_dict(content["stream"])
+            model._state, model._dtype = StreamState.from_dict(content["stream"]), np.dtype(dtype)
         return model
 
     # -- what is known of the rows so far ------------------------------------------------------------
 
     @property
-    def cluster_centers_(self) -> Floats:
+    def cluster_centers_(self) -> Floats:  # type: ignore[override]
         return self._solved.centers
 
     @property
@@ -285,14 +296,15 @@ class StreamingKMeans(FittedCenters):
 
     @property
     def synopses_(self) -> Floats:
-        return self._seen().synopses().points
+        points: Floats = self._seen().synopses().points
+        return points
 
     @property
     def synopsis_weights_(self) -> F64:
         return self._seen().synopses().weights
 
     @property
-    def spread_(self) -> Spread:
+    def spread_(self) -> SpreadEstimate:
         return self._seen().spread()
 
     @property
@@ -310,6 +322,7 @@ class StreamingKMeans(FittedCenters):
 
     _state: StreamState | None = None
     _solution: LloydResult | None = None
+    _dtype: np.dtype[Any]  # of all batches
 
     @property
     def _rows_seen(self) -> int:
@@ -318,11 +331,6 @@ class StreamingKMeans(FittedCenters):
     @property
     def _lost(self) -> str | None:
         return SEEDINGS[self.init].lost or SYNOPSES[self.synopsis].lost
-
-    def _options(self) -> SummaryOptions:
-        return SummaryOptions(
-            int(self.n_synopses), int(self.n_clusters), self.synopsis, self.half_life
-        )
 
     def _seen(self) -> StreamState:
         """The state of the stream; NotFittedError before the first row."""

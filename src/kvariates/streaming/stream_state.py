@@ -119,6 +119,10 @@ class StreamState:
         left = 0.0 if self._witnesses.complete else 1 - witnesses.n / self.rows_seen
         return SpreadEstimate(self.weight_seen * mean, self.weight_seen * (variance * left) ** 0.5)
 
+    def solving_rng(self) -> np.random.Generator:
+        """A generator for k-means on the synopses, the same until the next batch."""
+        return self._apart(3)
+
     def to_dict(self) -> State:
         """Plain arrays, numbers and strings, from which the stream continues as without a stop."""
         return {

@@ -13,10 +13,7 @@ from kvariates.tables import Entry, Table
 
 MakeSummary = Callable[[SummaryOptions], Summary]
 
-NOT_NEAREST = (
-    "Theorem 5 is about rows that are weighed at their nearest synopsis; the weights of a {} are "
-    "estimates."
-)
+UNBIASED = "Theorem 2"  # on the synopses; see `guarantees.streamed_seeding`
 
 
 def tree_of(reduction: Reduction) -> MakeSummary:
@@ -30,24 +27,24 @@ SYNOPSES: Table[MakeSummary] = Table(
         "coreset": Entry(
             tree_of(coreset),
             "Rows drawn by their share in the cost of a rough solution; the lowest cost.",
-            lost=NOT_NEAREST.format("coreset"),
+            theorem=UNBIASED,
         ),
         "lightweight": Entry(
             tree_of(lightweight),
             "Rows drawn by their distance to the mean; faster than a coreset for many clusters.",
-            lost=NOT_NEAREST.format("coreset"),
+            theorem=UNBIASED,
         ),
         "reservoir": Entry(
             Reservoir,
             "A uniform sample of the rows; the fastest, but it can miss a small far cluster.",
-            lost=NOT_NEAREST.format("sample"),
+            lost="if rows differ in weight, the weights of a sample are a little biased.",
         ),
         "k-means#": Entry(
             tree_of(kmeans_sharp),
             "3 ln k rows in each of k rounds, drawn by D^2, in every part of the stream (Ailon et "
             "al. 2009).",
-            lost="the rows of a stream are weighed at the nearest synopsis of their part, and "
-            "Theorem 5 is about the nearest of all.",
+            lost="the weights of its synopses are biased: rows count for the nearest synopsis of "
+            "their part of the stream.",
         ),
     },
 )
