@@ -76,8 +76,8 @@ MUTANTS = [
     ),
     Mutant(
         "k-means|| reclusters without weights", "seeding.kmeans_parallel",
-        "problem.rows.subset(candidates), mass,",
-        "problem.rows.subset(candidates), None,",
+        "points.subset(candidates), mass,",
+        "points.subset(candidates), None,",
         "laws/test_parallel_laws.py sampling/test_parallel_distribution.py",
     ),
     Mutant(

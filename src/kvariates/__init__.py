@@ -9,6 +9,7 @@ from kvariates.estimators.kmedian import KMedian
 from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
 from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
 from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
 from kvariates.seeding.seedings import explain_guarantees
@@ -24,6 +25,7 @@ __all__ = [
     "Laplace",
     "MiniBatches",
     "PrivateKMeans",
+    "StreamingKMeans",
     "Synopses",
     "UniformOver",
     "__version__",

@@ -102,7 +102,9 @@ def _print_version(wanted: bool) -> None:
 _VERSION = typer.Option(
     "--version", callback=_print_version, is_eager=True, help="Print the version."
 )
-_FILE = typer.Argument(help="A .csv, .csv.gz, .parquet, .npz or .npy file.")
+_FILE = typer.Argument(
+    help="A .csv, .csv.gz, .parquet, .npz or .npy file; with --stream also a folder of Parquet files."
+)
 _CLUSTERS = typer.Option("-k", "--clusters", min=1, help="Number of clusters.")
 _OUT = typer.Option("-o", "--out", help="Directory for the results.")
 _COLUMNS = typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given.")
@@ -111,6 +113,10 @@ _SCALE = typer.Option("--standardize", help="Give each column mean 0 and deviati
 _NAME = typer.Option(callback=_listed, help="One of these:")
 _STARTS = typer.Option(min=1, help="Number of starts; the best is kept.")
 _SEED = typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
+_STREAM = typer.Option(
+    help="Read the file in blocks and keep a summary of the rows only. By default this is done if "
+    "the table would fill more than a third of the memory."
+)
 _QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors.")
 
 
@@ -134,6 +140,7 @@ def fit(
     algorithm: Annotated[str, _NAME] = "auto",
     n_init: Annotated[int | None, _STARTS] = None,
     seed: Annotated[int | None, _SEED] = None,
+    stream: Annotated[bool | None, _STREAM] = None,
     quiet: Annotated[bool, _QUIET] = False,
 ) -> None:
     """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
@@ -146,23 +153,89 @@ def fit(
         # A drawn seed is written to summary.json, so that the run can be repeated.
         "random_state": secrets.randbits(32) if seed is None else seed,
     }
+    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
+    request = _Request(data, wanted, weights, scale, choices)
     with _tidy_errors(), _progress(quiet) as progress:
-        from .report.fit import FitRun, write_fit
-
-        with _phase(progress, f"reading {data.name}"):
-            table, w = _read(data, columns, weights)
-            X, how = standardize(table.X, w) if scale else (table.X, None)
-        if table.left_out and not quiet:
-            _say(f"left out, not numeric: {', '.join(table.left_out)}")
+        if stream is None and (stream := _too_large(data)) and not quiet:
+            _say(f"{data.name} is large beside the memory, so it is read as a stream (--no-stream)")
+        fitted = _fit_stream if stream else _fit_in_memory
         with moved_into_place(out) as folder:
-            with _phase(progress, f"clustering {len(X):,} rows") as bar:
-                model = KMeans(**choices)
-                seconds = _fit(model, X, w, bar)
-            run = FitRun(table, X, how, w, choices, model, seconds)
-            with _phase(progress, "drawing and writing"):
-                write_fit(run, folder)
+            run = fitted(request, folder, progress)
     if not quiet:
+        if run.table.left_out:
+            _say(f"left out, not numeric: {', '.join(run.table.left_out)}")
         _show(run, out)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What `fit` was asked to do."""
+
+    data: Path
+    columns: list[str] | None
+    weights: str | None
+    standardize: bool
+    choices: dict[str, Any]
+
+
+def _fit_in_memory(request: _Request, folder: Path, progress: bars.Progress) -> FitRun:
+    from .report import fit as report
+
+    choices, data = request.choices, request.data
+    with _phase(progress, f"reading {data.name}"):
+        table, w = _read(data, request.columns, request.weights)
+        X, how = standardize(table.X, w) if request.standardize else (table.X, None)
+    with _phase(progress, f"clustering {len(X):,} rows") as bar:
+        model = KMeans(**choices)
+        seconds = _fit(model, X, w, bar)
+    with _phase(progress, "drawing and writing"):
+        labels, k = model.labels_, choices["n_clusters"]
+        centers = model.cluster_centers_ if how is None else how.undo(model.cluster_centers_)
+        run = report.FitRun(
+            report.FittedTable(
+                data, table.names, table.left_out, len(X), w is not None, how is not None, False
+            ),
+            choices, centers, np.bincount(labels, minlength=k),
+            report.cluster_masses(labels, w, k), model.inertia_, model.n_iter_, seconds,
+        )  # fmt: skip
+        shown = report.DrawnRows(X, labels, model.cluster_centers_)
+        if model._objective.unit:
+            lengths = np.linalg.norm(X, axis=1, keepdims=True)
+            shown = report.DrawnRows(X / lengths, labels, model.cluster_centers_)
+        elif X.shape[1] <= 2:  # in the units of the table
+            shown = report.DrawnRows(table.X, labels, centers)
+        report.write_labels([labels], folder / "labels.csv")
+        report.write_fit(run, shown, folder)
+    return run
+
+
+def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> FitRun:
+    """Two passes: one for the centres, one for the labels and the cost; one more to standardize."""
+    from .report import fit as report
+
+    choices = _stream_choices(request.choices)
+    blocks, how = _open_blocks(request, progress)
+    begin = time.perf_counter()
+    with _reading(progress, f"clustering {request.data.name}", blocks) as source:
+        model = StreamingKMeans(**choices).fit(source)
+        synopses, centers = model.synopses_, model.cluster_centers_
+    seconds = time.perf_counter() - begin
+    with _reading(progress, "writing labels", blocks) as source:
+        totals = _LabelTotals(choices["n_clusters"])
+        report.write_labels(totals.labels(model, source), folder / "labels.csv")
+    centers = centers if how is None else how.undo(centers)
+    run = report.FitRun(
+        report.FittedTable(
+            request.data, blocks.names, blocks.left_out, model.n_rows_seen_,
+            request.weights is not None, how is not None, True,
+        ),
+        choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds,
+    )  # fmt: skip
+    with _phase(progress, "drawing"):
+        points = synopses if how is None else how.undo(synopses)
+        shown = report.DrawnRows(points, model.predict(synopses), centers)
+        report.write_fit(run, shown, folder)
+    return run
 
 
 @app.command()

@@ -164,6 +164,24 @@ def plain_seeding(k: int, *, certifiable: bool) -> Guarantee:
     return replace(theorem_2(k, opt=None), terms={}, notes=(note,))
 
 
+def streamed_seeding(k: int) -> Guarantee:
+    """Theorem 2 on synopses whose weights are unbiased.
+
+    The cost of the best centres of the rows is, on average, the same on the synopses; the lowest
+    cost on the synopses is at most that.
+    """
+    promise = (
+        f"On average over the random draws, inertia_ (the cost of these centres on the synopses) is "
+        f"at most 8 (2 + ln k) = {8 * log_factor(k):.3g} times the lowest cost of any {k} centres on "
+        "the rows."
+    )
+    note = (
+        "The cost on the rows themselves is not bounded by this. inertia_ estimates it: for centres "
+        "that do not depend on the synopses without bias, for these centres a little too low."
+    )
+    return replace(theorem_2(k, opt=None), promise=promise, terms={}, notes=(note,))
+
+
 def theorem_4(
     k: int, *, opt: Term, spread: Term, var: Term = 0.0, noisy: bool = False, notes: Notes = ()
 ) -> Guarantee:
@@ -228,6 +246,10 @@ def local_optimum(
 
 # Why a fit carries no theorem. Tables of choices hold the reasons that belong to their entries.
 LOST = {
+    "summary": (
+        "the first centres were drawn from weighted points that stand for the rows, not from all "
+        "rows."
+    ),
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
     "not a local optimum": (

@@ -2,25 +2,27 @@
 
 | what | how many passes |
 |---|---|
-| `BlockTotals.of` | one: the number of rows, their magnitudes, their column sums |
-| `BlockTotals.spread` | one more |
-| `take` | one, which ends at the last row that is asked for |
+| `CountedBlocks` | one, which another reader may use too: the totals of all rows |
+| `BlockTotals.spread` | one more; two if values differ so much that column sums lose digits |
+| `take_rows` | one, which ends at the last row that is asked for |
 
 Sums are exact integers, so nothing here depends on how the rows are cut into blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.exact_sums import ExactSums, exponent_of
-from kvariates.data.rows import F64, Floats, Rows, spread_around
+from kvariates.data.exact_sums import SMALLEST, ExactSums, exponent_of
+from kvariates.data.rows import F64, Rows, spread_around
 from kvariates.numerics.draws import I64
 
 
@@ -53,32 +55,46 @@ class RowBlocks(Protocol):
     def __iter__(self) -> Iterator[Block]: ...
 
 
-@dataclass(frozen=True, eq=False)
-class MappedBlocks:
-    """Blocks whose rows a function changes, for example scales to length one."""
+class SourceBlocks(ABC):
+    """Blocks of a file, a table or an iterable. Estimators take them in place of X.
 
-    blocks: RowBlocks
-    function: Callable[[Any], Any]
+    All blocks have the same columns, layout and dtype. Either all have weights or none.
 
-    def __iter__(self) -> Iterator[Block]:
-        for block in self.blocks:
-            yield Block(self.function(block.X), block.weight, block.first)
+    Attributes
+    ----------
+    names : tuple of str, or None
+        Of the columns; None if they have none.
+    n_rows : int or None
+        None: not known before they are read.
+    repeatable : bool
+        Whether they can be read more than once.
+    description : str
+        What messages call the source, for example the name of its file.
+    """
+
+    names: tuple[str, ...] | None
+    n_rows: int | None
+    repeatable: bool
+    description: str
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Block]: ...
 
 
-def take(blocks: RowBlocks, indices: I64) -> F64:
-    """The rows with these numbers, as float64. Pre: there are such rows."""
+def take_rows(blocks: RowBlocks, indices: I64) -> Rows:
+    """The rows with these numbers, in their layout and dtype. Pre: there are such rows."""
     order = np.argsort(indices, kind="stable")
     wanted, parts, found = indices[order], [], 0
     for block in blocks:
         stop = int(np.searchsorted(wanted, block.first + block.X.shape[0]))
-        parts.append(block.rows.take(wanted[found:stop] - block.first))
+        parts.append(block.X[wanted[found:stop] - block.first])
         found = stop
         if found == len(wanted):
             break
-    taken = np.concatenate(parts)
-    out = np.empty_like(taken)
-    out[order] = taken
-    return out
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return Rows.of(X[back])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +109,9 @@ class BlockTotals:
     scale : SumScale
         Of exact sums of the weighted rows.
     sums : ExactSums
-        Of the columns, without weights. They have all digits only if values do not differ much.
+        Of the columns, without weights.
     digits_lost : bool
-        Whether they do not.
+        Whether these sums have lost digits, because values differ too much.
     """
 
     n: int
@@ -106,15 +122,12 @@ class BlockTotals:
     digits_lost: bool
 
     @classmethod
-    def of(cls, blocks: Iterable[Block]) -> BlockTotals:
-        """Pre: there is a row."""
-        return reduce(cls.joined, (cls.of_block(block) for block in blocks if block.X.shape[0]))
-
-    @classmethod
-    def of_block(cls, block: Block) -> BlockTotals:
+    def of(cls, block: Block) -> BlockTotals:
         """Pre: the block has a row."""
         rows = block.rows
-        sums = rows.column_sums(exponent_of(rows.magnitudes[0]))
+        largest = rows.magnitudes[0]
+        # Zeros must not make the unit of other blocks coarser, as the exponent 0 could.
+        sums = rows.column_sums(exponent_of(largest) if largest else SMALLEST)
         lost = SumScale.of(rows, None).levels > 1
         scale = SumScale.of(rows, block.weight)
         return cls(rows.n, rows.d, rows.dtype, scale, sums, lost)
@@ -131,16 +144,43 @@ class BlockTotals:
 
     def spread(self, blocks: RowBlocks) -> float:
         """As `joint_spread`, of all rows."""
-        rows = (block.rows for block in blocks if block.X.shape[0])
         sums = self.sums
         if self.digits_lost:
-            again = (block.rows for block in blocks if block.X.shape[0])
-            sums = reduce(ExactSums.__add__, (r.column_sums(sums.exponent) for r in again))
-        return spread_around(sums.values / self.n, rows, self.n)
+            # Every term is rounded to the unit of all rows, as in memory.
+            again = (rows.column_sums(sums.exponent) for rows in _filled(blocks))
+            sums = reduce(ExactSums.__add__, again)
+        return spread_around(sums.values / self.n, _filled(blocks), self.n)
 
 
-def as_blocks(X: Floats, weight: F64 | None, size: int) -> Iterator[Block]:
-    """Blocks of `size` rows of a matrix in memory."""
-    for first in range(0, X.shape[0], size):
-        part = slice(first, first + size)
-        yield Block(X[part], None if weight is None else weight[part], first)
+class CountedBlocks:
+    """Blocks whose totals are added up while they are read, by whoever reads them.
+
+    `check` is given the totals at the end of the pass and may raise.
+    """
+
+    def __init__(self, blocks: RowBlocks, check: Callable[[BlockTotals], None]) -> None:
+        self._blocks, self._check = blocks, check
+        self._totals: BlockTotals | None = None
+
+    def __iter__(self) -> Iterator[Block]:
+        totals = None
+        for block in self._blocks:
+            if block.X.shape[0]:
+                own = BlockTotals.of(block)
+                totals = own if totals is None else totals.joined(own)
+            yield block
+        if totals is None:
+            raise ValueError("There are no rows; at least one is needed.")
+        self._check(totals)
+        self._totals = totals
+
+    @property
+    def totals(self) -> BlockTotals:
+        """Pre: the blocks were read to their end."""
+        assert self._totals is not None  # noqa: S101
+        return self._totals
+
+
+def _filled(blocks: RowBlocks) -> Iterator[Rows]:
+    """The rows of every block that has some."""
+    return (block.rows for block in blocks if block.X.shape[0])

@@ -26,6 +26,7 @@ Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
+BUFFER = 8192  # values that NumPy adds up at once
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
 # Outside these mean variances, squares or their sums leave the range of float64.
@@ -212,32 +213,60 @@ def sum_of_squares(values: Floats) -> float:
 
 def total_cost(cost: F64, weight: F64 | None) -> float:
     """Sum of the weighted costs, exact and then rounded; infinite if a cost is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        rough = float(np.sum(cost if weight is None else cost * weight))
-    return to_float(exact_total(cost, weight)) if np.isfinite(rough) else rough
+    return joint_cost([(cost, weight)])
 
 
-def unit_rows(X: Any) -> Any:
-    """A copy of X whose rows have length one. Raises ValueError for a row of zeros."""
+def joint_cost(parts: Iterable[tuple[F64, F64 | None]]) -> float:
+    """`total_cost` of the costs and weights of all parts, however they are cut."""
+    total = 0
+    for cost, weight in parts:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rough = float(np.sum(cost if weight is None else cost * weight))
+        if not np.isfinite(rough):
+            return rough
+        total += exact_total(cost, weight)
+    try:
+        return to_float(total)
+    except OverflowError:  # of several finite parts
+        return np.inf
+
+
+def unit_rows(X: Any, first: int = 0) -> Any:
+    """A copy of X whose rows have length one. Raises ValueError for a row of zeros.
+
+    `first`: the number of the first row, for the message.
+    """
     if sparse.issparse(X):
         out = X.astype(np.float64)
         largest = abs(out).max(axis=1).toarray().ravel()
-        _check_directions(largest)
+        _check_directions(largest, first)
         stored = np.diff(out.indptr)
         out.data /= np.repeat(largest, stored)  # now no square overflows
         norms = np.sqrt(np.asarray(out.multiply(out).sum(axis=1)).ravel())
         out.data /= np.repeat(norms, stored)
         return out.astype(X.dtype)
     largest = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
-    _check_directions(largest)
+    _check_directions(largest, first)
     out = X / largest[:, None]
-    out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
+    out /= np.sqrt(_squared_norms(out))[:, None]
     return out.astype(X.dtype, copy=False)
 
 
-def _check_directions(largest: F64) -> None:
+def _squared_norms(X: F64) -> F64:
+    """Of each row, by its values alone.
+
+    NumPy's buffers end at places that depend on other rows, so longer rows are cut first.
+    """
+    squares = np.zeros(X.shape[0])
+    for first in range(0, X.shape[1], BUFFER):
+        part = X[:, first : first + BUFFER]
+        squares += np.einsum("ij,ij->i", part, part)
+    return squares
+
+
+def _check_directions(largest: F64, first: int) -> None:
     if not largest.all():
-        row = int(np.flatnonzero(largest == 0)[0])
+        row = first + int(np.flatnonzero(largest == 0)[0])
         raise ValueError(
             f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows."
         )

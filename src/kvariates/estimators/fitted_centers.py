@@ -13,9 +13,19 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.utils.validation import check_is_fitted
 
-from kvariates.data.rows import Labels, Rows, total_cost
+from kvariates.data.blocks import SourceBlocks
+from kvariates.data.rows import Rows, total_cost
 from kvariates.estimators import validation
+from kvariates.estimators.block_results import (
+    BlockDistances,
+    BlockLabels,
+    CoordinateBlocks,
+    check_names,
+    check_no_weights,
+    cost_of_blocks,
+)
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
 
@@ -24,25 +34,44 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     _objective: Objective = SquaredEuclidean()
     cluster_centers_: NDArray[Any]
+    n_features_in_: int
 
     @abstractmethod
     def _fitted_rows(self, X: Any) -> Rows:
         """New rows, checked, in the objective's coordinates."""
 
-    def predict(self, X: Any) -> Labels:
-        """The index of the nearest centre of every row of X: ndarray of shape (n_samples,)."""
+    def predict(self, X: Any) -> Any:
+        """The index of the nearest centre of every row of X: ndarray of shape (n_samples,).
+
+        Of blocks: an iterable with such an array for each block.
+        """
+        if isinstance(X, SourceBlocks):
+            return BlockLabels(self._fitted_blocks(X), self._float64_centers)
         return self._objective.nearest(self._fitted_rows(X), self._float64_centers)
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to all centres: ndarray of shape (n_samples, n_clusters)."""
+    def transform(self, X: Any) -> Any:
+        """Distances of every row to all centres: ndarray of shape (n_samples, n_clusters).
+
+        Of blocks: an iterable with such an array for each block.
+        """
+        if isinstance(X, SourceBlocks):
+            return BlockDistances(self._fitted_blocks(X), self._float64_centers)
         return self._objective.distances(self._fitted_rows(X), self._float64_centers)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres."""
+        if isinstance(X, SourceBlocks):
+            check_no_weights(sample_weight)
+            return -cost_of_blocks(self._fitted_blocks(X), self._float64_centers)
         rows, centers = self._fitted_rows(X), self._float64_centers
         weight = validation.weights(sample_weight, rows.X)
         labels = self._objective.nearest(rows, centers)
         return -total_cost(self._objective.costs(rows, centers, labels), weight)
+
+    def _fitted_blocks(self, source: SourceBlocks) -> CoordinateBlocks:
+        check_is_fitted(self)
+        check_names(self, source)
+        return CoordinateBlocks(source, self._objective, self.n_features_in_)
 
     @property
     def _float64_centers(self) -> NDArray[np.float64]:

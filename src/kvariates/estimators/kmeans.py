@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
@@ -18,17 +17,22 @@ from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, 
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
 from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.blocks import SourceBlocks
+from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
+from kvariates.estimators.block_results import BlockLabels, CoordinateBlocks, set_features
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.numerics.draws import TOO_LARGE
+from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
+from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
+from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
+from kvariates.summaries.weighted_points import WeightedPoints
 from kvariates.tables import documented
 
 LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding if more centres follow
@@ -98,7 +102,8 @@ default="k-means++"
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``.
+        The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``. Of
+        blocks: an iterable with such an array for each block, which is computed when it is read.
     inertia_ : float
         Weighted sum of squared distances to the nearest centre (of 1 - cos for "cosine").
     n_iter_ : int
@@ -175,15 +180,20 @@ default="k-means++"
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or blocks
+            Blocks of `kvariates.sources.blocks` are read several times and never kept. From given
+            centres, or with init="k-means||", the result is that of the same rows in memory. Any
+            other init starts from a weighted sample of the rows, and so does a callable.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w rows.
+            A row of weight w counts as w rows. Blocks have their own weights.
 
         Returns
         -------
         self
         """
+        if isinstance(X, SourceBlocks):
+            return self._fit_blocks(X, sample_weight)
         X = self._validated(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
@@ -211,19 +221,51 @@ default="k-means++"
             raise ValueError(TOO_LARGE)
         best = objective.finish(rows, weight, best)
         certificate = self._certificate(fit, best, rng) if self.certify else None
-        self._store(objective, best, certificate)
+        self._store(objective, best, best.labels, np.bincount(best.labels))
+        self._store_certificate(certificate)
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).labels_``, X and its weights as in `fit`."""
-        labels: Labels = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
+        return self.fit(X, sample_weight=sample_weight).labels_
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).transform(X)``, X and its weights as in `fit`."""
-        distances: NDArray[Any] = self.fit(X, sample_weight=sample_weight).transform(X)
-        return distances
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> KMeans:
+        check_options(self, source, sample_weight)
+        objective = objective_for(self.metric, None, None, None)
+        if isinstance(self.init, str):
+            SEEDINGS.check(self.init, objective.offers, objective.name)
+        rng = validation.generator(self.random_state)
+        fit = first_pass(self, objective, source, rng)
+        set_features(self, source, fit.totals.d)
+        self._n_init = self._runs()
+        self._tol = fit.totals.spread(fit.blocks) * self.tol
+        best = run_blocks(self, fit, rng)
+        if not np.isfinite(best.inertia):
+            raise ValueError(TOO_LARGE)
+        centers = best.centers.astype(np.float64)
+        labels = BlockLabels(CoordinateBlocks(source, objective, fit.totals.d), centers)
+        self._store(objective, best, labels, best.counts)
+        self._store_certificate(None)
+        return self
+
+    def _start_on_summary(
+        self, objective: Objective, summary: WeightedPoints, rng: np.random.Generator
+    ) -> F64:
+        """Centres seeded and refined on points that stand for all rows: the best of the runs."""
+        fit = Fit(objective, Rows.of(summary.points), summary.weights, summary.points)
+        stop = StopRule(self.max_iter, self._tol)
+        runs = (
+            objective.lloyd(fit.rows, self._seed(fit, rng), fit.weight, stop)
+            for _ in range(self._n_init)
+        )
+        return min(runs, key=lambda run: run.inertia).centers.astype(np.float64)
 
     # -- validation --------------------------------------------------------------------------------
 
@@ -290,9 +332,12 @@ default="k-means++"
             own = isinstance(self.random_state, np.random.Generator)
             state = rng if own else np.random.RandomState(rng.integers(2**32))
             given = given(fit.X, self.n_clusters, random_state=state)
-        # Rounded to the rows' dtype, as fitted centres are.
-        centers = check_array(given, dtype=rows.dtype, order="C").astype(np.float64)
-        validation.shape_of_centers(centers, self.n_clusters, fit.X.shape[1])
+        return self._given_centers(given, objective, rows.dtype, fit.X.shape[1])
+
+    def _given_centers(self, given: Any, objective: Objective, dtype: Any, d: int) -> F64:
+        """Rounded to the rows' dtype, as fitted centres are, and in the objective's coordinates."""
+        centers = check_array(given, dtype=dtype, order="C").astype(np.float64)
+        validation.shape_of_centers(centers, self.n_clusters, d)
         try:
             return objective.start(centers)
         except ValueError as error:
@@ -324,28 +369,32 @@ default="k-means++"
         return certify_kmeans(fit.rows, found, fit.weight, rng)
 
     def _store(
-        self, objective: Objective, best: LloydResult, certificate: Certificate | None
+        self, objective: Objective, best: LloydResult | BlockResult, labels: Any, counts: I64
     ) -> None:
         self._objective = objective
         self.cluster_centers_ = best.centers
-        self.labels_ = best.labels
+        self.labels_ = labels
         self.inertia_ = best.inertia
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
+        if self.guarantee_lost_ is None and isinstance(best, BlockResult):
+            self.guarantee_lost_ = guarantees.LOST["summary"]
         if self.guarantee_lost_ is None:
             k, certifiable = int(self.n_clusters), self._certifiable()
             self.guarantee_ = guarantees.plain_seeding(k, certifiable=certifiable)
         self.n_iter_ = best.n_iter
-        if certificate is not None:
-            self.certificate_ = certificate
-        elif hasattr(self, "certificate_"):  # of an earlier fit
-            del self.certificate_
-        distinct = int(np.count_nonzero(np.bincount(best.labels)))
+        distinct = int(np.count_nonzero(counts))
         if distinct < self.n_clusters:
             validation.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
             )
+
+    def _store_certificate(self, certificate: Certificate | None) -> None:
+        if certificate is not None:
+            self.certificate_ = certificate
+        elif hasattr(self, "certificate_"):  # of an earlier fit
+            del self.certificate_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -89,15 +89,20 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     out = np.ascontiguousarray(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
-    if not out.any():
+    positive = out[out > 0]
+    weight_range(positive.min(initial=np.inf), positive.max(initial=0.0))
+    return out
+
+
+def weight_range(least: float, most: float) -> None:
+    """ValueError unless positive weights from `least` to `most` can be added up in float64."""
+    if most == 0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
-    least, most = float(out[out > 0].min()), float(out.max())
     if most > LARGEST or least < 1 / LARGEST:
         raise ValueError(
             f"sample_weight goes from {least:.3g} to {most:.3g}, too small or too large for sums "
             "in float64. Divide the weights by their mean, and leave out rows of tiny weight."
         )
-    return out
 
 
 def rows(X: Any, n_clusters: int) -> Any:

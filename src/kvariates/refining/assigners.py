@@ -75,7 +75,7 @@ class ExactStatistics:
     exact_sums: ExactSums | SumsByLabel
     exact_weights: ExactSums
     counts: NDArray[np.int64]
-    changed: int
+    changed: int | None
     cost_of: Callable[[], int]
 
     @property
@@ -105,7 +105,7 @@ class ExactStatistics:
             self.exact_sums + other.exact_sums,
             self.exact_weights + other.exact_weights,
             self.counts + other.counts,
-            self.changed + other.changed,
+            None if self.changed is None or other.changed is None else self.changed + other.changed,
             lambda: self.exact_cost + other.exact_cost,
         )
 
@@ -117,6 +117,10 @@ class FarRows(NamedTuple):
     weights: F64
     labels: Labels
     costs: F64
+
+    @classmethod
+    def joined(cls, parts: Iterable[FarRows]) -> FarRows:
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def first(self, count: int) -> FarRows:
         """The farthest of them, in order. Ties go by the rows' values, not by their places."""
@@ -153,14 +157,20 @@ class ExactAssigner(Protocol):
 
 
 class InMemoryAssigner:
-    """Rows in memory. Labels, bounds and running sums are kept between calls."""
+    """Rows in memory. Labels, bounds and running sums are kept between calls.
 
-    def __init__(self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto") -> None:
+    `scale`: that of all rows, if these are a part of them.
+    """
+
+    def __init__(
+        self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto",
+        scale: SumScale | None = None,
+    ) -> None:  # fmt: skip
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
         self._scan = SCANS[algorithm](rows, k)
         self._has_table = table_pays(rows, k)
-        self._sums = self._new_sums(k, SumScale.of(rows, weight))
+        self._sums = self._new_sums(k, scale or SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment
 
     @property
@@ -240,8 +250,7 @@ class ShardedAssigner:
 
     def farthest(self, count: int) -> FarRows:
         parts: Iterable[FarRows] = self._map(lambda s: s.farthest(count), self._shards)
-        whole: Any = FarRows(*map(np.concatenate, zip(*parts, strict=True)))
-        return FarRows.first(whole, count)
+        return FarRows.joined(parts).first(count)
 
 
 def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) -> ExactStatistics:

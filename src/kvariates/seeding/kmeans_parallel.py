@@ -13,12 +13,14 @@ gives exactly these probabilities.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import RowPotential, Seeds, greedy_trials
+from kvariates.seeding.sampler import CandidateRows, RowPotential, Seeds, greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 ROUNDS = 5
@@ -34,10 +36,23 @@ def kmeans_parallel(
     """
     p = problem.canonical()
     sizes = p.rng.poisson(oversampling * p.k, size=rounds)
-    potential = EuclideanPotential(p.rows, p.weight, 1 + int(sizes.sum()) + p.k)
-    candidates = np.concatenate(draw_candidates(potential, sizes, p.k, p.rng))
-    chosen = recluster(p, candidates, potential.masses())
+    chosen = choose_rows(lambda room: EuclideanPotential(p.rows, p.weight, room), sizes, p.k, p.rng)
     return Seeds(p.rows.take(chosen), p.original(chosen))
+
+
+def choose_rows(
+    make_potential: Callable[[int], RowPotential],
+    sizes: I64,
+    k: int,
+    rng: np.random.Generator,
+) -> I64:
+    """The numbers of k rows, by rounds of these sizes.
+
+    `make_potential`: from room for so many centres to a potential without centres.
+    """
+    potential = make_potential(1 + int(sizes.sum()) + k)
+    candidates = np.concatenate(draw_candidates(potential, sizes, k, rng))
+    return recluster(potential.points, candidates, potential.masses(), k, rng)
 
 
 def draw_candidates(
@@ -62,8 +77,10 @@ def _add_rows(potential: RowPotential, indices: I64) -> I64:
     return indices
 
 
-def recluster(problem: SeedingProblem, candidates: I64, mass: F64) -> I64:
+def recluster(
+    points: CandidateRows, candidates: I64, mass: F64, k: int, rng: np.random.Generator
+) -> I64:
     """Which k candidates to keep, by greedy k-means++ over them, each with its mass."""
     candidates, mass = candidates[mass > 0], mass[mass > 0]
-    few = SeedingProblem(problem.rows.subset(candidates), mass, problem.k, rng=problem.rng)
-    return candidates[sample_rows(few, trials=greedy_trials(problem.k)).indices]
+    few = SeedingProblem(points.subset(candidates), mass, k, rng=rng)
+    return candidates[sample_rows(few, trials=greedy_trials(k)).indices]

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.data.rows import Rows
 from kvariates.numerics.draws import F64, I64
 
 # Several centres in one array: coordinates (k, d), or the indices (k,) of points of a metric space.
@@ -76,8 +77,15 @@ class PotentialRows(TakesRows, Protocol):
         """Mean variance of the features; ValueError if float64 cannot hold squares."""
 
 
-class RowPotential(Potential[TakesRows, F64], Protocol):
-    """A potential of rows that can also be one of several shards, or be asked by k-means||."""
+class CandidateRows(TakesRows, Protocol):
+    """Rows of which some can be kept in memory."""
+
+    def subset(self, indices: I64) -> Rows:
+        """The rows at `indices`, in their layout and dtype."""
+
+
+class RowPotential(Potential[CandidateRows, F64], Protocol):
+    """A potential that k-means|| can ask."""
 
     def masses(self) -> F64:
         """The weight of the rows nearest to each centre; zero for one that repeats another."""

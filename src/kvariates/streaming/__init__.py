@@ -1,1 +1,1 @@
-"""What happens between the batches of a stream."""
+"""Streams: what is kept between batches, and how it is saved."""

@@ -1,0 +1,216 @@
+"""`python -m benchmarks.streams`: the speed of streams and of data larger than memory.
+
+| section | what is measured |
+|---|---|
+| pass | rows a second of `StreamingKMeans.partial_fit` and scikit-learn's `MiniBatchKMeans.partial_fit` on Covertype, interleaved, and the cost of both |
+| river | rows a second of river's STREAMKMeans on the first rows of Covertype |
+| parquet | a Parquet file of 8 GB (decoded): reading with pyarrow alone, one pass of `StreamingKMeans`, and the growth of the memory |
+| passes | `KMeans().fit(blocks)` on the same file: its time over (time of reading x passes) |
+| memory | the resident set over a stream of 100 million rows, every 5 million |
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.workloads import ROOT, Array, Workload, covertype, inertia
+
+BATCH = 10_000
+GB = 10**9
+
+
+def rows_per_second(learn: Callable[[Array], Any], X: Array) -> float:
+    gc.collect()
+    begin = time.perf_counter()
+    for first in range(0, len(X), BATCH):
+        learn(X[first : first + BATCH])
+    return len(X) / (time.perf_counter() - begin)
+
+
+def measure_pass(repeats: int) -> dict[str, Any]:
+    """One pass over Covertype, both libraries in turn."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    from kvariates import KMeans, StreamingKMeans
+
+    work = Workload("Covertype", 581_012, 54, 64, "float32", covertype, "uci/covertype.npz")
+    X, out = work.make(), {}
+    for k in (20, 100):
+        speeds: dict[str, list[float]] = {"kvariates": [], "sklearn": []}
+        for seed in range(repeats):
+            ours = StreamingKMeans(k, random_state=seed)
+            speeds["kvariates"].append(rows_per_second(ours.partial_fit, X))
+            theirs = MiniBatchKMeans(k, batch_size=BATCH, random_state=seed)
+            speeds["sklearn"].append(rows_per_second(theirs.partial_fit, X))
+        best = inertia(X, KMeans(k, random_state=0).fit(X).cluster_centers_)
+        out[f"k={k}"] = {
+            "rows a second": {name: statistics.median(found) for name, found in speeds.items()},
+            "cost over full k-means": {
+                "kvariates": inertia(X, ours.cluster_centers_) / best,
+                "sklearn": inertia(X, theirs.cluster_centers_) / best,
+            },
+        }
+    return out
+
+
+def measure_river(rows: int = 2_000) -> dict[str, float]:
+    """STREAMKMeans takes one row at a time, as a dictionary."""
+    from river import cluster
+
+    work = Workload("Covertype", 581_012, 54, 64, "float32", covertype, "uci/covertype.npz")
+    X = work.make()[:rows]
+    model = cluster.STREAMKMeans(chunk_size=100, n_clusters=20, seed=0)
+    dictionaries = [dict(enumerate(row)) for row in X.tolist()]
+    begin = time.perf_counter()
+    for row in dictionaries:
+        model.learn_one(row)
+    return {"rows a second": rows / (time.perf_counter() - begin)}
+
+
+def write_parquet(path: Path, size: int, features: int = 16) -> None:
+    """Clustered float32 rows, `size` bytes of them, in row groups of a million rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(50, features)).astype(np.float32)
+    names = [f"x{i}" for i in range(features)]
+    schema = pa.schema([(name, pa.float32()) for name in names])
+    left = size // (4 * features)
+    with parquet.ParquetWriter(path, schema) as file:
+        while left:
+            n = min(left, 1_000_000)
+            X = rng.normal(scale=0.3, size=(n, features)).astype(np.float32)
+            X += centers[rng.integers(50, size=n)]
+            file.write_table(pa.table([X[:, i].copy() for i in range(features)], names=names))
+            left -= n
+
+
+def read_alone(path: Path) -> float:
+    """Seconds to decode all columns with pyarrow."""
+    from pyarrow import parquet
+
+    begin = time.perf_counter()
+    for _ in parquet.ParquetFile(path).iter_batches(batch_size=2**20):
+        pass
+    return time.perf_counter() - begin
+
+
+def in_child(task: str, path: Path, k: int) -> dict[str, float]:
+    """Seconds, passes and growth of the memory of a task in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.streams", "--child", task, str(path), str(k)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def child(task: str, path: str, k: int) -> None:
+    from kvariates import KMeans, StreamingKMeans
+    from kvariates.sources import blocks
+
+    KMeans(2).fit(np.random.default_rng(0).random((1000, 4)))  # loads everything
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    source = Counted(blocks(path))
+    begin = time.perf_counter()
+    model: Any
+    if task == "stream":
+        model = StreamingKMeans(k, random_state=0).fit(source.blocks)
+        _ = model.cluster_centers_
+        passes = 1
+    else:
+        model = KMeans(k, random_state=0, max_iter=5).fit(source.blocks)
+        passes = 3 + model.n_iter_
+    seconds = time.perf_counter() - begin
+    print(json.dumps({"seconds": seconds, "passes": passes, "memory": peak() - before}))
+
+
+class Counted:
+    """A source; the number of its passes is known from the fit."""
+
+    def __init__(self, source: Any) -> None:
+        self.blocks = source
+
+
+def peak() -> int:
+    """The peak of the resident set since it was reset, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
+
+
+def measure_parquet(size: int, k: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
+        path = Path(folder) / "rows.parquet"
+        write_parquet(path, size)
+        alone = [read_alone(path), read_alone(path)]
+        stream, passes = in_child("stream", path, k), in_child("passes", path, k)
+        alone.append(read_alone(path))
+    reading = statistics.median(alone)
+    return {
+        "GB": size / GB,
+        "k": k,
+        "reading alone, s": reading,
+        "stream": stream | {"share of reading speed": reading / stream["seconds"]},
+        "passes": passes | {"time over reading": passes["seconds"] / passes["passes"] / reading},
+    }
+
+
+def measure_memory(rows: int, every: int) -> list[tuple[int, int]]:
+    """The resident set while rows are streamed."""
+    from kvariates import StreamingKMeans
+
+    def batches() -> Iterator[Array]:
+        rng = np.random.default_rng(0)
+        centers = rng.normal(size=(50, 8)).astype(np.float32)
+        for _ in range(rows // 100_000):
+            X = rng.normal(scale=0.3, size=(100_000, 8)).astype(np.float32)
+            yield X + centers[rng.integers(50, size=100_000)]
+
+    model, seen, found = StreamingKMeans(50, random_state=0), 0, []
+    for batch in batches():
+        model.partial_fit(batch)
+        seen += len(batch)
+        if seen % every == 0:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            found.append((seen, pages * 4096))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__)
+    parser.add_argument("--only", default="pass,river,parquet,memory", help="sections, by comma")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--gb", type=float, default=8.0, help="size of the Parquet file, decoded")
+    parser.add_argument("--rows", type=int, default=100_000_000, help="of the section memory")
+    parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child:
+        return child(chosen.child[0], chosen.child[1], int(chosen.child[2]))
+    sections: dict[str, Callable[[], Any]] = {
+        "pass": lambda: measure_pass(chosen.repeats),
+        "river": measure_river,
+        "parquet": lambda: measure_parquet(int(chosen.gb * GB), chosen.k),
+        "memory": lambda: measure_memory(chosen.rows, chosen.rows // 20),
+    }
+    print(json.dumps(machine.measure(quick=True).__dict__, default=str))
+    for name in chosen.only.split(","):
+        print(json.dumps({name: sections[name]()}, indent=1), flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""KMeans on blocks: the passes of a fit.
+
+| pass | what it computes |
+|---|---|
+| 1 | the totals of the rows, and a summary of them to start from |
+| 2 | the spread of the rows, for the tolerance |
+| one for each iteration | exact Lloyd |
+| the last one | the cost of the centres |
+
+There is no summary if the first centres are given or drawn by k-means||, which makes two passes for
+each of its rounds. An iteration that has to move empty clusters makes two passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.blocks import BlockTotals, CountedBlocks, SourceBlocks
+from kvariates.data.rows import F64
+from kvariates.estimators import validation
+from kvariates.estimators.block_results import CoordinateBlocks, check_no_weights
+from kvariates.estimators.callbacks import iteration_callback
+from kvariates.objectives.objective import SquaredEuclidean
+from kvariates.refining.block_assigner import BlockResult, refine_blocks
+from kvariates.refining.lloyd import StopRule
+from kvariates.seeding.block_potential import kmeans_parallel_blocks, read_weights
+from kvariates.summaries.merge_reduce import summarize
+from kvariates.summaries.weighted_points import WeightedPoints
+
+EXACT = "k-means||"  # the seeding that reads all rows
+ALGORITHMS = "auto", "lloyd"
+POINTS, POINTS_OF_CLUSTER = 20_000, 50  # of a summary, at least
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFit:
+    """What the runs of one fit share."""
+
+    objective: SquaredEuclidean
+    source: SourceBlocks
+    blocks: CoordinateBlocks
+    totals: BlockTotals
+    summary: WeightedPoints | None
+    weight: F64 | None  # of all rows, for k-means||
+
+
+def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
+    """ValueError unless KMeans can fit these blocks with its parameters."""
+    check_no_weights(sample_weight)
+    if not source.repeatable:
+        raise ValueError(
+            f"{source.description} can be read only once, and KMeans reads its rows several times. "
+            "Use StreamingKMeans, or a source that can be read again, such as a file."
+        )
+    needs_memory = {
+        f"algorithm={model.algorithm!r}": model.algorithm not in ALGORITHMS,
+        f"distortion={model.distortion!r}": model.distortion is not None,
+        "certify=True": model.certify,
+    }
+    for option, given in needs_memory.items():
+        if given:
+            raise ValueError(
+                f"{option} needs all rows in memory. With blocks use algorithm='auto' or 'lloyd', "
+                "distortion=None and certify=False."
+            )
+
+
+def first_pass(
+    model: Any, objective: SquaredEuclidean, source: SourceBlocks, rng: np.random.Generator
+) -> BlockFit:
+    """Read all rows once: their totals, and what the first centres are drawn from."""
+    blocks, k = CoordinateBlocks(source, objective), int(model.n_clusters)
+
+    def check(totals: BlockTotals) -> None:
+        if totals.n < k:
+            raise ValueError(
+                f"n_samples={totals.n} should be >= n_clusters={k} ({source.description})."
+            )
+        validation.weight_range(totals.scale.lightest, totals.scale.heaviest)
+
+    counted = CountedBlocks(blocks, check)
+    summary = weight = None
+    if isinstance(model.init, str) and model.init == EXACT:
+        weight = read_weights(counted)
+    elif isinstance(model.init, str) or callable(model.init):
+        summary = summarize(counted, max(POINTS, POINTS_OF_CLUSTER * k), k, rng)
+        _check_summary(summary, k, source)
+    else:
+        for _ in counted:
+            pass
+    return BlockFit(objective, source, blocks, counted.totals, summary, weight)
+
+
+def _check_summary(summary: WeightedPoints, k: int, source: SourceBlocks) -> None:
+    if summary.n < k:
+        raise ValueError(
+            f"{source.description} has {summary.n} rows of positive weight, fewer than "
+            f"n_clusters={k}. Lower n_clusters."
+        )
+
+
+def run_blocks(model: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
+    """The best run. A summary, or a given start, takes one."""
+    runs = model._n_init if fit.summary is None else 1
+    task = model._init_callback_context(max_subtasks=runs)
+    task.call_on_fit_task_begin(estimator=model, X=fit.source)
+    best = min((_run(model, task, fit, rng) for _ in range(runs)), key=lambda run: run.inertia)
+    task.call_on_fit_task_end(estimator=model, X=fit.source)
+    return replace(best, inertia=fit.objective.cost(best.inertia))
+
+
+def _run(model: Any, fit_task: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
+    task = fit_task.subcontext(task_name="run", max_subtasks=model.max_iter)
+    task.call_on_fit_task_begin(estimator=model, X=fit.source)
+    centers = _start(model, fit, rng)
+    if model.verbose:
+        print("Initialization complete")
+    stop = StopRule(model.max_iter, model._tol, iteration_callback(model, task, fit.objective))
+    unit, costs = fit.objective.unit, bool(model.verbose)
+    result = refine_blocks(fit.blocks, fit.totals, centers, stop, unit=unit, costs=costs)
+    task.call_on_fit_task_end(estimator=model, X=fit.source)
+    return result
+
+
+def _start(model: Any, fit: BlockFit, rng: np.random.Generator) -> F64:
+    """The first centres of a run."""
+    if fit.summary is not None:
+        start: F64 = model._start_on_summary(fit.objective, fit.summary, rng)
+        return start
+    totals = fit.totals
+    if isinstance(model.init, str):
+        return kmeans_parallel_blocks(fit.blocks, totals, fit.weight, model.n_clusters, rng)
+    centers: F64 = model._given_centers(model.init, fit.objective, totals.dtype, totals.d)
+    return centers

@@ -1,0 +1,164 @@
+"""What is known of a stream: a summary, a few witness rows, and how many rows were seen.
+
+With a half-life h, a row's weight is halved by every h rows that follow. New rows get weights that
+grow instead, and what is read is divided by the weight of a row that came just now. When the
+weights get large, all of them are scaled.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.rows import F64, Rows
+from kvariates.summaries.reservoir import Reservoir
+from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
+
+WITNESSES = 1000
+DOUBLINGS = 64  # of the weight of a new row, after which all weights are scaled
+
+
+@dataclass(frozen=True)
+class SpreadEstimate:
+    """The sum of the rows' squared distances to their nearest synopses, estimated.
+
+    The standard error is zero if every row was measured.
+    """
+
+    value: float
+    standard_error: float
+
+
+class StreamState:
+    """A summary that can be saved and merged.
+
+    Parameters
+    ----------
+    options : SummaryOptions
+        The number of synopses and of clusters.
+    synopsis : str
+        A name in `SYNOPSES`.
+    half_life : float or None
+        In rows, at least one. None: nothing is forgotten.
+    rng : Generator
+        Seeds the draws of this stream.
+    """
+
+    def __init__(
+        self,
+        options: SummaryOptions,
+        synopsis: str,
+        half_life: float | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.options, self.synopsis, self.half_life = options, synopsis, half_life
+        self._rng = np.random.default_rng(rng.integers(2**63, size=4))
+        self._summary = SYNOPSES[synopsis].run(options)
+        self._witnesses = Reservoir(SummaryOptions(WITNESSES, options.k))
+        self.rows_seen = 0
+        self._weight = 0.0
+        self._age = 0.0  # log2 of the weight of a row that came just now
+
+    @property
+    def weight_seen(self) -> float:
+        """The weight of all rows, less what was forgotten."""
+        return self._weight * 2.0**-self._age
+
+    def add(self, X: Any, weight: F64 | None) -> None:
+        """Take in a batch of rows. Pre: clean, with the features and the dtype of those before."""
+        most = X.shape[0] if self.half_life is None else int(DOUBLINGS * self.half_life)
+        for first in range(0, X.shape[0], max(1, most)):
+            part = slice(first, first + most)
+            self._add(X[part], None if weight is None else weight[part])
+
+    def _add(self, X: Any, weight: F64 | None) -> None:
+        n = X.shape[0]
+        if self.half_life is not None:
+            growth = np.exp2(self._age + np.arange(1, n + 1) / self.half_life)
+            weight = growth if weight is None else weight * growth
+            self._age += n / self.half_life
+        rows = WeightedPoints.of(X, weight)
+        self._summary.add(rows, self._rng)
+        self._witnesses.add(rows, self._rng)
+        self._weight += rows.total
+        self.rows_seen += n
+        if self._age > DOUBLINGS:
+            self._rescale(2.0**-self._age)
+            self._age = 0.0
+
+    def merge(self, other: StreamState) -> None:
+        """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
+        copy = StreamState.from_dict(other.to_dict())
+        copy._rescale(2.0 ** (self._age - other._age))
+        self._summary.merge(copy._summary, self._rng)
+        self._witnesses.merge(copy._witnesses, self._rng)
+        self._weight += copy._weight
+        self.rows_seen += copy.rows_seen
+
+    def synopses(self) -> WeightedPoints:
+        """At most `size` weighted points for all rows. The draws of the stream do not change.
+
+        Pre: a row of positive weight was seen.
+        """
+        return self._now(self._summary.points(self._apart(1)))
+
+    def spread(self) -> SpreadEstimate:
+        """Theorem 5's spread: how far rows are from their nearest synopses. Pre: as `synopses`."""
+        witnesses = self._now(self._witnesses.points(self._apart(2)))
+        rows, synopses = Rows.of(witnesses.points), Rows.of(self.synopses().points)
+        centers = synopses.take(np.arange(synopses.n))
+        cost = rows.costs(centers, rows.nearest(centers))
+        share = witnesses.weights / witnesses.total
+        mean = float(share @ cost)
+        variance = float(share**2 @ (cost - mean) ** 2)
+        # Draws without replacement: what remains is the share of the rows that were not measured.
+        left = 0.0 if self._witnesses.complete else 1 - witnesses.n / self.rows_seen
+        return SpreadEstimate(self.weight_seen * mean, self.weight_seen * (variance * left) ** 0.5)
+
+    def solving_rng(self) -> np.random.Generator:
+        """A generator for k-means on the synopses, the same until the next batch."""
+        return self._apart(3)
+
+    def to_dict(self) -> State:
+        """Plain arrays, numbers and strings, from which the stream continues as without a stop."""
+        return {
+            "size": self.options.size,
+            "k": self.options.k,
+            "synopsis": self.synopsis,
+            "half_life": self.half_life,
+            "rows_seen": self.rows_seen,
+            "weight": self._weight,
+            "age": self._age,
+            "generator": json.dumps(self._rng.bit_generator.state),
+            "summary": self._summary.to_dict(),
+            "witnesses": self._witnesses.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: State) -> StreamState:
+        options = SummaryOptions(state["size"], state["k"])
+        stream = cls(options, state["synopsis"], state["half_life"], np.random.default_rng(0))
+        stream._rng.bit_generator.state = json.loads(state["generator"])
+        stream._summary.restore(state["summary"])
+        stream._witnesses.restore(state["witnesses"])
+        stream.rows_seen = state["rows_seen"]
+        stream._weight, stream._age = state["weight"], state["age"]
+        return stream
+
+    def _rescale(self, factor: float) -> None:
+        if factor != 1:
+            self._summary.rescale(factor)
+            self._witnesses.rescale(factor)
+            self._weight *= factor
+
+    def _now(self, points: WeightedPoints) -> WeightedPoints:
+        return points if self._age == 0 else points.scaled(2.0**-self._age)
+
+    def _apart(self, jumps: int) -> np.random.Generator:
+        """A generator far from the draws of the stream, which it does not change."""
+        bits: Any = self._rng.bit_generator
+        return np.random.Generator(bits.jumped(jumps))

@@ -1,0 +1,176 @@
+"""Merge and reduce: a summary of a stream from reductions of its parts.
+
+    rows fill a leaf; a full leaf is reduced to one bucket of level 0
+    `fan_in` buckets of a level are joined and reduced to one bucket of the next level
+
+n rows need about log(n / size) levels, and every row takes part in one reduction a level. Two
+summaries are merged by adding up their buckets level by level, as digits of two numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kvariates.data.blocks import RowBlocks
+from kvariates.summaries.coreset import coreset
+from kvariates.summaries.weighted_points import (
+    Reduction,
+    State,
+    SummaryOptions,
+    WeightedPoints,
+)
+
+FAN_IN = 8  # a reduction to an eighth; larger leaves hardly lower the cost
+LEAF_BYTES = 2**27
+
+
+class MergeReduce:
+    """The tree of buckets."""
+
+    def __init__(self, options: SummaryOptions, reduction: Reduction) -> None:
+        self._options, self._reduction = options, reduction
+        self._levels: list[list[WeightedPoints]] = []
+        self._leaf: RowBuffer | None = None  # made when the features are known
+
+    def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
+        if self._leaf is None:
+            self._leaf = RowBuffer.for_rows(rows.points, self._options.size)
+        leaf, first = self._leaf, 0
+        while first < rows.n:
+            part = slice(first, first + leaf.capacity - leaf.n)
+            piece = WeightedPoints(rows.points[part], rows.weights[part])
+            first += piece.n
+            if piece.n == leaf.capacity:
+                self._push(piece, rng)  # a whole leaf need not be copied
+            else:
+                leaf.add(piece)
+                if leaf.n == leaf.capacity:
+                    self._push(leaf.rows(), rng)
+                    leaf.clear()
+
+    def merge(self, other: MergeReduce, rng: np.random.Generator) -> None:
+        for level, buckets in enumerate(other._levels):
+            self._level(level).extend(buckets)
+        if other._leaf is None:
+            return
+        if self._leaf is None:
+            self._leaf = other._leaf.empty_copy()
+        self._carry(rng)
+        self.add(other._leaf.rows(), rng)
+
+    def points(self, rng: np.random.Generator) -> WeightedPoints:
+        return self._reduction(WeightedPoints.joined(self._parts()), self._options, rng)
+
+    def rescale(self, factor: float) -> None:
+        self._levels = [[bucket.scaled(factor) for bucket in level] for level in self._levels]
+        if self._leaf is not None:
+            rows = self._leaf.rows().scaled(factor)
+            self._leaf = self._leaf.empty_copy()
+            self._leaf.add(rows)
+
+    def to_dict(self) -> State:
+        levels = [[bucket.to_dict() for bucket in level] for level in self._levels]
+        leaf = None if self._leaf is None else self._leaf.to_dict()
+        return {"levels": levels, "leaf": leaf}
+
+    def restore(self, state: State) -> None:
+        self._levels = [
+            [WeightedPoints.from_dict(bucket) for bucket in level] for level in state["levels"]
+        ]
+        if state["leaf"] is not None:
+            self._leaf = RowBuffer.from_dict(state["leaf"], self._options.size)
+
+    def _parts(self) -> list[WeightedPoints]:
+        """The oldest rows first."""
+        leaf = [] if self._leaf is None else [self._leaf.rows()]
+        return [bucket for level in reversed(self._levels) for bucket in level] + leaf
+
+    def _level(self, level: int) -> list[WeightedPoints]:
+        while len(self._levels) <= level:
+            self._levels.append([])
+        return self._levels[level]
+
+    def _push(self, leaf: WeightedPoints, rng: np.random.Generator) -> None:
+        self._level(0).append(self._reduction(leaf, self._options, rng))
+        self._carry(rng)
+
+    def _carry(self, rng: np.random.Generator) -> None:
+        """Reduce the buckets of every level that has enough of them."""
+        assert self._leaf is not None  # noqa: S101
+        fan_in, level = self._leaf.capacity // self._options.size, 0
+        while level < len(self._levels):
+            buckets = self._levels[level]
+            while len(buckets) >= fan_in:
+                full = WeightedPoints.joined(buckets[:fan_in])
+                del buckets[:fan_in]
+                self._level(level + 1).append(self._reduction(full, self._options, rng))
+            level += 1
+
+
+class RowBuffer:
+    """Room for the rows of a leaf. Dense rows are copied into one array."""
+
+    def __init__(self, like: Any, capacity: int) -> None:
+        self.n, self.capacity = 0, capacity
+        self._like = like[:0]
+        self._sparse: list[WeightedPoints] | None = [] if sparse.issparse(like) else None
+        self._weights = np.empty(capacity)
+        if self._sparse is None:
+            self._points = np.empty((capacity, like.shape[1]), dtype=like.dtype)
+
+    @classmethod
+    def for_rows(cls, X: Any, size: int) -> RowBuffer:
+        """A leaf for rows like these: a multiple of `size` that depends on features and dtype."""
+        fan_in = FAN_IN
+        if not sparse.issparse(X):
+            fan_in = min(FAN_IN, LEAF_BYTES // (size * X.shape[1] * X.dtype.itemsize))
+        return cls(X, size * max(2, fan_in))
+
+    def add(self, rows: WeightedPoints) -> None:
+        """Pre: there is room."""
+        if self._sparse is not None:
+            self._sparse.append(rows.take(slice(None)))
+        else:
+            self._points[self.n : self.n + rows.n] = rows.points
+            self._weights[self.n : self.n + rows.n] = rows.weights
+        self.n += rows.n
+
+    def rows(self) -> WeightedPoints:
+        """Valid until `clear`."""
+        if self._sparse is not None:
+            self._sparse = [WeightedPoints.joined([_none(self._like), *self._sparse])]
+            return self._sparse[0]
+        return WeightedPoints(self._points[: self.n], self._weights[: self.n])
+
+    def clear(self) -> None:
+        self.n = 0
+        if self._sparse is not None:
+            self._sparse = []
+
+    def empty_copy(self) -> RowBuffer:
+        return RowBuffer(self._like, self.capacity)
+
+    def to_dict(self) -> State:
+        return self.rows().take(slice(None)).to_dict()
+
+    @classmethod
+    def from_dict(cls, state: State, size: int) -> RowBuffer:
+        rows = WeightedPoints.from_dict(state)
+        buffer = cls.for_rows(rows.points, size)
+        buffer.add(rows)
+        return buffer
+
+
+def _none(like: Any) -> WeightedPoints:
+    return WeightedPoints(like, np.empty(0))
+
+
+def summarize(blocks: RowBlocks, size: int, k: int, rng: np.random.Generator) -> WeightedPoints:
+    """A coreset of at most `size` of the rows, for k clusters, in one pass. Pre: any row."""
+    summary = MergeReduce(SummaryOptions(size, k), coreset)
+    for block in blocks:
+        summary.add(WeightedPoints.of(block.X, block.weight), rng)
+    return summary.points(rng)

@@ -1,0 +1,129 @@
+"""A uniform sample of a stream, without replacement.
+
+Every row gets an exponential key of rate weight, and the rows of the smallest keys are kept. Their
+order is that of draws by weight without replacement (Efraimidis and Spirakis 2006). A row of weight
+w has the smallest key as often as one of w equal rows. The smallest keys of two reservoirs are
+those of one reservoir over both streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
+from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedRows:
+    """Rows, and the key of each."""
+
+    rows: WeightedPoints
+    keys: F64
+
+    def smallest(self, count: int) -> KeyedRows:
+        """The rows of the `count` smallest keys, in their order. Pre: there are more."""
+        chosen = np.sort(np.argpartition(self.keys, count)[:count])
+        return self.take(chosen)
+
+    def scaled(self, factor: float) -> KeyedRows:
+        """All weights times a factor. Rows whose weight vanishes are dropped."""
+        rows = WeightedPoints(self.rows.points, self.rows.weights * factor)
+        return KeyedRows(rows, self.keys / factor).take(np.flatnonzero(rows.weights))
+
+    def take(self, indices: I64) -> KeyedRows:
+        return KeyedRows(self.rows.take(indices), self.keys[indices])
+
+
+class Reservoir:
+    """The `size` rows of the smallest keys. Between `add`s it holds up to twice as many."""
+
+    def __init__(self, options: SummaryOptions) -> None:
+        self._size = options.size
+        self._parts: list[KeyedRows] = []
+        self._dropped = np.inf  # the smallest key of a row that is not kept
+        self._total = 0.0  # weight of all rows
+        self._whole = True  # whether all weights are integers
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row is kept."""
+        return not np.isfinite(self._dropped)
+
+    def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
+        keys = rng.standard_exponential(rows.n) / rows.weights
+        self._total += rows.total
+        self._whole = self._whole and bool((rows.weights == np.rint(rows.weights)).all())
+        small = np.flatnonzero(keys < self._dropped)
+        self._append(KeyedRows(rows, keys).take(small))
+
+    def merge(self, other: Reservoir, rng: np.random.Generator) -> None:
+        self._total += other._total
+        self._whole = self._whole and other._whole
+        self._dropped = min(self._dropped, other._dropped)
+        for part in other._parts:
+            self._append(part)
+
+    def points(self, rng: np.random.Generator) -> WeightedPoints:
+        """The sample. Its weights add up to that of all rows.
+
+        A row has its weight divided by its chance to be kept. These numbers are then scaled to the
+        total, which changes nothing if all rows weigh the same. If all weights are integers, so
+        are the new ones.
+        """
+        self._compact()
+        rows = WeightedPoints.joined([part.rows for part in self._parts])
+        if self.complete:
+            return rows
+        weights = rows.weights / -np.expm1(-rows.weights * self._dropped)
+        weights *= self._total / weights.sum()
+        if self._whole:
+            weights = rounded_to_integers(weights, self._total, rng)
+        return WeightedPoints(rows.points, weights).positive()
+
+    def rescale(self, factor: float) -> None:
+        self._total *= factor
+        self._dropped /= factor
+        self._whole = False
+        self._parts = [part.scaled(factor) for part in self._parts]
+
+    def to_dict(self) -> State:
+        self._compact()
+        parts = [{**part.rows.to_dict(), "keys": part.keys} for part in self._parts]
+        numbers = {"dropped": self._dropped, "total": self._total, "whole": self._whole}
+        return {"parts": parts, **numbers}
+
+    def restore(self, state: State) -> None:
+        self._parts = [KeyedRows(WeightedPoints.from_dict(p), p["keys"]) for p in state["parts"]]
+        self._dropped, self._total = state["dropped"], state["total"]
+        self._whole = state["whole"]
+
+    def _append(self, part: KeyedRows) -> None:
+        self._parts.append(part)
+        if sum(len(part.keys) for part in self._parts) > 2 * self._size:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Keep the `size` rows of the smallest keys, in one part."""
+        if not self._parts:
+            return
+        keys = np.concatenate([part.keys for part in self._parts])
+        all_rows = KeyedRows(WeightedPoints.joined([part.rows for part in self._parts]), keys)
+        if len(keys) > self._size:
+            least = np.partition(keys, self._size)[self._size]
+            self._dropped = min(self._dropped, float(least))
+            all_rows = all_rows.smallest(self._size)
+        self._parts = [all_rows]
+
+
+def rounded_to_integers(weights: F64, total: float, rng: np.random.Generator) -> F64:
+    """Integers that add up to the total, each a neighbour of its weight, and on average equal.
+
+    Pre: the weights add up to the total, an integer.
+    """
+    ends = np.floor(np.cumsum(weights) + rng.random())
+    ends[-1] = total
+    return np.diff(ends, prepend=0.0)

@@ -1,0 +1,259 @@
+"""StreamingKMeans: batches, forgetting, merging, saving, and bad input."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from kvariates import KMeans, StreamingKMeans
+from kvariates.summaries.synopses import SYNOPSES
+
+every_synopsis = pytest.mark.parametrize("synopsis", SYNOPSES)
+
+
+def stream(batches=12, rows=500, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    centers = 20 * rng.normal(size=(5, d))
+    return [
+        rng.normal(size=(rows, d)) + centers[rng.integers(5, size=rows)] for _ in range(batches)
+    ]
+
+
+def model(**others):
+    return StreamingKMeans(**{"n_clusters": 5, "n_synopses": 200, "random_state": 0} | others)
+
+
+def same(a, b):
+    """Whether two models know the same about their streams, and go on alike."""
+    assert a.n_rows_seen_ == b.n_rows_seen_
+    assert a.weight_seen_ == b.weight_seen_
+    np.testing.assert_array_equal(a.synopses_, b.synopses_)
+    np.testing.assert_array_equal(a.synopsis_weights_, b.synopsis_weights_)
+    np.testing.assert_array_equal(a.cluster_centers_, b.cluster_centers_)
+    return True
+
+
+@every_synopsis
+def test_a_small_stream_is_kept_as_it_is(synopsis):
+    X = stream(1, 150)[0]
+    fitted = model(synopsis=synopsis).partial_fit(X)
+    assert fitted.weight_seen_ == fitted.synopsis_weights_.sum() == 150
+    if synopsis != "k-means#":
+        assert fitted.inertia_ <= 1.0001 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_ * 1.5
+
+
+@every_synopsis
+def test_weights_add_up_and_the_size_is_bounded(synopsis):
+    fitted = model(synopsis=synopsis)
+    for batch in stream(40):
+        fitted.partial_fit(batch)
+        assert fitted.synopsis_weights_.sum() == fitted.n_rows_seen_
+    assert len(fitted.synopses_) <= 200
+
+
+@every_synopsis
+def test_to_ask_for_centres_changes_nothing_in_the_stream(synopsis):
+    asked, quiet = model(synopsis=synopsis), model(synopsis=synopsis)
+    for batch in stream(30):
+        asked.partial_fit(batch)
+        assert asked.cluster_centers_.shape == (5, 3)
+        assert asked.spread_.value >= 0
+        quiet.partial_fit(batch)
+    assert same(asked, quiet)
+
+
+def test_centres_are_kept_until_the_next_batch():
+    fitted = model().partial_fit(stream(1)[0])
+    first = fitted.cluster_centers_
+    assert fitted.cluster_centers_ is first
+    fitted.partial_fit(np.zeros((0, 3)))
+    assert fitted.cluster_centers_ is first
+    fitted.partial_fit(stream(1, seed=1)[0])
+    assert fitted.cluster_centers_ is not first
+
+
+@pytest.mark.parametrize("how", ["list", "generator", "array"])
+def test_fit_takes_batches_or_a_table(how):
+    parts = stream(4)
+    X = {"list": parts, "generator": (p for p in parts), "array": np.concatenate(parts)}[how]
+    fitted = model().fit(X)
+    assert fitted.n_rows_seen_ == 2000
+    assert fitted.fit(parts[0]).n_rows_seen_ == 500  # a fit begins anew
+
+
+def test_a_failed_iterator_leaves_the_rows_before_it():
+    def failing():
+        yield from stream(3)
+        raise OSError("the line is down")
+
+    fitted = model()
+    with pytest.raises(OSError, match="the line is down") as caught:
+        fitted.fit(failing())
+    assert "1,500 rows" in caught.value.__notes__[0]
+    assert fitted.n_rows_seen_ == 1500
+    before = fitted.cluster_centers_
+    with pytest.raises(ValueError, match="x0"):
+        fitted.fit([np.array([["x0"]])])
+    np.testing.assert_array_equal(fitted.cluster_centers_, before)
+    fitted.partial_fit(stream(1)[0])
+    assert fitted.n_rows_seen_ == 2000
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (np.zeros((4, 2)), "2 features"),
+        (np.full((4, 3), np.nan), "NaN"),
+        (np.array([["a", "b", "c"]]), "could not convert"),
+        (np.zeros(3), "2D array"),
+    ],
+)
+def test_a_bad_batch_changes_nothing(batch, words):
+    fitted, other = model().partial_fit(stream(1)[0]), model().partial_fit(stream(1)[0])
+    with pytest.raises(ValueError, match=words):
+        fitted.partial_fit(batch)
+    for rows in stream(5, seed=1):
+        fitted.partial_fit(rows)
+        other.partial_fit(rows)
+    assert same(fitted, other)
+
+
+def test_rows_with_missing_values_are_dropped_and_counted():
+    X = stream(1)[0]
+    holes = np.insert(X, [0, 10, 500], np.nan, axis=0)
+    holes[1, 1] = np.inf
+    weight = np.arange(1.0, 504)
+    dropping = model(missing="drop").partial_fit(holes, sample_weight=weight)
+    finite = np.isfinite(holes).all(axis=1)
+    plain = model().partial_fit(holes[finite], sample_weight=weight[finite])
+    assert dropping.n_rows_dropped_ == 4
+    assert same(dropping, plain)
+
+
+def test_before_any_row():
+    fresh = model()
+    for name in ("cluster_centers_", "inertia_", "synopses_", "n_rows_seen_", "guarantee_lost_"):
+        with pytest.raises(NotFittedError, match="no rows"):
+            getattr(fresh, name)
+    with pytest.raises(NotFittedError):
+        fresh.predict([[0.0]])
+    with pytest.raises(ValueError, match="3 rows were seen"):
+        _ = fresh.partial_fit(np.eye(3)).cluster_centers_
+
+
+@every_synopsis
+def test_merged_streams_know_all_rows(synopsis):
+    one, two = stream(15), stream(15, seed=1)
+    a, b = model(synopsis=synopsis).fit(one), model(synopsis=synopsis, random_state=1).fit(two)
+    before = b.synopses_
+    a.merge(b)
+    assert a.n_rows_seen_ == a.weight_seen_ == a.synopsis_weights_.sum() == 15_000
+    np.testing.assert_array_equal(b.synopses_, before)
+    X = np.concatenate(one + two)
+    assert -a.score(X) < 1.2 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_
+
+
+def test_only_alike_models_are_merged():
+    a = model().partial_fit(stream(1)[0])
+    with pytest.raises(ValueError, match="n_synopses is 200 here and 100"):
+        a.merge(model(n_synopses=100).partial_fit(stream(1)[0]))
+    with pytest.raises(ValueError, match="n_features_in_ is 3 here and 2"):
+        a.merge(model().partial_fit(stream(1, d=2)[0]))
+
+
+def test_forgetting_follows_a_stream_that_moves():
+    early, late = stream(20), [batch + 1000 for batch in stream(20)]
+    forgetful, keeping = model(half_life=200), model()
+    for batch in early + late:
+        forgetful.partial_fit(batch)
+        keeping.partial_fit(batch)
+    assert forgetful.weight_seen_ < 300
+    assert (forgetful.cluster_centers_ > 500).all()
+    assert (keeping.cluster_centers_ < 500).any()
+
+
+@pytest.mark.parametrize("half_life", [None, 700.0])
+@every_synopsis
+def test_a_saved_stream_goes_on(tmp_path, synopsis, half_life):
+    pytest.importorskip("skops")
+    whole, first = (model(synopsis=synopsis, half_life=half_life) for _ in range(2))
+    parts = stream(30)
+    for batch in parts:
+        whole.partial_fit(batch)
+    for batch in parts[:17]:
+        first.partial_fit(batch)
+    first.save(tmp_path / "model.skops")
+    second = StreamingKMeans.load(tmp_path / "model.skops")
+    for batch in parts[17:]:
+        second.partial_fit(batch)
+    assert same(second, whole)
+    assert clone(second).get_params() == second.get_params()
+
+
+KILLED = """
+import os, sys
+import numpy as np
+from kvariates import StreamingKMeans
+path, batches = sys.argv[1], np.load(sys.argv[2])
+model = StreamingKMeans(5, n_synopses=200, random_state=0)
+for i, batch in enumerate(batches):
+    model.partial_fit(batch)
+    if i == 9:
+        model.save(path)
+    if i == 14:
+        os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_process_goes_on_from_its_last_save(tmp_path):
+    pytest.importorskip("skops")
+    parts = stream(30)
+    np.save(tmp_path / "parts.npy", parts)
+    path = tmp_path / "model.skops"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path), str(tmp_path / "parts.npy")], check=False
+    )
+    assert done.returncode == -9
+    resumed = StreamingKMeans.load(path)
+    for batch in parts[resumed.n_rows_seen_ // 500 :]:
+        resumed.partial_fit(batch)
+    assert same(resumed, model().fit(parts))
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
+    pytest.importorskip("skops")
+    path = tmp_path / "model.skops"
+    fitted = model().partial_fit(stream(1)[0])
+    fitted.save(path)
+    kept = path.read_bytes()
+
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        fitted.partial_fit(stream(1)[0]).save(path)
+    assert path.read_bytes() == kept
+    assert os.listdir(tmp_path) == ["model.skops"]
+
+
+def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):
+    pytest.importorskip("skops")
+    from kvariates.streaming import saving
+
+    path = tmp_path / "model.skops"
+    monkeypatch.setattr(saving, "FORMAT", saving.FORMAT + 1)
+    model().partial_fit(stream(1)[0]).save(path)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="format 2, and this version reads format 1"):
+        StreamingKMeans.load(path)
+    model().partial_fit(stream(1)[0]).save(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="is damaged, or no saved model"):
+        StreamingKMeans.load(path)
+    with pytest.raises(FileNotFoundError):
+        StreamingKMeans.load(tmp_path / "none.skops")
