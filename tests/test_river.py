@@ -58,7 +58,7 @@ def test_a_pipeline_with_progressive_validation():
     # The first 50 rows are not scored; the clusters are far apart.
     assert 0 < metric.get() < 0.35
     learned = model["RiverClusterer"].learned
-    assert learned.n_samples_seen_ == 600
+    assert learned.n_rows_seen_ == 600
     assert np.abs(learned.cluster_centers_).max() < 3  # they are in the scaled space
     external = evaluate.progressive_val_score(
         DATA, preprocessing.StandardScaler() | clusterer(), metrics.AdjustedRand()
@@ -97,7 +97,7 @@ def test_other_features_are_refused(row, message):
         model.learn_one(row)
     for x, _ in DATA[60:80]:
         model.learn_one(x)
-    assert model.learned.n_samples_seen_ == 80
+    assert model.learned.n_rows_seen_ == 80
     assert model.centers != before
 
 
@@ -105,7 +105,7 @@ def test_rows_with_nan_can_be_dropped():
     model = RiverClusterer(OnlineKMeans(1, missing="drop"), batch_size=2)
     for value in (1.0, float("nan"), 3.0, 5.0):
         model.learn_one({"a": value})
-    assert (model.learned.n_samples_seen_, model.learned.n_samples_dropped_) == (3, 1)
+    assert (model.learned.n_rows_seen_, model.learned.n_rows_dropped_) == (3, 1)
     assert model.centers == {0: {"a": 3.0}}
 
 

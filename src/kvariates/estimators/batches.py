@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from kvariates.data.blocks import SourceBlocks
@@ -25,25 +27,41 @@ class Batch:
     dropped: int
 
 
-def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str) -> Batch:
-    """The batch as float32 or float64.
+def checked_batch(
+    model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str, *, sparse_too: bool = False
+) -> Batch:
+    """The batch as float32 or float64. sparse_too: whether it may be a sparse matrix.
 
     Pre: `dtype` is that of the first batch, or None if this is the first one.
     """
-    X = validate_data(
-        model, X, reset=dtype is None, dtype=dtype or [np.float64, np.float32], order="C",
-        ensure_min_samples=0, ensure_all_finite=missing == "error",
-    )  # fmt: skip
+    validation.check_sparse(X)
+    options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_too else False}
+    options |= {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
+    options |= {} if dtype is None else {"dtype": dtype}
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
+        X = validation.canonical(validate_data(model, X, reset=dtype is None, **options))
     if X.shape[0] == 0:
         return Batch(X, None, 0)
     weight = validation.weights(sample_weight, X)
     if missing == "error":
         return Batch(X, weight, 0)
-    finite = np.isfinite(X).all(axis=1)
+    finite = _finite_rows(X)
     if finite.all():
         return Batch(X, weight, 0)
-    kept = None if weight is None else weight[finite]
-    return Batch(np.ascontiguousarray(X[finite]), kept, int(np.count_nonzero(~finite)))
+    dropped = int(np.count_nonzero(~finite))
+    if dropped == X.shape[0]:
+        return Batch(X[:0], None, dropped)
+    kept = None if weight is None else validation.weights(weight[finite], X[finite])
+    return Batch(X[finite], kept, dropped)
+
+
+def _finite_rows(X: Any) -> NDArray[np.bool_]:
+    if not sparse.issparse(X):
+        return np.asarray(np.isfinite(X).all(axis=1))
+    finite = np.ones(X.shape[0], dtype=bool)
+    row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    finite[row_of[~np.isfinite(X.data)]] = False
+    return finite
 
 
 def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
@@ -55,7 +73,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(X, SourceBlocks):
         _no_weights(sample_weight, "blocks(..., weights=...)")
         yield from ((block.X, block.weight) for block in X)
-    elif _is_table(X):
+    elif is_table(X):
         X = np.asarray(X) if isinstance(X, list | tuple) else X
         for first in range(0, max(1, X.shape[0]), BATCH):
             part = slice(first, first + BATCH)
@@ -66,11 +84,12 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((batch, None) for batch in X)
 
 
-def _is_table(X: Any) -> bool:
+def is_table(X: Any) -> bool:
     """Whether X is one table of rows, and not an iterable of tables."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and np.ndim(X[0]) <= 1
-    return hasattr(X, "shape")
+    # What cannot be iterated is no iterable of tables either; the validators will refuse it.
+    return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
 
 
 def _no_weights(sample_weight: Any, instead: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,8 +12,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates import guarantees
-from kvariates.data.rows import F64, Rows
-from kvariates.estimators import batch_input, validation
+from kvariates.data.rows import Rows
+from kvariates.estimators import validation
+from kvariates.estimators.batches import (
+    Batch,
+    batches_of,
+    checked_batch,
+    is_table,
+    note_rows_seen,
+)
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.streaming.online import OnlineRule, OnlineState
 
@@ -23,22 +29,6 @@ NOTE = (
     "included. Nobody can know them before the stream ends. Large batches, each with rows of every "
     "cluster, make varsigma large."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class CheckedRows:
-    """Clean rows, their weights, and how many rows were dropped."""
-
-    X: Any
-    weight: F64 | None
-    dropped: int = 0
-
-    def of_positive_weight(self) -> CheckedRows:
-        """Without the rows of weight zero, which count as no rows."""
-        if self.weight is None or self.weight.all():
-            return self
-        kept = np.flatnonzero(self.weight)
-        return CheckedRows(self.X[kept], self.weight[kept])
 
 
 class OnlineKMeans(FittedCenters):
@@ -57,8 +47,7 @@ class OnlineKMeans(FittedCenters):
         Whether each centre moves to the mean of the rows assigned to it, as soon as there are
         `n_clusters` centres. This usually lowers the cost, but Theorem 6 no longer holds.
     missing : {"error", "drop"}, default="error"
-        What to do with rows that contain NaN when learning: raise an error, or leave them out and
-        count them.
+        What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from. It is used from the first batch on, until `fit` starts
         again.
@@ -66,17 +55,14 @@ class OnlineKMeans(FittedCenters):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_centers, n_features)
-        Fewer than `n_clusters` centres while fewer batches were seen. float32 if all batches were.
+        Fewer than `n_clusters` centres while fewer batches were seen. Of the first batch's dtype.
     labels_ : ndarray of shape (n_samples,)
         The nearest centre of every row. Only after `fit` of one table.
     guarantee_ : Guarantee or None
         Theorem 6 of the paper, in whose bound opt and varsigma are not known.
     guarantee_lost_ : str or None
         Why it does not hold.
-    n_samples_seen_ : int
-        The rows learned so far, dropped ones not included.
-    n_samples_dropped_ : int
-        The rows left out because of NaN.
+    n_rows_seen_, n_rows_dropped_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         When the first batch has column names that are all strings.
@@ -95,7 +81,7 @@ class OnlineKMeans(FittedCenters):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "update": ["boolean"],
-        "missing": [StrOptions(set(batch_input.MISSING))],
+        "missing": [StrOptions({"error", "drop"})],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -118,26 +104,22 @@ class OnlineKMeans(FittedCenters):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or iterable of them
-            Batches, or ``sources.blocks(...)``. A table is cut into batches of consecutive rows,
-            about equally large: `n_clusters` of them, and as many again if centres move. If a later
-            batch fails, the model keeps what it learned before, and the error says so.
+            A single table is cut into batches of consecutive rows, about equally large: for each
+            cluster one, or two if centres move. `kvariates.sources.blocks` makes batches of files.
+            If reading a batch fails, the batches before it are kept, and the error says how many
+            rows they have.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows of a table. Batches of an iterable have none; blocks have their own.
+            For a single table. A row of weight w counts as w rows.
 
         Returns
         -------
         self
         """
-        if batch_input.is_table(X):
+        if is_table(X):
             self._fit_table(X, sample_weight)
-        elif sample_weight is None:
-            self._fit_batches(X)
         else:
-            raise ValueError(
-                "sample_weight belongs to the rows of a table, and X is an iterable of batches; "
-                "call partial_fit(batch, sample_weight=...) for each batch."
-            )
+            self._fit_batches(X, sample_weight)
         return self
 
     @validation.all_or_nothing
@@ -157,87 +139,82 @@ class OnlineKMeans(FittedCenters):
         -------
         self
         """
-        self._learn(batch_input.Batch(X, sample_weight), first=not hasattr(self, "n_features_in_"))
+        dtype = None if self._state is None else self._dtype
+        self._learn(self._checked(X, sample_weight, dtype))
         return self
 
     @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
-        rows = self._checked(X, sample_weight, reset=True)
-        counted = rows.of_positive_weight()
-        n, k = counted.X.shape[0], int(self.n_clusters)
+        table = self._checked(X, sample_weight, None)
+        X, weight = table.X, table.weight
+        if weight is not None:  # rows of weight zero count as no rows
+            X, weight = X[weight > 0], weight[weight > 0]
+        n, k = X.shape[0], int(self.n_clusters)
         if n < k:
             raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
-        self._start()
-        for part in batch_input.parts(
-            counted.X, counted.weight, min(n, 2 * k if self.update else k)
-        ):
-            self._step(CheckedRows(part.X, part.sample_weight))
-        self.n_samples_seen_, self.n_samples_dropped_ = rows.X.shape[0], rows.dropped
-        self.labels_ = Rows.of(rows.X).nearest(self._float64_centers)
+        self._forget()
+        parts = min(n, 2 * k if self.update else k)
+        edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
+        for first, stop in pairwise(edges):
+            part = None if weight is None else weight[first:stop]
+            self._learn(Batch(X[first:stop], part, 0))
+        self.n_rows_seen_, self.n_rows_dropped_ = table.X.shape[0], table.dropped
+        self.labels_ = Rows.of(table.X).nearest(self._float64_centers)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def _fit_batches(self, source: Iterable[Any]) -> None:
-        first = True
+    def _fit_batches(self, X: Any, sample_weight: Any) -> None:
+        before = dict(self.__dict__)
+        self._forget()
         try:
-            for batch in batch_input.batches(source):
-                if not batch_input.is_empty(batch.X):
-                    self._learn_or_nothing(batch, first)
-                    first = False
-        except Exception as error:
-            if not first:
-                error.add_note(
-                    f"OnlineKMeans keeps what it learned from the {self.n_samples_seen_} rows "
-                    "before; partial_fit goes on from there."
+            for batch, weight in batches_of(X, sample_weight):
+                self.partial_fit(batch, sample_weight=weight)
+            drawn = 0 if self._state is None else self._state.t
+            if drawn < self.n_clusters:
+                raise ValueError(
+                    f"The stream had rows for {drawn} centres only, one batch for each, and "
+                    f"n_clusters={self.n_clusters}. Give more batches, or lower n_clusters."
                 )
+        except BaseException as error:
+            if self._state is None or not self.n_rows_seen_:
+                self.__dict__ = before
+            else:
+                note_rows_seen(error, self.n_rows_seen_)
             raise
-        if first:
-            raise ValueError("The iterable has no batch with rows; give at least one.")
-        if self._state.t < self.n_clusters:
-            raise ValueError(
-                f"The stream had rows for {self._state.t} centres only, one batch for each, and "
-                f"n_clusters={self.n_clusters}. Give more batches, or lower n_clusters."
-            )
-
-    @validation.all_or_nothing
-    def _learn_or_nothing(self, batch: batch_input.Batch, first: bool) -> None:
-        self._learn(batch, first=first)
 
     # -- one batch ---------------------------------------------------------------------------------
 
-    def _learn(self, batch: batch_input.Batch, *, first: bool) -> None:
-        if batch_input.is_empty(batch.X):
-            return
-        rows = self._checked(batch.X, batch.sample_weight, reset=first)
-        if first:
-            self._start()
-        self._forget("labels_")  # of the rows of an earlier fit
-        self._step(rows)
+    _state: OnlineState | None = None
+    _dtype: np.dtype[Any]  # of all batches
+    _rng: np.random.Generator
 
-    def _start(self) -> None:
-        self._forget("labels_", "cluster_centers_")
-        self._state = OnlineState.empty(self.n_features_in_)
-        self._rng = validation.generator(self.random_state)
-        self._dtype = np.dtype(np.float32)
-        self.n_samples_seen_ = self.n_samples_dropped_ = 0
+    def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        Rows.of(batch.X).check_squares()
+        return batch
 
-    def _forget(self, *names: str) -> None:
-        for name in names:
+    def _forget(self) -> None:
+        self._state = None
+        for name in ("labels_", "cluster_centers_"):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _step(self, rows: CheckedRows) -> None:
-        self.n_samples_dropped_ += rows.dropped
-        if rows.X.shape[0] == 0:
+    def _learn(self, batch: Batch) -> None:
+        if self._state is None:
+            self._state = OnlineState.empty(self.n_features_in_)
+            self._dtype, self._rng = batch.X.dtype, validation.generator(self.random_state)
+            self.n_rows_seen_ = self.n_rows_dropped_ = 0
+        self.n_rows_dropped_ += batch.dropped
+        if batch.X.shape[0] == 0:
             return
-        self.n_samples_seen_ += rows.X.shape[0]
-        self._dtype = np.result_type(self._dtype, rows.X.dtype)
+        self.n_rows_seen_ += batch.X.shape[0]
         rule = OnlineRule(int(self.n_clusters), bool(self.update))
-        self._store(rule.learn(self._state, Rows.of(rows.X), rows.weight, self._rng))
+        self._store(rule.learn(self._state, Rows.of(batch.X), batch.weight, self._rng))
 
     def _store(self, state: OnlineState) -> None:
         self._state = state
         self.cluster_centers_ = state.centers.astype(self._dtype)
+        if hasattr(self, "labels_"):  # of the rows of an earlier fit
+            del self.labels_
         self.guarantee_, self.guarantee_lost_ = None, self._lost(state)
         if self.guarantee_lost_ is None:
             k = int(self.n_clusters)
@@ -248,29 +225,11 @@ class OnlineKMeans(FittedCenters):
             return guarantees.LOST["moved"]
         return guarantees.LOST["not all drawn"] if state.t < self.n_clusters else None
 
-    # -- validation --------------------------------------------------------------------------------
-
-    def _checked(self, X: Any, sample_weight: Any, *, reset: bool) -> CheckedRows:
-        X = self._validated(X, reset=reset, nan=self.missing == "drop")
-        weight = validation.weights(sample_weight, X)
-        given = X.shape[0]
-        if self.missing == "drop":
-            kept = batch_input.complete_rows(X)
-            if len(kept) < given:
-                X, weight = X[kept], None if weight is None else weight[kept]
-                weight = validation.weights(weight, X) if len(kept) else None
-        Rows.of(X).check_squares()
-        return CheckedRows(X, weight, given - X.shape[0])
-
-    def _validated(self, X: Any, *, reset: bool, nan: bool = False) -> Any:
-        validation.check_sparse(X)
-        finite = "allow-nan" if nan else True
-        options = {**validation.CSR_OR_DENSE, "ensure_all_finite": finite}
-        return validation.canonical(validate_data(self, X, reset=reset, **options))
-
     def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        rows = Rows.of(self._validated(X, reset=False))
+        validation.check_sparse(X)
+        X = validate_data(self, X, reset=False, **validation.CSR_OR_DENSE)
+        rows = Rows.of(validation.canonical(X))
         rows.check_squares()
         return rows
 
