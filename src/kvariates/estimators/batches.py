@@ -38,7 +38,7 @@ def checked_batch(
     options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_too else False}
     options |= {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
+    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         X = validation.canonical(validate_data(model, X, reset=dtype is None, **options))
     if X.shape[0] == 0:
         return Batch(X, None, 0)
