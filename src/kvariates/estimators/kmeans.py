@@ -26,7 +26,7 @@ from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
 from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
+from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
 from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
@@ -239,6 +239,7 @@ default="k-means++"
     def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> KMeans:
         check_options(self, source, sample_weight)
         objective = objective_for(self.metric, None, None, None)
+        assert isinstance(objective, SquaredEuclidean)  # noqa: S101
         if isinstance(self.init, str):
             SEEDINGS.check(self.init, objective.offers, objective.name)
         self._n_init, rng = self._runs(), validation.generator(self.random_state)
