@@ -7,6 +7,7 @@ import pytest
 from contracts.test_estimator_contract import Recorder
 from laws.block_sources import CutRows, random_cuts
 from laws.cases import every_metric, rows, start, weights_for
+from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import KMeans, PrivateKMeans
 from kvariates.guarantees import LOST
@@ -148,6 +149,13 @@ def test_a_callable_gets_points_that_stand_for_the_rows():
     assert model.inertia_ < 1.2 * KMeans(5, random_state=0).fit(X).inertia_
 
 
+@pytest.mark.parametrize("data", ["memory", "blocks"])
+def test_fewer_distinct_rows_than_clusters_are_told(data):
+    few = np.repeat(X[:3], 4, axis=0)
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\)"):
+        KMeans(5, init=INIT).fit(few if data == "memory" else blocks_of(few, cuts=(2, 5)))
+
+
 # ---- verbose output and callbacks ----------------------------------------------------------------
 
 
@@ -229,6 +237,13 @@ def test_other_columns_are_refused():
     model = KMeans(5, init=INIT).fit(blocks_of())
     with pytest.raises(ValueError, match="test blocks has 2 features, but the model expects 3"):
         list(model.predict(blocks_of(X[:, :2].copy())))
+
+
+def test_values_are_refused_as_in_memory():
+    model = KMeans(5, init=INIT).fit(X)
+    for data in (X * 1e200, blocks_of(X * 1e200)):
+        with pytest.raises(ValueError, match="values of X are too large"):
+            np.asarray(model.predict(data))
 
 
 @pytest.mark.parametrize("fails_in_pass", [1, 2, 3, 4])
