@@ -186,7 +186,7 @@ def spread_around(mean: F64, shards: Iterable[Rows], n: int) -> float:
         if to_float(part) < NARROWEST * n * shard.d:  # perhaps squares vanished
             least, most = shard.column_ranges()
             low, high = np.minimum(low, least), np.maximum(high, most)
-    spread = to_float(total) / (n * mean.shape[1])
+    spread: float = to_float(total) / (n * mean.shape[1])
     if not spread < WIDEST:
         raise ValueError(OVERFLOW)
     if spread < NARROWEST and np.any(low != high):

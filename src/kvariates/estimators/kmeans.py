@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,13 +20,13 @@ from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_k
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import BlockLabels, CoordinateBlocks, set_features
+from kvariates.estimators.block_results import BlockLabels, set_features
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
 from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
+from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
 from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
@@ -239,20 +239,22 @@ default="k-means++"
     def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> KMeans:
         check_options(self, source, sample_weight)
         objective = objective_for(self.metric, None, None, None)
+        assert isinstance(objective, SquaredEuclidean)  # noqa: S101
         if isinstance(self.init, str):
             SEEDINGS.check(self.init, objective.offers, objective.name)
-        rng = validation.generator(self.random_state)
+        self._n_init, rng = self._runs(), validation.generator(self.random_state)
         fit = first_pass(self, objective, source, rng)
         set_features(self, source, fit.totals.d)
-        self._n_init = self._runs()
         self._tol = fit.totals.spread(fit.blocks) * self.tol
-        best = run_blocks(self, fit, rng)
-        if not np.isfinite(best.inertia):
-            raise ValueError(TOO_LARGE)
-        centers = best.centers.astype(np.float64)
-        labels = BlockLabels(CoordinateBlocks(source, objective, fit.totals.d), centers)
+
+        task = self._init_callback_context(max_subtasks=fit.runs)
+        task.call_on_fit_task_begin(estimator=self, X=source)
+        best = run_blocks(self, task, fit, rng)
+        blocks = replace(fit.blocks, n_features=fit.totals.d)
+        labels = BlockLabels(blocks, best.centers.astype(np.float64))
         self._store(objective, best, labels, best.counts)
         self._store_certificate(None)
+        task.call_on_fit_task_end(estimator=self, X=source)
         return self
 
     def _start_on_summary(

@@ -23,6 +23,7 @@ from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import CoordinateBlocks, check_no_weights
 from kvariates.estimators.callbacks import iteration_callback
+from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.refining.block_assigner import BlockResult, refine_blocks
 from kvariates.refining.lloyd import StopRule
@@ -45,6 +46,7 @@ class BlockFit:
     totals: BlockTotals
     summary: WeightedPoints | None
     weight: F64 | None  # of all rows, for k-means||
+    runs: int  # over all rows; on a summary there may be more
 
 
 def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
@@ -71,7 +73,10 @@ def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
 def first_pass(
     model: Any, objective: SquaredEuclidean, source: SourceBlocks, rng: np.random.Generator
 ) -> BlockFit:
-    """Read all rows once: their totals, and what the first centres are drawn from."""
+    """Read all rows once: their totals, and what the first centres are drawn from.
+
+    Pre: the model knows `_n_init`.
+    """
     blocks, k = CoordinateBlocks(source, objective), int(model.n_clusters)
 
     def check(totals: BlockTotals) -> None:
@@ -91,7 +96,8 @@ def first_pass(
     else:
         for _ in counted:
             pass
-    return BlockFit(objective, source, blocks, counted.totals, summary, weight)
+    runs = 1 if summary is not None else model._n_init
+    return BlockFit(objective, source, blocks, counted.totals, summary, weight, runs)
 
 
 def _check_summary(summary: WeightedPoints, k: int, source: SourceBlocks) -> None:
@@ -102,13 +108,12 @@ def _check_summary(summary: WeightedPoints, k: int, source: SourceBlocks) -> Non
         )
 
 
-def run_blocks(model: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
-    """The best run. A summary, or a given start, takes one."""
-    runs = model._n_init if fit.summary is None else 1
-    task = model._init_callback_context(max_subtasks=runs)
-    task.call_on_fit_task_begin(estimator=model, X=fit.source)
-    best = min((_run(model, task, fit, rng) for _ in range(runs)), key=lambda run: run.inertia)
-    task.call_on_fit_task_end(estimator=model, X=fit.source)
+def run_blocks(model: Any, fit_task: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
+    """The best run."""
+    runs = (_run(model, fit_task, fit, rng) for _ in range(fit.runs))
+    best = min(runs, key=lambda run: run.inertia)
+    if not np.isfinite(best.inertia):
+        raise ValueError(TOO_LARGE)
     return replace(best, inertia=fit.objective.cost(best.inertia))
 
 

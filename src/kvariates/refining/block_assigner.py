@@ -44,7 +44,7 @@ class BlockAssigner:
         for block in self._blocks:
             assigner = self._in_memory(block)
             part = assigner.assign(centers)
-            labels.update(assigner.labels)
+            labels.update(assigner.labels.data)
             cost += part.exact_cost if self._costs else 0
             # The function that computes the cost would keep the block in memory.
             whole = replace(part if whole is None else whole + part, cost_of=self._exact_cost)
