@@ -67,7 +67,7 @@ def test_a_state_is_plain(name):
 
 def remaining(n, half_life):
     """Return the weights of n rows: halved by every `half_life` rows that follow."""
-    return 0.5 ** (np.arange(n)[::-1] / half_life)
+    return np.exp2(-np.arange(n)[::-1] / half_life)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 30])
@@ -83,10 +83,10 @@ def test_a_weight_is_halved_every_half_life(batch):
 
 @every_synopsis
 def test_forgetting_is_the_same_as_weights_given_by_hand(name):
-    """1500 rows are 6 half-lives: the units of weights differ by a power of two."""
-    X, _ = stream()
-    forgetting = state_of(X, None, name, 250.0).synopses()
-    given = state_of(X, remaining(1500, 250.0), name).synopses()
+    """1536 rows are 6 half-lives: the units of weights differ by a power of two."""
+    X, _ = stream(1536)
+    forgetting = state_of(X, None, name, 256.0).synopses()
+    given = state_of(X, remaining(1536, 256.0), name).synopses()
     assert np.array_equal(forgetting.points, given.points)
     assert np.allclose(forgetting.weights, given.weights, rtol=1e-9)
 

@@ -8,6 +8,7 @@ weights get large, all of them are scaled.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ class StreamState:
     @property
     def weight_seen(self) -> float:
         """The weight of all rows, less what was forgotten."""
-        return self._weight * 2.0**-self._age
+        return self._weight * math.exp2(-self._age)
 
     def add(self, X: Any, weight: F64 | None) -> None:
         """Take in a batch of rows. Pre: clean, with the features and the dtype of those before."""
@@ -87,13 +88,13 @@ class StreamState:
         self._weight += rows.total
         self.rows_seen += n
         if self._age > DOUBLINGS:
-            self._rescale(2.0**-self._age)
+            self._rescale(math.exp2(-self._age))
             self._age = 0.0
 
     def merge(self, other: StreamState) -> None:
         """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
         copy = StreamState.from_dict(other.to_dict())
-        copy._rescale(2.0 ** (self._age - other._age))
+        copy._rescale(math.exp2(self._age - other._age))
         self._summary.merge(copy._summary, self._rng)
         self._witnesses.merge(copy._witnesses, self._rng)
         self._weight += copy._weight
@@ -156,7 +157,7 @@ class StreamState:
             self._weight *= factor
 
     def _now(self, points: WeightedPoints) -> WeightedPoints:
-        return points if self._age == 0 else points.scaled(2.0**-self._age)
+        return points if self._age == 0 else points.scaled(math.exp2(-self._age))
 
     def _apart(self, jumps: int) -> np.random.Generator:
         """A generator far from the draws of the stream, which it does not change."""

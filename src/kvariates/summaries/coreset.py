@@ -15,7 +15,7 @@ independent draw.
 
 | reduction | rough centres |
 |---|---|
-| `coreset` | k rows drawn by D^2 |
+| `coreset` | k / 2 rows, drawn by D^2 |
 | `lightweight` | the mean (Bachem, Lucic and Krause 2018): faster, less accurate for clusters |
 """
 
@@ -42,7 +42,7 @@ SEED_ROWS = 2**14  # of which the rough centres are drawn: all rows would take a
 def coreset(
     points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
 ) -> WeightedPoints:
-    """Reduce by cells around k rough centres."""
+    """Reduce by cells around rough centres."""
     if points.n <= options.size:
         return points
     return reduce_by_cells(points, _drawn_centers(points, options, rng), options.size, rng)
@@ -63,14 +63,15 @@ def lightweight(
 def _drawn_centers(
     points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
 ) -> F64:
-    """Draw k rows of a uniform sample by D^2; fewer if there is no room for as many clusters.
+    """Draw k / 2 rows of a uniform sample by D^2; fewer if there is no room for as many clusters.
 
-    A cluster that the sample misses costs much, so it has a large share of the scores.
+    k rows would take longer and hardly change the scores. A cluster that they miss costs much, so
+    it has a large share of the scores.
     """
     few = points
     if points.n > SEED_ROWS:
         few = points.take(np.sort(rng.choice(points.n, SEED_ROWS, replace=False)))
-    k = max(1, min(options.k, options.size // 4))
+    k = max(1, min(options.k // 2, options.size // 4))
     rows = Rows.of(few.points)
     return sample(EuclideanPotential(rows, few.weights, k), Dirac(), k, rng).centers
 
@@ -85,12 +86,11 @@ def reduce_by_cells(
     heavy = heavy_points(score, size - len(centers) - 1)
     order = _sorted(near, heavy.is_heavy)
     starts = _cell_starts(score[order], near.labels[order], heavy.limit)
-    drawn, weights = draw_from_cells(points.weights[order], starts, rng)
-    kept = np.flatnonzero(heavy.is_heavy)
-    taken = np.concatenate([kept, order[drawn]])
-    weights = np.concatenate([points.weights[kept], weights])
-    by_place = np.argsort(taken)
-    return WeightedPoints(points.points[taken[by_place]], weights[by_place])
+    drawn = draw_from_cells(points.weights[order], starts, rng)
+    weights = np.where(heavy.is_heavy, points.weights, 0.0)
+    weights[order[drawn.indices]] = drawn.weights
+    taken = np.flatnonzero(weights)
+    return WeightedPoints(points.points[taken], weights[taken])
 
 
 def scores(weights: F64, near: TwoNearest, k: int) -> F64:
@@ -141,16 +141,16 @@ def _sorted(near: TwoNearest, left_out: Mask) -> I64:
 def _cell_starts(score: F64, labels: NDArray[np.int32], limit: float) -> I64:
     """Where each cell starts. A cell has points of one cluster, and a score of about `limit`."""
     first = np.flatnonzero(np.diff(labels, prepend=-1))
-    length = np.diff(first, append=len(labels))
     sums = np.add.reduceat(score, first)
-    cells = np.ceil(sums / limit)
-    middle = np.cumsum(score) - score / 2
-    offset = np.repeat(middle[first] - score[first] / 2, length)
-    place = (middle - offset) * np.repeat(cells / sums, length)
-    cell = np.minimum(place, np.repeat(cells, length) - 0.5).astype(np.int64)
-    is_start = np.diff(cell, prepend=-1) != 0
+    cells = np.ceil(sums / limit).astype(np.int64)
+    middle = np.cumsum(score) - score / 2  # of each point's part of the running sum
+    before = middle[first] - score[first] / 2
+    number = np.arange(cells.sum()) - np.repeat(np.cumsum(cells) - cells, cells)
+    bounds = np.repeat(before, cells) + number * np.repeat(sums / cells, cells)
+    is_start = np.zeros(len(score) + 1, dtype=np.bool_)
+    is_start[np.searchsorted(middle, bounds)] = True
     is_start[first] = True
-    return np.flatnonzero(is_start)
+    return np.flatnonzero(is_start[:-1])
 
 
 class DrawnPoints(NamedTuple):

@@ -32,7 +32,9 @@ class KeyedRows:
     def scaled(self, factor: float) -> KeyedRows:
         """All weights times a factor. Rows whose weight vanishes are dropped."""
         rows = WeightedPoints(self.rows.points, self.rows.weights * factor)
-        return KeyedRows(rows, self.keys / factor).take(np.flatnonzero(rows.weights))
+        with np.errstate(over="ignore"):  # an infinite key is the largest one
+            keys = self.keys / factor
+        return KeyedRows(rows, keys).take(np.flatnonzero(rows.weights))
 
     def take(self, indices: I64) -> KeyedRows:
         return KeyedRows(self.rows.take(indices), self.keys[indices])
