@@ -1,9 +1,5 @@
 """Blocks of a source: the rows are those that were written, however they are stored and cut."""
 
-import gzip
-import threading
-import time
-import tracemalloc
 
 import duckdb
 import numpy as np

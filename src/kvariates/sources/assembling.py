@@ -15,6 +15,7 @@ from scipy import sparse
 
 from kvariates.data.blocks import Block
 from kvariates.data.rows import F64
+from kvariates.sources.block_memory import BlockMemory
 from kvariates.sources.columns import Layout
 from kvariates.sources.missing import Chunk, complete_rows, is_clean
 from kvariates.sources.pieces import (
@@ -24,9 +25,10 @@ from kvariates.sources.pieces import (
     SparseColumns,
     SparsePiece,
     Values,
+    scratch_for,
 )
 
-CHUNK_BYTES = 2**18  # of rows that are copied and checked together: they fit into the cache
+CHUNK_BYTES = 2**20  # of rows that are copied and checked together: they fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class DenseAssembler:
         self.layout, self.options = layout, options
         self.size = rows_of_block(layout, options.n_bytes)
         self.chunk = rows_of_block(layout, CHUNK_BYTES)
+        self.scratch = scratch_for(self.chunk, len(layout.names), layout.dtype)
+        self.memory = BlockMemory((self.size, len(layout.names)), layout.dtype)
         self.first = self.dropped = self.seen = 0
         self._start_block()
 
@@ -119,12 +123,12 @@ class DenseAssembler:
     def _copy(self, columns: DenseColumns, low: int, high: int, place: Place) -> None:
         """Copy rows into the block. Incomplete rows are an error, or are left out."""
         if self.X is None:
-            self.X = np.empty((self.size, len(self.layout.names)), dtype=self.layout.dtype)
+            self.X = self.memory.take()
             self.weight = None if columns.weight is None else np.empty(self.size)
         part, n = slice(self.filled, self.filled + high - low), high - low
         X, weight = self.X[part], None if self.weight is None else self.weight[part]
         with np.errstate(over="ignore", invalid="ignore"):
-            columns.copy(low, high, X)
+            columns.copy(low, high, X, self.scratch)
         if weight is not None and columns.weight is not None:
             weight[:] = columns.weight[low:high]
         if not is_clean(X, weight):

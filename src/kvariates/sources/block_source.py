@@ -73,7 +73,7 @@ def blocks(
     dtype : float32 or float64, optional
         The type of the matrix. By default it is float32 if all columns are float16 or float32.
     read_ahead : bool
-        Whether a thread reads the next block while the caller works on this one.
+        Whether threads read the next block while the caller works on this one.
     progress : callable, optional
         Is called as ``progress(rows, n_bytes)`` after each block, with the rows that the caller has
         worked on, and the bytes of the source that they come from (0 if unknown).
@@ -213,27 +213,35 @@ class Blocks:
             )
         self._n_rows = rows
 
-    def _reads(self) -> Generator[_Read]:
-        """Read the source and make blocks."""
-        wanted, rows, schema, n_bytes = [], sys.maxsize, None, 0
+    def _pieces(self) -> Generator[Piece]:
+        """Read the source, in a thread of its own if that takes time."""
+        wanted, rows = [], sys.maxsize
         if self._known and self._layout is not None:
             wanted = self._layout.wanted
             rows = rows_of_block(self._layout, self._options.n_bytes)
+        pieces = self._reader.pieces(wanted, rows)
+        return read_in_thread(pieces) if self._read_ahead and self._reader.decodes else pieces
+
+    def _reads(self) -> Generator[_Read]:
+        """Read the source and make blocks."""
         assembler: DenseAssembler | SparseAssembler | None = None
-        for piece in self._reader.pieces(wanted, rows):
-            if assembler is None or piece.schema != schema:
-                layout, schema = self._layout_of(piece), piece.schema
-            if assembler is None:
-                kind = SparseAssembler if isinstance(piece, SparsePiece) else DenseAssembler
-                assembler = kind(layout, self._options)
-            n_bytes = piece.bytes_read
-            for block in assembler.add(piece):
+        schema, n_bytes = None, 0
+        with closing(self._pieces()) as pieces:
+            for piece in pieces:
+                if assembler is None or piece.schema != schema:
+                    layout, schema = self._layout_of(piece), piece.schema
+                if assembler is None:
+                    kind = SparseAssembler if isinstance(piece, SparsePiece) else DenseAssembler
+                    assembler = kind(layout, self._options)
+                n_bytes = piece.bytes_read
+                for block in assembler.add(piece):
+                    yield _Read(block, n_bytes, assembler.dropped)
+                    del block
+        if assembler is not None:
+            for block in assembler.rest():
                 yield _Read(block, n_bytes, assembler.dropped)
                 del block
-        for block in assembler.rest() if assembler else ():
-            yield _Read(block, n_bytes, assembler.dropped if assembler else 0)
-            del block
-        yield _Read(None, n_bytes, assembler.dropped if assembler else 0)
+        yield _Read(None, n_bytes, 0 if assembler is None else assembler.dropped)
 
     def _layout_of(self, piece: Piece) -> Layout:
         """The layout of the first piece, which all others must have too."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +51,7 @@ class _File:
     """What readers of one file share."""
 
     path: Path
-    repeatable = True
+    repeatable = decodes = True
 
     @property
     def description(self) -> str:
@@ -83,7 +83,7 @@ class CsvReader(_File):
     def parts(self) -> list[Part]:
         return [Part(self.description, arrow_fields(self._schema))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         import pyarrow as pa
 
         # A column of integers may have decimals in later lines, so all numbers are float64.
@@ -153,7 +153,7 @@ class IpcReader(_File):
     def parts(self) -> list[Part]:
         return [Part(self.description, arrow_fields(self._schema))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         import pyarrow as pa
 
         index = [i for i, name in enumerate(self._schema.names) if name in wanted]
@@ -185,7 +185,7 @@ def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
 class NpyReader(_File):
     """Reads a .npy file. Every piece has a memory map of its own, which is freed with it."""
 
-    named = False
+    named = decodes = False
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
@@ -202,7 +202,7 @@ class NpyReader(_File):
             raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
         return [Part(self.description, matrix_fields(X.shape[1], X.dtype))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[MatrixPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
         for first in range(0, self.n_rows, rows):
             X = self._map()[first : first + rows]
             done = self.n_bytes * (first + len(X)) // self.n_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ class ParquetReader:
 
     description: str
     paths: tuple[Path, ...]
-    named = repeatable = True
+    named = repeatable = decodes = True
 
     @classmethod
     def of_file(cls, path: Path) -> ParquetReader:
@@ -73,7 +73,7 @@ class ParquetReader:
         pairs = zip(self.paths, self._footers, strict=True)
         return [Part(str(path), footer.fields) for path, footer in pairs]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         before, rows = 0, piece_rows(len(wanted), rows)
         for path, size in zip(self.paths, self._sizes, strict=True):
             for piece in _pieces(path, size, wanted, rows):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Values = NDArray[Any]
 
+CACHE_LINE = 64  # bytes
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
@@ -78,10 +80,18 @@ class ArrowColumns:
     def matrix(self, start: int, stop: int) -> Values | None:
         return None
 
-    def copy(self, start: int, stop: int, out: Values) -> None:
-        """Write these rows to `out`."""
+    def copy(self, start: int, stop: int, out: Values, scratch: Values) -> None:
+        """Write these rows to `out`.
+
+        If a row is shorter than a cache line, the columns are written one by one. Otherwise each of
+        them would load all rows, so they are collected in `scratch` and transposed together.
+        """
+        small = out.shape[1] * out.itemsize < CACHE_LINE
+        target = out.T if small else scratch[:, : stop - start]
         for j, column in enumerate(self.columns):
-            out[:, j] = column[start:stop]
+            target[j] = column[start:stop]
+        if not small:
+            out[:] = target.T
 
     def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
         return self.columns[j][rows]
@@ -106,7 +116,7 @@ class MatrixColumns:
         same = self.index is None and self.X.dtype == self.dtype
         return self.X[start:stop] if same and flags.c_contiguous and flags.aligned else None
 
-    def copy(self, start: int, stop: int, out: Values) -> None:
+    def copy(self, start: int, stop: int, out: Values, scratch: Values) -> None:
         """Write these rows to `out`."""
         out[:] = self.X[start:stop] if self.index is None else self.X[start:stop, self.index]
 
@@ -240,6 +250,15 @@ def _index(layout: Layout, d: int) -> list[int] | None:
     """The chosen columns of a matrix; None if they are all of them, in their order."""
     index = [_number(name) for name in layout.names]
     return None if index == list(range(d)) else index
+
+
+def scratch_for(rows: int, d: int, dtype: np.dtype[Any]) -> Values:
+    """Memory in which columns are collected.
+
+    Columns are a cache line longer than needed. With a power of two, the values of a row would
+    compete for the same lines of the cache.
+    """
+    return np.empty((d, rows + CACHE_LINE // dtype.itemsize), dtype)
 
 
 def arrow_fields(schema: pa.Schema) -> tuple[Field, ...]:

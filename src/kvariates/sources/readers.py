@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -56,6 +56,8 @@ class Reader(Protocol):
         Whether the source can be read more than once.
     named : bool
         Whether columns have names of their own; otherwise they are called x0, x1, ...
+    decodes : bool
+        Whether to make a piece takes more than to look at data in memory.
     n_rows, n_bytes : int or None
         None: unknown before the source is read.
     parts : list of Part, or None
@@ -68,13 +70,15 @@ class Reader(Protocol):
     @property
     def named(self) -> bool: ...
     @property
+    def decodes(self) -> bool: ...
+    @property
     def n_rows(self) -> int | None: ...
     @property
     def n_bytes(self) -> int | None: ...
     @property
     def parts(self) -> list[Part] | None: ...
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[Piece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         """Read the wanted columns (all, if the parts are unknown) of about so many rows a piece."""
         ...
 
@@ -106,7 +110,7 @@ class MatrixReader:
     X: Any
     description: str
     repeatable = True
-    named = False
+    named = decodes = False
 
     def __post_init__(self) -> None:
         if self.X.ndim != 2:
@@ -124,7 +128,7 @@ class MatrixReader:
     def parts(self) -> list[Part]:
         return [Part(self.description, matrix_fields(self.X.shape[1], self.X.dtype))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[Piece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         if sparse.issparse(self.X):
             yield SparsePiece(self.X, Place(self.description), self.n_bytes)
             return
@@ -141,6 +145,7 @@ class FrameReader:
     frame: Any
     description: str
     repeatable = named = True
+    decodes = False
 
     @property
     def n_rows(self) -> int:
@@ -158,7 +163,7 @@ class FrameReader:
             schema = pa.Schema.from_pandas(self.frame, preserve_index=False)
         return [Part(self.description, arrow_fields(schema))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         import pyarrow as pa
 
         names = [str(name) for name in self.frame.columns]
@@ -179,14 +184,14 @@ class LazyFrameReader:
     frame: Any
     description: str
     n_rows = n_bytes = None
-    repeatable = named = True
+    repeatable = named = decodes = True
 
     @property
     def parts(self) -> list[Part]:
         schema = self.frame.clear().collect().to_arrow().schema
         return [Part(self.description, arrow_fields(schema))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         size, first = piece_rows(len(wanted), rows), 0
         for frame in self.frame.select(wanted).collect_batches(chunk_size=size):
             for batch in frame.to_arrow().to_batches():
@@ -201,7 +206,7 @@ class RelationReader:
     relation: Any
     description: str
     n_rows = n_bytes = None
-    repeatable = named = True
+    repeatable = named = decodes = True
 
     @property
     def parts(self) -> list[Part]:
@@ -210,7 +215,7 @@ class RelationReader:
         schema = pa.RecordBatchReader.from_stream(self.relation.limit(0)).schema
         return [Part(self.description, arrow_fields(schema))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         quoted = ['"' + name.replace('"', '""') + '"' for name in wanted]
         query = self.relation.select(*quoted)
         # The second name is that of DuckDB 1.
@@ -226,6 +231,7 @@ class StreamReader:
     """Reads anything with Arrow's C stream interface."""
 
     named = True
+    decodes = False
     n_bytes = None
 
     def __init__(self, source: Any, description: str) -> None:
@@ -245,7 +251,7 @@ class StreamReader:
         with one_line_errors(self.description):
             return pa.RecordBatchReader.from_stream(self.source)
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         stream, self._opened = self._opened or self._open(), None
         first = 0
         with one_line_errors(self.description):
@@ -262,9 +268,9 @@ class ItemsReader:
     description: str
     repeatable: bool
     n_rows = n_bytes = parts = None
-    named = False
+    named = decodes = False
 
-    def pieces(self, wanted: list[str], rows: int) -> Iterator[Piece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         before = 0
         for number, item in enumerate(self.make(), start=1):
             reader = memory_reader(item, f"array {number}")
