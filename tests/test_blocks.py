@@ -1,6 +1,5 @@
 """Blocks of a source: the rows are those that were written, however they are stored and cut."""
 
-
 import duckdb
 import numpy as np
 import pandas as pd

@@ -72,7 +72,7 @@ class CsvReader(_File):
     @cached_property
     def _schema(self) -> pa.Schema:
         """The names of the columns, and their types in the first lines."""
-        with one_line_errors(self.description), self._input() as (_, text):
+        with self._errors(), self._input() as (_, text):
             schema = _csv_stream(text, None).schema
         # pyarrow reads the first line as names; a file without names would lose a row.
         if all(is_number(name) for name in schema.names):
@@ -90,13 +90,10 @@ class CsvReader(_File):
         found = {name: self._schema.field(name).type for name in wanted}
         types = {n: t if pa.types.is_boolean(t) else pa.float64() for n, t in found.items()}
         first = 0
-        with one_line_errors(self.description), self._input() as (file, text):
-            try:
-                for batch in _csv_stream(text, types):
-                    yield ArrowPiece(batch, Place(self.description, first), file.tell())
-                    first += batch.num_rows
-            except pa.ArrowInvalid as error:
-                raise ValueError(self._with_row(str(error))) from error
+        with self._errors(), self._input() as (file, text):
+            for batch in _csv_stream(text, types):
+                yield ArrowPiece(batch, Place(self.description, first), file.tell())
+                first += batch.num_rows
 
     @contextmanager
     def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
@@ -108,6 +105,16 @@ class CsvReader(_File):
                 yield file, pa.CompressedInputStream(file, "gzip")
             else:
                 yield file, file
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        with one_line_errors(self.description):
+            try:
+                yield
+            except pa.ArrowInvalid as error:
+                raise ValueError(self._with_row(str(error))) from error
 
     def _with_row(self, message: str) -> str:
         """A message of pyarrow, with the column's name and the row as `Place` counts it.
@@ -210,10 +217,7 @@ class NpyReader(_File):
 
     def _map(self) -> Values:
         with one_line_errors(self.description):
-            X = np.load(self.path, mmap_mode="r", allow_pickle=False)
-            if not isinstance(X, np.ndarray):
-                raise ValueError(f"{self.path}: holds several arrays, not one")
-            return np.asarray(X)
+            return np.asarray(np.lib.format.open_memmap(self.path, mode="r"))
 
 
 FILE_READERS: dict[str, Callable[[Path], Reader]] = {
