@@ -13,15 +13,19 @@ line: the file, what is wrong, and where.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from kvariates.sources.columns import check_names, is_number, listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Matrix = npt.NDArray[np.floating]
 
@@ -102,11 +106,13 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> DataTable:
     path = Path(path)
     file = _open(path, columns)
     names = file.names if columns is None else list(columns)
-    _check_names(path, file.names, names)
+    if not names:
+        raise ValueError(f"{path}: no columns")
+    check_names(path, file.names, names)
     left_out = () if columns else tuple(name for name in names if name not in file.numeric)
     names = [name for name in names if name not in left_out]
     if not names:
-        raise ValueError(f"{path}: no numeric column (found {_listed(file.names)})")
+        raise ValueError(f"{path}: no numeric column (found {listed(file.names)})")
     arrays = [_numbers(path, name, file.get(name)) for name in names]
     if not len(arrays[0]):
         raise ValueError(f"{path}: no rows")
@@ -128,10 +134,12 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> _Columns:
+    import pyarrow as pa
+
     name = path.name.lower()
     reader = next((read for end, read in _READERS.items() if name.endswith(end)), None)
     if reader is None:
-        raise ValueError(f"{path}: unknown extension; known are {_listed(list(_READERS))}")
+        raise ValueError(f"{path}: unknown extension; known are {listed(list(_READERS))}")
     if path.is_dir():
         raise ValueError(f"{path}: is a directory, not a file")
     if not path.exists():
@@ -150,7 +158,7 @@ def _read_csv(path: Path, _columns: Sequence[str] | None) -> _Columns:
 
     file = _arrow(csv.read_csv(path))
     # pyarrow reads the first line as names; a file without names would lose a row.
-    if all(_is_number(name) for name in file.names):
+    if all(is_number(name) for name in file.names):
         raise ValueError(f"{path}: the first line holds numbers; add a line of column names")
     return file
 
@@ -166,6 +174,8 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> _Columns:
 
 
 def _arrow(table: pa.Table) -> _Columns:
+    import pyarrow as pa
+
     types = pa.types
 
     def get(name: str) -> npt.NDArray[np.generic]:
@@ -191,7 +201,7 @@ def _read_numpy(path: Path, _columns: Sequence[str] | None) -> _Columns:
         arrays = {key: loaded[key] for key in loaded.files}
     tables = {key: array for key, array in arrays.items() if array.ndim == 2}
     if len(tables) != 1:
-        found = f"several 2-D arrays ({_listed(list(tables))})" if tables else "no 2-D array"
+        found = f"several 2-D arrays ({listed(list(tables))})" if tables else "no 2-D array"
         raise ValueError(f"{path}: {found}; name the one to read X")
     return _array(path, next(iter(tables.values())))
 
@@ -211,21 +221,6 @@ _READERS: dict[str, Callable[[Path, Sequence[str] | None], _Columns]] = {
     ".npz": _read_numpy,
     ".npy": _read_numpy,
 }
-
-
-def _check_names(path: Path, known: list[str], wanted: list[str]) -> None:
-    """Raise ValueError unless each wanted name is in the file once, and is wanted once."""
-    if not wanted:
-        raise ValueError(f"{path}: no columns")
-    for name in wanted:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=3)
-            hint = f"did you mean {_listed(close)}?" if close else f"there are {_listed(known)}"
-            raise ValueError(f"{path}: no column {name!r}; {hint}")
-        if known.count(name) > 1:
-            raise ValueError(f"{path}: {known.count(name)} columns are named {name!r}")
-        if wanted.count(name) > 1:
-            raise ValueError(f"{path}: column {name!r} is asked for twice")
 
 
 def _numbers(path: Path, name: str, values: npt.NDArray[np.generic]) -> Matrix:
@@ -253,20 +248,7 @@ def _parsed(path: Path, name: str, values: npt.NDArray[np.generic]) -> Matrix:
     try:
         return np.array(cells, dtype=np.float64)
     except (ValueError, TypeError):
-        row, cell = next((i, cell) for i, cell in enumerate(cells, 1) if not _is_number(cell))
+        row, cell = next((i, cell) for i, cell in enumerate(cells, 1) if not is_number(cell))
         raise ValueError(
             f"{path}: column {name!r} holds {cell!r} in row {row}, not a number"
         ) from None
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,6 @@
+"""Reads files, frames and streams: into one matrix, or a block of rows at a time."""
+
+from kvariates.sources.block_source import Blocks, blocks
+from kvariates.sources.data_table import DataTable, Scale, read, standardize
+
+__all__ = ["Blocks", "DataTable", "Scale", "blocks", "read", "standardize"]

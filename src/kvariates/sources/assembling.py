@@ -1,0 +1,220 @@
+"""Makes blocks of one size of pieces of any size.
+
+Columns are copied into the matrix a few rows at a time, so that these rows stay in the cache while
+every column is written and the result is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kvariates.data.blocks import Block
+from kvariates.data.rows import F64
+from kvariates.sources.block_memory import BlockMemory
+from kvariates.sources.columns import Layout
+from kvariates.sources.missing import Chunk, complete_rows, is_clean
+from kvariates.sources.pieces import (
+    DenseColumns,
+    Piece,
+    Place,
+    SparseColumns,
+    SparsePiece,
+    Values,
+    scratch_for,
+)
+
+CHUNK_BYTES = 2**20  # of rows that are copied and checked together: they fit into the cache
+
+
+@dataclass(frozen=True, eq=False)
+class BlockOptions:
+    """How blocks are made.
+
+    Attributes
+    ----------
+    n_bytes : int
+        The size of a block.
+    drop : bool
+        Whether rows with a missing value are left out; otherwise they are an error.
+    weights : ndarray or None
+        The weights of all rows of the source, if no column holds them.
+    """
+
+    n_bytes: int
+    drop: bool
+    weights: F64 | None
+
+
+def rows_of_block(layout: Layout, n_bytes: int) -> int:
+    """How many rows of a matrix have about this size."""
+    return max(1, n_bytes // (len(layout.names) * layout.dtype.itemsize))
+
+
+class DenseAssembler:
+    """Makes blocks of dense rows.
+
+    `first` counts the rows of all blocks before, `dropped` the rows that were left out, and `seen`
+    all rows of the pieces before.
+    """
+
+    def __init__(self, layout: Layout, options: BlockOptions) -> None:
+        self.layout, self.options = layout, options
+        self.size = rows_of_block(layout, options.n_bytes)
+        self.chunk = rows_of_block(layout, CHUNK_BYTES)
+        self.scratch = scratch_for(self.chunk, len(layout.names), layout.dtype)
+        self.memory = BlockMemory((self.size, len(layout.names)), layout.dtype)
+        self.first = self.dropped = self.seen = 0
+        self._start_block()
+
+    def add(self, piece: Piece) -> Iterator[Block]:
+        """Add the rows of a piece. Return the blocks that are full."""
+        if isinstance(piece, SparsePiece):
+            raise ValueError(f"{piece.place.source}: is sparse, but the rows before are dense")
+        columns: DenseColumns = piece.chosen(self.layout)
+        if self.options.weights is not None:
+            part = slice(self.seen, self.seen + columns.n)
+            columns = replace(columns, weight=self.options.weights[part])
+        self.seen += columns.n
+        start = 0
+        while start < columns.n:
+            stop = min(columns.n, start + self.size - self.filled)
+            if not (stop - start == self.size and self._view(columns, start, stop)):
+                for low in range(start, stop, self.chunk):
+                    self._copy(columns, low, min(stop, low + self.chunk), piece.place)
+            start = stop
+            if self.filled == self.size:
+                yield self._end_block()
+
+    def rest(self) -> Iterator[Block]:
+        """The last block, if rows are left."""
+        if self.filled:
+            yield self._end_block()
+
+    def _start_block(self) -> None:
+        self.X: Values | None = None
+        self.weight: F64 | None = None
+        self.filled = 0
+
+    def _end_block(self) -> Block:
+        X, weight, n = self.X, self.weight, self.filled
+        block = Block(_trimmed(X, n), None if weight is None else _trimmed(weight, n), self.first)
+        self.first += n
+        self._start_block()
+        return block
+
+    def _view(self, columns: DenseColumns, start: int, stop: int) -> bool:
+        """Take the rows as they are, if they are a clean matrix of the right type already."""
+        X, weight = columns.matrix(start, stop), columns.weight
+        if X is None or not all(
+            is_clean(X[low : low + self.chunk], None) for low in range(0, len(X), self.chunk)
+        ):
+            return False
+        part = None if weight is None else np.array(weight[start:stop], dtype=np.float64)
+        if part is not None and not is_clean(X[:0], part):
+            return False
+        self.X, self.weight, self.filled = X, part, len(X)
+        return True
+
+    def _copy(self, columns: DenseColumns, low: int, high: int, place: Place) -> None:
+        """Copy rows into the block. Incomplete rows are an error, or are left out."""
+        if self.X is None:
+            self.X = self.memory.take()
+            self.weight = None if columns.weight is None else np.empty(self.size)
+        part, n = slice(self.filled, self.filled + high - low), high - low
+        X, weight = self.X[part], None if self.weight is None else self.weight[part]
+        with np.errstate(over="ignore", invalid="ignore"):
+            columns.copy(low, high, X, self.scratch)
+        if weight is not None and columns.weight is not None:
+            weight[:] = columns.weight[low:high]
+        if not is_clean(X, weight):
+            chunk = Chunk(X, weight, np.arange(low, high), columns, place)
+            keep = complete_rows(chunk, self.layout, self.options.drop)
+            n = int(np.count_nonzero(keep))
+            X[:n] = X[keep]
+            if weight is not None:
+                weight[:n] = weight[keep]
+            self.dropped += high - low - n
+        self.filled += n
+
+
+def _trimmed(array: Any, n: int) -> Any:
+    """The first n entries; a copy of them if they are few, so that the rest can be freed."""
+    return array[:n].copy() if 2 * n < len(array) else array[:n]
+
+
+class SparseAssembler:
+    """Makes blocks of CSR rows; the counts are those of `DenseAssembler`."""
+
+    def __init__(self, layout: Layout, options: BlockOptions) -> None:
+        self.layout, self.options = layout, options
+        self.first = self.dropped = self.seen = 0
+        self._start_block()
+
+    def add(self, piece: Piece) -> Iterator[Block]:
+        """Add the rows of a piece. Return the blocks that are full."""
+        if not isinstance(piece, SparsePiece):
+            raise ValueError(f"{piece.place.source}: is dense, but the rows before are sparse")
+        columns = piece.chosen(self.layout)
+        if self.options.weights is not None:
+            part = slice(self.seen, self.seen + columns.n)
+            columns = replace(columns, weight=self.options.weights[part])
+        self.seen += columns.n
+        X, weight = self._complete(columns, piece.place)
+        entry_bytes = X.dtype.itemsize + X.indices.itemsize
+        ends = X.indptr.astype(np.int64) * entry_bytes + 8 * np.arange(X.shape[0] + 1)
+        start = 0
+        while start < X.shape[0]:
+            room = self.options.n_bytes - self.n_bytes
+            stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
+            if stop <= start and self.parts:
+                yield self._end_block()
+                continue
+            stop = max(stop, start + 1)  # a row larger than a block is a block
+            self.parts.append(X[start:stop])
+            if weight is not None:
+                self.weights.append(weight[start:stop])
+            self.n_bytes += int(ends[stop] - ends[start])
+            start = stop
+
+    def rest(self) -> Iterator[Block]:
+        """The last block, if rows are left."""
+        if self.parts:
+            yield self._end_block()
+
+    def _start_block(self) -> None:
+        self.parts: list[Any] = []
+        self.weights: list[F64] = []
+        self.n_bytes = 0
+
+    def _end_block(self) -> Block:
+        X = self.parts[0] if len(self.parts) == 1 else sparse.vstack(self.parts, format="csr")
+        block = Block(X, np.concatenate(self.weights) if self.weights else None, self.first)
+        self.first += X.shape[0]
+        self._start_block()
+        return block
+
+    def _complete(self, columns: SparseColumns, place: Place) -> tuple[Any, F64 | None]:
+        """The complete rows and their weights, in the right type and order."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = columns.X.astype(self.layout.dtype)  # a copy: the next line changes it
+        X.sum_duplicates()
+        weight = None if columns.weight is None else np.array(columns.weight, dtype=np.float64)
+        if is_clean(X.data, weight):
+            return X, weight
+        suspect = np.diff(X.indptr) < 0
+        entries = np.flatnonzero(~np.isfinite(X.data))
+        suspect[np.searchsorted(X.indptr, entries, side="right") - 1] = True
+        if weight is not None:
+            suspect |= ~(np.isfinite(weight) & (weight >= 0))
+        rows = np.flatnonzero(suspect)
+        part = None if weight is None else weight[rows]
+        chunk = Chunk(X[rows].toarray(), part, rows, columns, place)
+        keep = ~suspect
+        keep[rows] = complete_rows(chunk, self.layout, self.options.drop)
+        self.dropped += int(np.count_nonzero(~keep))
+        return X[keep], None if weight is None else weight[keep]

@@ -1,0 +1,312 @@
+"""Reads data that does not fit into memory, a block of rows at a time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from kvariates.data.blocks import Block
+from kvariates.data.rows import F64
+from kvariates.sources.assembling import (
+    BlockOptions,
+    DenseAssembler,
+    SparseAssembler,
+    rows_of_block,
+)
+from kvariates.sources.columns import ColumnChoice, Layout
+from kvariates.sources.file_readers import file_reader
+from kvariates.sources.pieces import Piece, SparsePiece
+from kvariates.sources.read_ahead import read_ahead as read_in_thread
+from kvariates.sources.readers import (
+    ItemsReader,
+    LazyFrameReader,
+    Reader,
+    RelationReader,
+    memory_reader,
+)
+
+BLOCK_BYTES = 2**26
+Progress = Callable[[int, int], object]
+
+
+def blocks(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    weights: str | ArrayLike | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    missing: Literal["error", "drop"] = "error",
+    dtype: DTypeLike | None = None,
+    read_ahead: bool = True,
+    progress: Progress | None = None,
+) -> Blocks:
+    """Read a source in blocks of rows.
+
+    Parameters
+    ----------
+    source : path or object
+        - The path of a .parquet, .csv, .csv.gz, .arrow, .feather, .ipc or .npy file, or of a folder
+          of .parquet files, which are read in the order of their paths.
+        - A DuckDB relation, a pandas or polars frame, a polars LazyFrame, or anything with Arrow's
+          C stream interface.
+        - A NumPy matrix or a sparse matrix.
+        - An iterable of matrices or frames. A list can be read again, a generator only once.
+        - A function without arguments that returns such an iterable, a new one for every pass.
+    columns : sequence of str, optional
+        The columns to read, in this order; x0, x1, ... are the columns of a matrix. By default
+        every numeric column is read. A named column may also hold truth values, or text that reads
+        as numbers.
+    weights : str or array-like of shape (n_rows,), optional
+        The column of the rows' weights, which is not a column of the matrix, or the weights.
+    block_bytes : int
+        The size of a block in memory. About four blocks are in memory at a time.
+    missing : "error" or "drop"
+        Whether a row with a missing or infinite value is an error, or is left out and counted.
+    dtype : float32 or float64, optional
+        The type of the matrix. By default it is float32 if all columns are float16 or float32.
+    read_ahead : bool
+        Whether threads read the next block while the caller works on this one.
+    progress : callable, optional
+        Is called as ``progress(rows, n_bytes)`` after each block, with the rows that the caller has
+        worked on, and the bytes of the source that they come from (0 if unknown).
+
+    Returns
+    -------
+    Blocks
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The source cannot be read as a table of numbers. The message says where and what is wrong;
+        row groups and rows are counted from 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kvariates.sources import blocks
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> [block.X.shape for block in blocks(X, block_bytes=64)]
+    [(4, 2), (2, 2)]
+    """
+    choice = _column_choice(columns, weights, dtype)
+    if missing not in ("error", "drop"):
+        raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
+    if block_bytes < 1:
+        raise ValueError(f"block_bytes must be at least 1, not {block_bytes}")
+    reader = _reader(source)
+    row_weights = None
+    if weights is not None and not isinstance(weights, str):
+        row_weights = _row_weights(reader, weights)
+    options = BlockOptions(block_bytes, missing == "drop", row_weights)
+    return Blocks(reader, choice, options, read_ahead, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A block, or None at the end, the bytes that were read so far, and the rows left out."""
+
+    block: Block | None
+    n_bytes: int
+    dropped: int
+
+
+class Blocks:
+    """Rows of a source in blocks. Every iteration reads them anew, in the same order.
+
+    It is made by :func:`blocks`.
+
+    Attributes
+    ----------
+    description : str
+        The source, for messages.
+    names : tuple of str or None
+        The columns of the matrix; None if they have no names, or if these are not known yet.
+    n_rows : int or None
+        The rows of the source, incomplete ones included; None if it must be read to know it.
+    n_bytes : int or None
+        The size of the files, or of the data in memory, if known.
+    repeatable : bool
+        Whether it can be read more than once.
+    rows_dropped : int
+        The rows that the last pass left out so far.
+    """
+
+    def __init__(
+        self, reader: Reader, choice: ColumnChoice, options: BlockOptions,
+        read_ahead: bool, progress: Progress | None,
+    ) -> None:  # fmt: skip
+        self._reader, self._choice, self._options = reader, choice, options
+        self._read_ahead, self._progress = read_ahead, progress
+        self._layout = _layout_of(reader, choice)
+        self._known = self._layout is not None  # before the first pass
+        self._n_rows: int | None = None  # of a complete pass
+        self._started = False
+        self.rows_dropped = 0
+        if reader.n_rows == 0:
+            raise ValueError(f"{reader.description}: no rows")
+
+    def __repr__(self) -> str:
+        return f"Blocks({self.description})"
+
+    @property
+    def description(self) -> str:
+        return self._reader.description
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return self._layout.names if self._reader.named and self._layout else None
+
+    @property
+    def n_rows(self) -> int | None:
+        return self._reader.n_rows
+
+    @property
+    def n_bytes(self) -> int | None:
+        return self._reader.n_bytes
+
+    @property
+    def repeatable(self) -> bool:
+        return self._reader.repeatable
+
+    def __iter__(self) -> Generator[Block]:
+        self._start()
+        reads = read_in_thread(self._reads()) if self._read_ahead else self._reads()
+        rows = 0
+        with closing(reads):
+            for read in reads:
+                self.rows_dropped, n_bytes = read.dropped, read.n_bytes
+                if read.block is None:
+                    break
+                rows += read.block.X.shape[0]
+                yield read.block
+                del read  # the memory of the block can be used again
+                if self._progress is not None:
+                    self._progress(rows, n_bytes)
+        self._end(rows)
+
+    def _start(self) -> None:
+        if self._started and not self.repeatable:
+            raise ValueError(
+                f"{self.description}: was already read, and can be read only once; "
+                "give a list, or a function that returns a new iterator"
+            )
+        self._started, self.rows_dropped = True, 0
+
+    def _end(self, rows: int) -> None:
+        if not rows:
+            why = f": all {self.rows_dropped} have a missing value" if self.rows_dropped else ""
+            raise ValueError(f"{self.description}: no rows{why}")
+        if self._n_rows not in (None, rows):
+            raise ValueError(
+                f"{self.description}: has {rows} rows, but had {self._n_rows} when it was read "
+                "before; it must not change between passes"
+            )
+        self._n_rows = rows
+
+    def _pieces(self) -> Generator[Piece]:
+        """Read the source, in a thread of its own if that takes time."""
+        wanted, rows = [], sys.maxsize
+        if self._known and self._layout is not None:
+            wanted = self._layout.wanted
+            rows = rows_of_block(self._layout, self._options.n_bytes)
+        pieces = self._reader.pieces(wanted, rows)
+        return read_in_thread(pieces) if self._read_ahead and self._reader.decodes else pieces
+
+    def _reads(self) -> Generator[_Read]:
+        """Read the source and make blocks."""
+        assembler: DenseAssembler | SparseAssembler | None = None
+        schema, n_bytes = None, 0
+        with closing(self._pieces()) as pieces:
+            for piece in pieces:
+                if assembler is None or piece.schema != schema:
+                    layout, schema = self._layout_of(piece), piece.schema
+                if assembler is None:
+                    kind = SparseAssembler if isinstance(piece, SparsePiece) else DenseAssembler
+                    assembler = kind(layout, self._options)
+                n_bytes = piece.bytes_read
+                for block in assembler.add(piece):
+                    yield _Read(block, n_bytes, assembler.dropped)
+                    del block
+        if assembler is not None:
+            for block in assembler.rest():
+                yield _Read(block, n_bytes, assembler.dropped)
+                del block
+        yield _Read(None, n_bytes, 0 if assembler is None else assembler.dropped)
+
+    def _layout_of(self, piece: Piece) -> Layout:
+        """The layout of the first piece, which all others must have too."""
+        choice, first = self._choice, self._layout
+        if self._known and first is not None:  # only its columns were read
+            choice = replace(choice, columns=first.names)
+        layout = Layout.of(piece.place.source, piece.fields, choice)
+        if first is None:
+            self._layout = first = layout
+        first.check_later(piece.place.source, layout)
+        return first
+
+
+def _layout_of(reader: Reader, choice: ColumnChoice) -> Layout | None:
+    """The columns to read, which all parts must have; None if they are not known yet."""
+    parts = reader.parts
+    if parts is None:
+        return None
+    first = Layout.of(parts[0].place, parts[0].fields, choice)
+    for part in parts[1:]:
+        first.check_later(part.place, Layout.of(part.place, part.fields, choice))
+    return first
+
+
+def _reader(source: Any) -> Reader:
+    if isinstance(source, str | os.PathLike):
+        return file_reader(Path(source))
+    if hasattr(source, "collect_batches"):
+        return LazyFrameReader(source, type(source).__name__)
+    if hasattr(source, "fetch_record_batch"):
+        return RelationReader(source, type(source).__name__)
+    if reader := memory_reader(source):
+        return reader
+    if callable(source):
+        return ItemsReader(source, getattr(source, "__name__", "function"), repeatable=True)
+    if isinstance(source, Iterable):
+        again = not isinstance(source, Iterator)
+        return ItemsReader(lambda: source, type(source).__name__, repeatable=again)
+    raise TypeError(f"source must be a path, a frame, a matrix or an iterable, not {source!r}")
+
+
+def _column_choice(
+    columns: Sequence[str] | None, weights: str | ArrayLike | None, dtype: DTypeLike | None
+) -> ColumnChoice:
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names: columns=[{columns!r}]")
+    chosen = None if columns is None else tuple(columns)
+    for name in chosen or ():
+        if not isinstance(name, str):
+            raise TypeError(f"columns must be names, such as 'x0' for a matrix, not {name!r}")
+    number = None if dtype is None else np.dtype(dtype)
+    if number is not None and number not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, not {number}")
+    return ColumnChoice(chosen, weights if isinstance(weights, str) else None, number)
+
+
+def _row_weights(reader: Reader, weights: ArrayLike) -> F64:
+    array = np.array(weights, dtype=np.float64)
+    if reader.n_rows is None:
+        raise ValueError(
+            f"{reader.description}: the number of rows is not known, so weights cannot be an "
+            "array; give the name of the column of weights"
+        )
+    if array.shape != (reader.n_rows,):
+        raise ValueError(
+            f"{reader.description}: has {reader.n_rows} rows, but weights has shape {array.shape}"
+        )
+    return array

@@ -1,0 +1,135 @@
+"""The columns of a source: which there are, and which of them are read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a source.
+
+    Attributes
+    ----------
+    name : str
+    dtype : float32 or float64, or None
+        The type of its numbers. None: its values cannot be numbers (a date, a list).
+    numeric : bool
+        Whether it is read if no columns are named. Text and truth values are not.
+    type : str
+        Its type in the source, for messages.
+    """
+
+    name: str
+    dtype: np.dtype[Any] | None
+    numeric: bool
+    type: str
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What the caller asks for. None: all numeric columns; no weights; the columns' own dtype."""
+
+    columns: tuple[str, ...] | None = None
+    weights: str | None = None
+    dtype: np.dtype[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of the matrix, the column of weights, and the dtype of the matrix."""
+
+    names: tuple[str, ...]
+    weights: str | None
+    dtype: np.dtype[Any]
+
+    @property
+    def wanted(self) -> list[str]:
+        """All columns to read."""
+        return [*self.names, *([self.weights] if self.weights is not None else [])]
+
+    @classmethod
+    def of(cls, place: str, fields: Sequence[Field], choice: ColumnChoice) -> Layout:
+        """Choose among `fields`. Raise ValueError, which names `place`, if that is not possible."""
+        names, weights = _chosen(place, fields, choice), choice.weights
+        if weights in names:
+            raise ValueError(f"{place}: column {weights!r} holds the weights; do not read it twice")
+        layout = cls(names, weights, np.dtype(np.float64))
+        check_names(place, [field.name for field in fields], layout.wanted)
+        known = {field.name: field for field in fields}
+        for field in (known[name] for name in layout.wanted):
+            if field.dtype is None:
+                raise ValueError(f"{place}: column {field.name!r} holds {field.type}, not numbers")
+        types = {known[name].dtype or layout.dtype for name in names}
+        return replace(layout, dtype=choice.dtype or np.result_type(*types))
+
+    def check_later(self, place: str, later: Layout) -> None:
+        """Raise ValueError unless `later`, chosen from the columns of `place`, is the same."""
+        if set(later.names) != set(self.names):
+            raise ValueError(
+                f"{place}: the numeric columns are {listed(later.names)}, but those before are "
+                f"{listed(self.names)}; name the columns to read"
+            )
+        if later.dtype != self.dtype:
+            raise ValueError(
+                f"{place}: the columns are {later.dtype}, but those before are {self.dtype}; "
+                "give dtype= to convert all of them"
+            )
+
+
+def _chosen(place: str, fields: Sequence[Field], choice: ColumnChoice) -> tuple[str, ...]:
+    if not fields or choice.columns == ():
+        raise ValueError(f"{place}: no columns")
+    if choice.columns is not None:
+        return choice.columns
+    names = tuple(f.name for f in fields if f.numeric and f.name != choice.weights)
+    if not names:
+        raise ValueError(f"{place}: no numeric column (found {listed([f.name for f in fields])})")
+    return names
+
+
+def check_names(place: object, known: list[str], wanted: list[str]) -> None:
+    """Raise ValueError unless each wanted name is in the source once, and is wanted once."""
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {listed(close)}?" if close else f"there are {listed(known)}"
+            raise ValueError(f"{place}: no column {name!r}; {hint}")
+        if known.count(name) > 1:
+            raise ValueError(f"{place}: {known.count(name)} columns are named {name!r}")
+        if wanted.count(name) > 1:
+            raise ValueError(f"{place}: column {name!r} is asked for twice")
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The names in one line, at most `most` of them."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def matrix_fields(d: int, dtype: np.dtype[Any]) -> tuple[Field, ...]:
+    """The columns x0, x1, ... of a matrix."""
+    number = number_type(dtype)
+    numeric = number is not None and dtype.kind in "iuf"
+    return tuple(Field(f"x{j}", number, numeric, str(dtype)) for j in range(d))
+
+
+def number_type(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The float type that holds the numbers of a NumPy type: None if they are not real numbers."""
+    if dtype.kind == "f" and dtype.itemsize <= 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64) if dtype.kind in "biuf" else None
+
+
+def is_number(value: object) -> bool:
+    """Whether a value, or a text, reads as a number."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,296 @@
+"""What every reader offers, and the readers of data in memory.
+
+| reader | source |
+|---|---|
+| `MatrixReader` | a NumPy or sparse matrix |
+| `FrameReader` | a pandas frame, converted a block at a time |
+| `LazyFrameReader` | a polars LazyFrame, computed in batches |
+| `RelationReader` | a DuckDB relation, fetched in batches |
+| `StreamReader` | anything with Arrow's C stream interface: a table, a polars frame |
+| `ItemsReader` | an iterable of any of these, or a function that returns one |
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from kvariates.sources.columns import Field, matrix_fields
+from kvariates.sources.pieces import (
+    ArrowPiece,
+    MatrixPiece,
+    Piece,
+    Place,
+    SparsePiece,
+    arrow_fields,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PIECE_ROWS = 2**16
+PIECE_BYTES = 2**24  # of a piece of rows with many columns
+
+
+class Part(NamedTuple):
+    """A file, or another part of a source, and its columns."""
+
+    place: str
+    fields: tuple[Field, ...]
+
+
+class Reader(Protocol):
+    """Reads a source, a piece at a time.
+
+    Attributes
+    ----------
+    description : str
+        The source, for messages.
+    repeatable : bool
+        Whether the source can be read more than once.
+    named : bool
+        Whether columns have names of their own; otherwise they are called x0, x1, ...
+    decodes : bool
+        Whether to make a piece takes more than to look at data in memory.
+    n_rows, n_bytes : int or None
+        None: unknown before the source is read.
+    parts : list of Part, or None
+    """
+
+    @property
+    def description(self) -> str: ...
+    @property
+    def repeatable(self) -> bool: ...
+    @property
+    def named(self) -> bool: ...
+    @property
+    def decodes(self) -> bool: ...
+    @property
+    def n_rows(self) -> int | None: ...
+    @property
+    def n_bytes(self) -> int | None: ...
+    @property
+    def parts(self) -> list[Part] | None: ...
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        """Read the wanted columns (all, if the parts are unknown) of about so many rows a piece."""
+        ...
+
+
+@contextmanager
+def one_line_errors(place: str | Callable[[], str]) -> Iterator[None]:
+    """Raise errors of a reader as ValueError with one line that names the place."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (ValueError, OSError, EOFError, pa.ArrowException) as error:
+        where = place if isinstance(place, str) else place()
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if reason.startswith(where):
+            raise
+        raise ValueError(f"{where}: cannot be read: {reason}") from error
+
+
+def piece_rows(columns: int, rows: int) -> int:
+    """How many rows to read at once."""
+    return min(rows, PIECE_ROWS, max(1, PIECE_BYTES // (8 * columns)))
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixReader:
+    """Reads a NumPy or CSR matrix."""
+
+    X: Any
+    description: str
+    repeatable = True
+    named = decodes = False
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 2:
+            raise ValueError(f"{self.description}: has {self.X.ndim} dimensions, not 2")
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.X.data.nbytes)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [Part(self.description, matrix_fields(self.X.shape[1], self.X.dtype))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        if sparse.issparse(self.X):
+            yield SparsePiece(self.X, Place(self.description), self.n_bytes)
+            return
+        for first in range(0, self.n_rows, rows):
+            X = self.X[first : first + rows]
+            done = self.n_bytes * (first + len(X)) // self.n_rows
+            yield MatrixPiece(X, Place(self.description, first), done)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameReader:
+    """Reads a pandas frame; the index is not read."""
+
+    frame: Any
+    description: str
+    repeatable = named = True
+    decodes = False
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.frame)
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.frame.memory_usage(index=False).sum())
+
+    @property
+    def parts(self) -> list[Part]:
+        import pyarrow as pa
+
+        with one_line_errors(self.description):
+            schema = pa.Schema.from_pandas(self.frame, preserve_index=False)
+        return [Part(self.description, arrow_fields(schema))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        import pyarrow as pa
+
+        names = [str(name) for name in self.frame.columns]
+        for first in range(0, self.n_rows, rows):
+            part = self.frame.iloc[first : first + rows]
+            with one_line_errors(self.description):
+                columns = [part.iloc[:, names.index(name)] for name in wanted or names]
+                arrays = [pa.array(column, from_pandas=True) for column in columns]
+                batch = pa.RecordBatch.from_arrays(arrays, names=wanted or names)
+            done = self.n_bytes * (first + len(part)) // self.n_rows
+            yield ArrowPiece(batch, Place(self.description, first), done)
+
+
+@dataclass(frozen=True, eq=False)
+class LazyFrameReader:
+    """Computes a polars LazyFrame in batches."""
+
+    frame: Any
+    description: str
+    n_rows = n_bytes = None
+    repeatable = named = decodes = True
+
+    @property
+    def parts(self) -> list[Part]:
+        schema = self.frame.clear().collect().to_arrow().schema
+        return [Part(self.description, arrow_fields(schema))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        size, first = piece_rows(len(wanted), rows), 0
+        for frame in self.frame.select(wanted).collect_batches(chunk_size=size):
+            for batch in frame.to_arrow().to_batches():
+                yield ArrowPiece(batch, Place(self.description, first), 0)
+                first += batch.num_rows
+
+
+@dataclass(frozen=True, eq=False)
+class RelationReader:
+    """Runs the query of a DuckDB relation, anew for every pass."""
+
+    relation: Any
+    description: str
+    n_rows = n_bytes = None
+    repeatable = named = decodes = True
+
+    @property
+    def parts(self) -> list[Part]:
+        import pyarrow as pa
+
+        schema = pa.RecordBatchReader.from_stream(self.relation.limit(0)).schema
+        return [Part(self.description, arrow_fields(schema))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        quoted = ['"' + name.replace('"', '""') + '"' for name in wanted]
+        query = self.relation.select(*quoted)
+        # The second name is that of DuckDB 1.
+        run = getattr(query, "to_arrow_reader", None) or query.fetch_record_batch
+        first = 0
+        with one_line_errors(self.description):
+            for batch in run(piece_rows(len(wanted), rows)):
+                yield ArrowPiece(batch, Place(self.description, first), 0)
+                first += batch.num_rows
+
+
+class StreamReader:
+    """Reads anything with Arrow's C stream interface."""
+
+    named = True
+    decodes = False
+    n_bytes = None
+
+    def __init__(self, source: Any, description: str) -> None:
+        import pyarrow as pa
+
+        self.source, self.description = source, description
+        self.repeatable = not isinstance(source, pa.RecordBatchReader | Iterator)
+        size = getattr(source, "num_rows", getattr(source, "height", None))
+        self.n_rows = size if isinstance(size, int) else None
+        # Some streams can be opened only once: the first pass reads this one.
+        self._opened: pa.RecordBatchReader | None = self._open()
+        self.parts = [Part(description, arrow_fields(self._opened.schema))]
+
+    def _open(self) -> pa.RecordBatchReader:
+        import pyarrow as pa
+
+        with one_line_errors(self.description):
+            return pa.RecordBatchReader.from_stream(self.source)
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        stream, self._opened = self._opened or self._open(), None
+        first = 0
+        with one_line_errors(self.description):
+            for batch in stream:
+                yield ArrowPiece(batch, Place(self.description, first), 0)
+                first += batch.num_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ItemsReader:
+    """Reads an iterable of arrays or frames. `make` returns the iterable of the next pass."""
+
+    make: Callable[[], Iterable[Any]]
+    description: str
+    repeatable: bool
+    n_rows = n_bytes = parts = None
+    named = decodes = False
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        before = 0
+        for number, item in enumerate(self.make(), start=1):
+            reader = memory_reader(item, f"array {number}")
+            if reader is None:
+                what = type(item).__name__
+                raise ValueError(f"array {number}: is a {what}, not a matrix or a frame")
+            for piece in reader.pieces([], sys.maxsize):
+                yield replace(piece, bytes_read=before + piece.bytes_read)
+            before += reader.n_bytes or 0
+
+
+def memory_reader(source: Any, description: str | None = None) -> Reader | None:
+    """The reader of data in memory, or None if the source is something else."""
+    description = description or type(source).__name__
+    if isinstance(source, np.ndarray):
+        return MatrixReader(source, description)
+    if sparse.issparse(source):
+        return MatrixReader(source.tocsr(), description)
+    if hasattr(source, "iloc") and hasattr(source, "columns"):
+        return FrameReader(source, description)
+    if hasattr(source, "__arrow_c_stream__"):
+        return StreamReader(source, description)
+    return None
