@@ -7,6 +7,7 @@ line, ``kvariates: what, where``; the exit code is 2 for bad input and 130 for C
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import sys
 import time
@@ -27,14 +28,16 @@ from rich.markup import escape
 from rich.table import Table as ScreenTable
 from typer.core import TyperCommand, TyperGroup
 
+from .data.blocks import SourceBlocks
 from .data.rows import Floats
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
+from .estimators.streaming_kmeans import StreamingKMeans
 from .objectives.objective import OBJECTIVES
 from .refining.refinements import REFINEMENTS
 from .report.files import moved_into_place
 from .seeding.seedings import SEEDINGS
-from .sources import DataTable, read, standardize
+from .sources import DataTable, StandardizedBlocks, blocks, read, standardize
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -213,29 +216,100 @@ def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> Fit
     """Two passes: one for the centres, one for the labels and the cost; one more to standardize."""
     from .report import fit as report
 
-    choices = _stream_choices(request.choices)
-    blocks, how = _open_blocks(request, progress)
+    choices, reading = _stream_choices(request.choices), _Reading(progress)
+    file = blocks(request.data, columns=request.columns, weights=request.weights, progress=reading)
+    reading.total = file.n_bytes
+    source: SourceBlocks = file
+    scale = None
+    if request.standardize:
+        with reading.phase(f"measuring {request.data.name}"):
+            source = standardized = StandardizedBlocks(file)
+            scale = standardized.scale
     begin = time.perf_counter()
-    with _reading(progress, f"clustering {request.data.name}", blocks) as source:
+    with reading.phase(f"clustering {request.data.name}"):
         model = StreamingKMeans(**choices).fit(source)
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
-    with _reading(progress, "writing labels", blocks) as source:
-        totals = _LabelTotals(choices["n_clusters"])
+    totals = _LabelTotals(choices["n_clusters"])
+    with reading.phase("writing labels"):
         report.write_labels(totals.labels(model, source), folder / "labels.csv")
-    centers = centers if how is None else how.undo(centers)
-    run = report.FitRun(
-        report.FittedTable(
-            request.data, blocks.names, blocks.left_out, model.n_rows_seen_,
-            request.weights is not None, how is not None, True,
-        ),
-        choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds,
+    if scale is not None:
+        synopses, centers = scale.undo(synopses), scale.undo(centers)
+    table = report.FittedTable(
+        request.data, source.names or (), (), model.n_rows_seen_,
+        request.weights is not None, scale is not None, True,
     )  # fmt: skip
+    run = report.FitRun(
+        table, choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds
+    )
     with _phase(progress, "drawing"):
-        points = synopses if how is None else how.undo(synopses)
-        shown = report.DrawnRows(points, model.predict(synopses), centers)
+        shown = report.DrawnRows(synopses, model.predict(model.synopses_), centers)
         report.write_fit(run, shown, folder)
     return run
+
+
+def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of StreamingKMeans; ValueError for those that it does not have."""
+    for name, usual in (("metric", "euclidean"), ("algorithm", "auto")):
+        if choices[name] != usual:
+            raise ValueError(f"--{name} {choices[name]} does not work with --stream")
+    kept = {name: choices[name] for name in ("n_clusters", "init", "random_state")}
+    return kept | {"n_init": 1 if choices["n_init"] == "auto" else choices["n_init"]}
+
+
+class _LabelTotals:
+    """Adds up the sizes, weights and cost of the clusters while labels are written."""
+
+    def __init__(self, k: int) -> None:
+        self.sizes, self.masses, self.cost = np.zeros(k, np.int64), np.zeros(k), 0.0
+
+    def labels(self, model: StreamingKMeans, source: SourceBlocks) -> Iterator[Any]:
+        k = len(self.sizes)
+        for block in source:
+            labels = model.predict(block.X)
+            self.sizes += np.bincount(labels, minlength=k)
+            self.masses += np.bincount(labels, block.weight, k)
+            self.cost -= model.score(block.X, sample_weight=block.weight)
+            yield labels
+
+
+class _Reading:
+    """Shows how many rows and bytes of a source were read, one pass after the other."""
+
+    def __init__(self, progress: bars.Progress) -> None:
+        self._progress, self.total = progress, None
+        self._task: bars.TaskID | None = None
+        self._what = ""
+
+    @contextmanager
+    def phase(self, what: str) -> Iterator[None]:
+        self._what, self._task = what, self._progress.add_task(what, total=self.total)
+        yield
+        self._progress.update(self._task, total=1, completed=1)
+
+    def __call__(self, rows: int, n_bytes: int) -> None:
+        if self._task is not None:
+            words = f"{self._what}, {rows:,} rows, {n_bytes / 1e6:,.0f} MB"
+            self._progress.update(self._task, completed=n_bytes, description=words)
+
+
+def _too_large(data: Path) -> bool:
+    """Whether a table would fill more than a third of the memory. Folders are always streamed."""
+    if data.is_dir():
+        return True
+    if not data.exists() or data.stat().st_size < _memory() / 100 or data.suffix == ".npz":
+        return False
+    source = blocks(data)
+    cells = None if source.n_rows is None else source.n_rows * len(source.names or ())
+    return (source.n_bytes or 0 if cells is None else 8 * cells) > _memory() / 3
+
+
+def _memory() -> float:
+    """Bytes of memory that this process may use."""
+    most = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
+    words = limit.read_text().strip() if limit.exists() else ""
+    return min(most, float(words)) if words.isdigit() else most
 
 
 @app.command()
@@ -263,9 +337,10 @@ def _cells(r: Region) -> tuple[str, ...]:
     return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)
 
 
-def _read(data: Path, columns: str | None, weights: str | None) -> tuple[DataTable, Floats | None]:
-    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
-    table = read(data, wanted)
+def _read(
+    data: Path, columns: list[str] | None, weights: str | None
+) -> tuple[DataTable, Floats | None]:
+    table = read(data, columns)
     if weights is None:
         return table, None
     return table.without(weights), read(data, [weights]).X[:, 0]
@@ -326,7 +401,7 @@ def _show(run: FitRun, out: Path) -> None:
     """Print the largest clusters and the first columns, as many as fit a screen."""
     masses, names = run.masses, run.table.names[:MOST_COLUMNS]
     order = np.argsort(-masses, kind="stable")
-    centers = run.table_centers[:, : len(names)]
+    centers = run.centers[:, : len(names)]
     rows = [
         (str(j), f"{run.sizes[j]:,}", f"{masses[j] / masses.sum():.1%}", *map(_short, centers[j]))
         for j in order[:MOST_CLUSTERS]
@@ -334,13 +409,13 @@ def _show(run: FitRun, out: Path) -> None:
     _print_table([">cluster", ">rows", ">share", *(f">{name}" for name in names)], rows)
     hidden = [
         f"{len(order) - len(rows)} smaller clusters" * (len(order) > len(rows)),
-        f"{run.X.shape[1] - len(names)} columns" * (run.X.shape[1] > len(names)),
+        f"{run.centers.shape[1] - len(names)} columns" * (run.centers.shape[1] > len(names)),
     ]
     if any(hidden):
         typer.echo(f"not shown: {', '.join(h for h in hidden if h)} (see centers.csv)")
-    typer.echo(f"inertia {run.model.inertia_:.6g}, seed {run.parameters['random_state']}")
+    typer.echo(f"inertia {run.inertia:.6g}, seed {run.parameters['random_state']}")
     files = "labels.csv, centers.csv, summary.json, picture.png"
-    _print_end(run.model.n_iter_, run.seconds, out, files)
+    _print_end(run.n_iter, run.seconds, out, files)
 
 
 def _short(x: float) -> str:

@@ -72,10 +72,21 @@ class SourceBlocks(ABC):
         What messages call the source, for example the name of its file.
     """
 
-    names: tuple[str, ...] | None
-    n_rows: int | None
-    repeatable: bool
-    description: str
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int | None: ...
+
+    @property
+    @abstractmethod
+    def repeatable(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def description(self) -> str: ...
 
     @abstractmethod
     def __iter__(self) -> Iterator[Block]: ...

@@ -13,9 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from kvariates import guarantees
+from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import batches_of, checked_batch, note_rows_seen
+from kvariates.estimators.block_results import check_no_weights, set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.guarantees import Guarantee
 from kvariates.refining.lloyd import LloydResult, StopRule, evaluated, refine
@@ -168,8 +170,11 @@ class StreamingKMeans(FittedCenters):
         before = dict(self.__dict__)
         self._state = self._solution = None
         try:
-            for batch, weight in batches_of(X, sample_weight):
-                self.partial_fit(batch, sample_weight=weight)
+            if isinstance(X, SourceBlocks):
+                self._take_in_blocks(X, sample_weight)
+            else:
+                for batch, weight in batches_of(X, sample_weight):
+                    self.partial_fit(batch, sample_weight=weight)
             if not self._rows_seen:
                 raise ValueError("X has no rows; at least one is needed.")
         except BaseException as error:
@@ -198,7 +203,7 @@ class StreamingKMeans(FittedCenters):
         """
         state = self._state
         dtype = None if state is None else self._dtype
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
         if state is None:
             state = self._begin(batch.X.dtype)
         if batch.X.shape[0]:
@@ -206,6 +211,21 @@ class StreamingKMeans(FittedCenters):
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
         return self
+
+    def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
+        """Blocks were checked when they were read."""
+        self._validate_params()
+        check_no_weights(sample_weight)
+        for block in source:
+            state = self._state
+            if state is None:
+                set_features(self, source, block.X.shape[1])
+                state = self._begin(block.X.dtype)
+            if block.weight is not None and block.weight.any():
+                weights = block.weight[block.weight > 0]
+                validation.weight_range(float(weights.min()), float(weights.max()))
+            state.add(block.X, block.weight)
+        self.n_rows_dropped_ = getattr(source, "rows_dropped", 0)
 
     def _begin(self, dtype: np.dtype[Any]) -> StreamState:
         if self.n_synopses < self.n_clusters:

@@ -2,5 +2,6 @@
 
 from kvariates.sources.block_source import Blocks, blocks
 from kvariates.sources.data_table import DataTable, Scale, read, standardize
+from kvariates.sources.standardized import StandardizedBlocks
 
-__all__ = ["Blocks", "DataTable", "Scale", "blocks", "read", "standardize"]
+__all__ = ["Blocks", "DataTable", "Scale", "StandardizedBlocks", "blocks", "read", "standardize"]

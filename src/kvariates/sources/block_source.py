@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kvariates.data.blocks import Block
+from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64
 from kvariates.sources.assembling import (
     BlockOptions,
@@ -120,7 +120,7 @@ class _Read:
     dropped: int
 
 
-class Blocks:
+class Blocks(SourceBlocks):
     """Rows of a source in blocks. Every iteration reads them anew, in the same order.
 
     It is made by :func:`blocks`.

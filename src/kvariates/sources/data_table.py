@@ -127,10 +127,15 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
     """
     mean = np.average(X, axis=0, weights=weights).astype(np.float64)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    scale = scale_of(mean, spread)
+    return ((X - mean) / scale.spread).astype(X.dtype), scale
+
+
+def scale_of(mean: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]) -> Scale:
+    """The scale of columns with this mean and deviation; constant columns are not divided."""
     # A spread below the rounding error is noise; division by it would enlarge the noise.
     floor = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(mean))
-    spread = np.where(spread > floor, spread, 1.0)
-    return ((X - mean) / spread).astype(X.dtype), Scale(mean, spread)
+    return Scale(mean, np.where(spread > floor, spread, 1.0))
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> _Columns:
