@@ -127,16 +127,16 @@ def _mean(costs: Sequence[float], r: Result) -> float:
 
 
 def row_i(results: Sequence[Result]) -> str:
-    """Nanoseconds of the outer loop for one synopsis and one centre."""
+    """Microseconds of k-means++ on the synopses."""
     lines = []
     for r in results:
         theirs, ours = r.by_synopsis(THEIRS), r.by_synopsis(OURS)
-        times = [1e9 * s.outer_seconds / (s.points * r.k) for s in (theirs, ours)]
+        times = [1e6 * s.outer_seconds for s in (theirs, ours)]
         ratio = max(times) / min(times)
         verdict = "holds" if ratio < ALIKE else f"does not: {ratio:.1f} times"
         sizes = [str(theirs.points), str(ours.points)]
-        lines.append([r.name, *sizes, *(f"{t:.1f}" for t in times), verdict])
-    head = ["", "synopses, Ailon", "ours", "ns, Ailon", "ours", "identical per synopsis and centre"]
+        lines.append([r.name, *sizes, *(f"{t:.0f}" for t in times), verdict])
+    head = ["", "synopses, Ailon", "ours", "us, Ailon", "ours", "identical"]
     return f"(i) time of the outer loop\n{table(head, lines)}"
 
 
@@ -193,20 +193,27 @@ def row_b(results: Sequence[Result]) -> str:
 
 
 VERDICTS = """Verdicts
-(i) The outer loop is k-means++ on weighted points in both cases, so the time for a synopsis and a
-    centre is the same. The number of synopses differs, and with it the whole time.
-(ii) A mean cost below its bound says little: all means are far below both bounds. Our bound is the
-    smaller one where the spread is below 12 opt (at eta = 0).
-(a) Holds for the semi on-line variant only, which is given a lower bound. The fully on-line one
-    computes a bound from the first k + 1 different rows. Neither keeps to k centres.
-(b) Theirs holds with a constant below 1, but for many more than k centres. Ours holds for k
-    centres, or is empty: varsigma is so small that the bound is above any cost."""
+(i)  Holds. The outer loop is k-means++ on weighted points in both cases. With about as many
+     synopses the times differ by less than 1.4 times.
+(ii) Both bounds hold, and say little: every mean is far below them. With eta = 0 our bound is the
+     smaller one if the spread is below 12 opt, as it is here. Theorem 5 itself is about synopses
+     that count the rows nearest to them ("rows counted").
+(a)  Does not hold as printed. Only the semi on-line variant is given a lower bound. The fully
+     on-line one, which the paper compares with, computes it from its first k + 1 different rows.
+     But that bound is poor, and then the algorithm opens hundreds of centres for each cluster,
+     where OLk-means++ has k.
+(b)  Theirs holds with a small constant, because it pays for many more than k centres. Ours holds
+     with k centres where it says anything: varsigma is at most 0.0074 here, so that the bound is
+     above a million times opt, and 0 if a batch has no row of some cluster. The measured cost is
+     not far above opt in all cases. If centres move, it is lower still, unless the rows are
+     sorted by cluster."""
 
 
 def text(results: Sequence[Result], seeds: int) -> str:
     """All tables."""
     lines = [[r.name, str(r.m), str(r.k), f"{r.opt:.6g}"] for r in results]
-    sets = f"{seeds} seeds\n{table(['', 'm', 'k', 'opt (lowest cost found)'], lines)}"
+    title = f"python -m experiments.nock_table1_streams: means over {seeds} seeds"
+    sets = f"{title}\n{table(['', 'm', 'k', 'opt (lowest cost found)'], lines)}"
     return "\n\n".join([sets, *(row(results) for row in (row_i, row_ii, row_a, row_b)), VERDICTS])
 
 
@@ -214,7 +221,7 @@ def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(prog="python -m experiments.nock_table1_streams")
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=10)
     folder = Path(__file__).resolve().parent / "results"
     parser.add_argument("--save", type=Path, default=folder, help="folder of the results")
     chosen, begin = parser.parse_args(), time.monotonic()

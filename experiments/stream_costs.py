@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from benchmarks.workloads import Array
-from kvariates.summaries.synopses import SYNOPSES
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 from experiments.liberty import fully_online, semi_online
 from kvariates import KMeans
 from kvariates.data.rows import Rows, total_cost
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.summaries.kmeans_sharp import draws_per_round
+from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
-SYNOPSES_PER_CENTER = 40
 BATCH = 5000  # rows that arrive together at a summary
 
 
@@ -89,7 +89,7 @@ def cost_of(X: Array, centers: Array) -> float:
     return total_cost(rows.costs(known, rows.nearest(known)), None)
 
 
-def lowest_cost(X: Array, k: int, runs: int = 5) -> BestKnown:
+def lowest_cost(X: Array, k: int, runs: int = 3) -> BestKnown:
     """The best of several fits."""
     fits = [KMeans(k, init=init, random_state=s).fit(X)
             for s in range(runs) for init in ("k-means++", "ls++")]  # fmt: skip
@@ -119,7 +119,8 @@ def synopsis_costs(
 
 
 def _summarised(stream: KnownStream, name: str, rng: np.random.Generator) -> WeightedPoints:
-    options = SummaryOptions(SYNOPSES_PER_CENTER * stream.k, stream.k)
+    # As many synopses as k-means# makes, so that all have the same memory.
+    options = SummaryOptions(stream.k * draws_per_round(stream.k), stream.k)
     summary = SYNOPSES[name].run(options)
     for first in range(0, len(stream.X), BATCH):
         summary.add(WeightedPoints.of(stream.X[first : first + BATCH], None), rng)

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from experiments import liberty
+from experiments import nock_table1_streams as table1
+from experiments import stream_costs as costs
 from laws.cases import rows
 from sampling.chi_square import ALPHA, chi_square
 
@@ -64,8 +66,6 @@ def test_repeated_rows_are_no_first_centres():
 
 
 def test_the_experiment_runs():
-    costs = pytest.importorskip("experiments.stream_costs")
-    table1 = pytest.importorskip("experiments.nock_table1_streams")
     stream = costs.KnownStream("small", X, 5, costs.lowest_cost(X, 5, runs=1))
     result = table1.measured(stream, seeds=2)
     assert min(result.online.costs) >= result.opt
@@ -77,7 +77,6 @@ def test_the_experiment_runs():
 
 
 def test_no_varsigma_if_a_batch_misses_a_cluster():
-    costs = pytest.importorskip("experiments.stream_costs")
     two = np.repeat([0.0, 100.0], 50)[:, None] + rows(100, 1, seed=3)
     sorted_known = costs.KnownStream("sorted", two, 2, costs.lowest_cost(two, 2, runs=1))
     assert costs.varsigma_limit(sorted_known) == 0
