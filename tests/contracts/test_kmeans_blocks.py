@@ -117,12 +117,16 @@ def test_names_of_columns_are_kept_and_compared():
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match=r"^Column 2 of test blocks is 'c', but .* 'b' there\..*$"):
         model.predict(blocks_of(names=("a", "c", "b")))
-    with pytest.warns(UserWarning, match="test blocks does not have valid feature names"):
-        model.predict(blocks_of())
+    later = blocks_of()
+    answer = model.predict(later)
+    later.names = ("a", "c", "b")  # known when the first block is read
+    with pytest.raises(ValueError, match="Column 2 of test blocks"):
+        list(answer)
     model.fit(blocks_of())
     assert not hasattr(model, "feature_names_in_")
-    with pytest.warns(UserWarning, match="was fitted without feature names"):
-        model.predict(blocks_of(names=("a", "b", "c")))
+    assert np.array_equal(
+        np.asarray(model.predict(blocks_of(names=("a", "b", "c")))), model.predict(X)
+    )
 
 
 @pytest.mark.parametrize(

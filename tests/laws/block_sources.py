@@ -10,7 +10,7 @@ from kvariates.data.blocks import Block, SourceBlocks
 class CutRows(SourceBlocks):
     """The rows of X between the cuts. Every block is a new matrix, as if it were read."""
 
-    n_rows, description = None, "test blocks"
+    names, n_rows, repeatable, description = None, None, True, "test blocks"
 
     def __init__(self, X, weight=None, cuts=(), *, names=None, repeatable=True, fails_in_pass=None):
         self.X, self.weight = X, weight

@@ -12,33 +12,57 @@ from numpy.typing import NDArray
 
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, Floats, Labels, Rows, joint_cost, unit_rows
-from kvariates.estimators import validation
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateBlocks:
-    """Blocks in the objective's coordinates.
+class FittedColumns:
+    """The columns that a fitted model expects. `names`: None if it was fitted without them."""
 
-    `n_features`: how many a fitted model expects; None in a fit.
-    """
+    d: int
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, model: Any) -> FittedColumns:
+        names = getattr(model, "feature_names_in_", None)
+        return cls(model.n_features_in_, None if names is None else tuple(names))
+
+    def check_names(self, source: SourceBlocks) -> None:
+        """ValueError if both have names and these differ."""
+        pairs = zip(source.names or (), self.names or (), strict=False)
+        for place, (own, expected) in enumerate(pairs, start=1):
+            if own != expected:
+                raise ValueError(
+                    f"Column {place} of {source.description} is {own!r}, but the model was fitted "
+                    f"with {expected!r} there. Give blocks(..., columns=model.feature_names_in_)."
+                )
+
+    def check(self, source: SourceBlocks, block: Block) -> None:
+        """ValueError if the model cannot be asked about these rows."""
+        self.check_names(source)  # some sources know their names only now
+        if block.X.shape[1] != self.d:
+            raise ValueError(
+                f"{source.description} has {block.X.shape[1]} features, but the model expects "
+                f"{self.d}."
+            )
+        block.rows.check_squares()
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateBlocks:
+    """Blocks in the objective's coordinates. `columns`: those of a fitted model; None in a fit."""
 
     source: SourceBlocks
     objective: Objective
-    n_features: int | None = None
+    columns: FittedColumns | None = None
 
     def __iter__(self) -> Iterator[Block]:
         for block in self.source:
+            if self.columns is not None:
+                self.columns.check(self.source, block)
             yield replace(block, X=self._prepared(block))
 
     def _prepared(self, block: Block) -> Any:
-        d, expected = block.X.shape[1], self.n_features
-        if expected is not None:
-            if d != expected:
-                raise ValueError(
-                    f"{self.source.description} has {d} features, but the model expects {expected}."
-                )
-            block.rows.check_squares()
         if isinstance(self.objective, SquaredEuclidean) and self.objective.unit:
             return unit_rows(block.X, block.first)
         return self.objective.rows(block.X).X
@@ -98,30 +122,6 @@ def check_no_weights(sample_weight: Any) -> None:
             "sample_weight is for rows in memory. Give the weights of blocks by "
             "blocks(..., weights=...)."
         )
-
-
-def check_names(model: Any, source: SourceBlocks) -> None:
-    """ValueError if the columns are not those of the fit; a warning if only one has names."""
-    fitted = getattr(model, "feature_names_in_", None)
-    name = type(model).__name__
-    if fitted is None or source.names is None:
-        if fitted is not None:
-            validation.warn(
-                f"{source.description} does not have valid feature names, but {name} was fitted "
-                "with feature names"
-            )
-        elif source.names is not None:
-            validation.warn(
-                f"{source.description} has feature names, but {name} was fitted without feature "
-                "names"
-            )
-        return
-    for place, (own, other) in enumerate(zip(source.names, fitted, strict=False), start=1):
-        if own != other:
-            raise ValueError(
-                f"Column {place} of {source.description} is {own!r}, but {name} was fitted with "
-                f"{other!r} there. Give blocks(..., columns=model.feature_names_in_)."
-            )
 
 
 def set_features(model: Any, source: SourceBlocks, d: int) -> None:

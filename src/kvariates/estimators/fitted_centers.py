@@ -22,7 +22,7 @@ from kvariates.estimators.block_results import (
     BlockDistances,
     BlockLabels,
     CoordinateBlocks,
-    check_names,
+    FittedColumns,
     check_no_weights,
     cost_of_blocks,
 )
@@ -34,7 +34,6 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     _objective: Objective = SquaredEuclidean()
     cluster_centers_: NDArray[Any]
-    n_features_in_: int
 
     @abstractmethod
     def _fitted_rows(self, X: Any) -> Rows:
@@ -70,8 +69,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _fitted_blocks(self, source: SourceBlocks) -> CoordinateBlocks:
         check_is_fitted(self)
-        check_names(self, source)
-        return CoordinateBlocks(source, self._objective, self.n_features_in_)
+        columns = FittedColumns.of(self)
+        columns.check_names(source)
+        return CoordinateBlocks(source, self._objective, columns)
 
     @property
     def _float64_centers(self) -> NDArray[np.float64]:

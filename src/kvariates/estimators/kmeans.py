@@ -20,7 +20,7 @@ from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_k
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import BlockLabels, set_features
+from kvariates.estimators.block_results import BlockLabels, FittedColumns, set_features
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
@@ -250,7 +250,7 @@ default="k-means++"
         task = self._init_callback_context(max_subtasks=fit.runs)
         task.call_on_fit_task_begin(estimator=self, X=source)
         best = run_blocks(self, task, fit, rng)
-        blocks = replace(fit.blocks, n_features=fit.totals.d)
+        blocks = replace(fit.blocks, columns=FittedColumns.of(self))
         labels = BlockLabels(blocks, best.centers.astype(np.float64))
         self._store(objective, best, labels, best.counts)
         self._store_certificate(None)

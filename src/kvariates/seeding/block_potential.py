@@ -133,7 +133,8 @@ def _stand_in(cost: F64) -> Rows:
 
 def read_weights(blocks: RowBlocks) -> F64 | None:
     """The weights of all rows; None if blocks have none. One pass."""
-    parts = [block.weight for block in blocks if block.weight is not None]
+    # Copies, because a view of a block would keep it in memory.
+    parts = [block.weight.copy() for block in blocks if block.weight is not None]
     return np.concatenate(parts) if parts else None
 
 
