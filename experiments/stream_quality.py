@@ -56,10 +56,13 @@ class Result:
 
     @property
     def mean(self) -> float:
+        """The mean cost."""
         return statistics.fmean(self.costs)
 
 
 def uci(file: str) -> Callable[[], Array]:
+    """A set of the data folder, with standardised columns."""
+
     def load() -> Array:
         X = np.load(data_folder() / file, allow_pickle=False)["X"]
         return standardised(np.ascontiguousarray(X, dtype=np.float32))
@@ -87,19 +90,24 @@ SETS: dict[str, Callable[[], Array]] = {
 
 
 def batches(X: Array) -> Iterator[Array]:
+    """The rows in their order, 10,000 at a time."""
     return (X[first : first + BATCH] for first in range(0, len(X), BATCH))
 
 
 def full(X: Array, k: int, seed: int) -> Array:
+    """k-means on all rows."""
     return KMeans(k, random_state=seed).fit(X).cluster_centers_
 
 
 def uniform(X: Array, k: int, seed: int) -> Array:
+    """k-means on a uniform sample."""
     some = np.random.default_rng(seed).choice(len(X), SYNOPSES_KEPT, replace=False)
     return KMeans(k, n_init=RUNS, random_state=seed).fit(X[some]).cluster_centers_
 
 
 def streamed(synopsis: str) -> Callable[[Array, int, int], Array]:
+    """k-means of the stream, with this synopsis."""
+
     def centers(X: Array, k: int, seed: int) -> Array:
         model = StreamingKMeans(
             k, n_synopses=SYNOPSES_KEPT, synopsis=synopsis, n_init=RUNS, random_state=seed
@@ -110,6 +118,7 @@ def streamed(synopsis: str) -> Callable[[Array, int, int], Array]:
 
 
 def minibatch(X: Array, k: int, seed: int) -> Array:
+    """scikit-learn's mini-batches, one pass."""
     model = MiniBatchKMeans(k, batch_size=BATCH, random_state=seed)
     for batch in batches(X):
         model.partial_fit(batch)
@@ -125,11 +134,13 @@ METHODS: dict[str, Callable[[Array, int, int], Array]] = {
 
 
 def cost(X: Array, centers: Array) -> float:
+    """The cost of all rows at these centres."""
     rows, at = Rows.of(X), np.ascontiguousarray(centers, dtype=np.float64)
     return total_cost(rows.costs(at, rows.nearest(at)), None)
 
 
 def measure(name: str, X: Array, k: int, method: str, seeds: int) -> Result:
+    """Run one method with every seed."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -139,6 +150,7 @@ def measure(name: str, X: Array, k: int, method: str, seeds: int) -> Result:
 
 
 def text(results: list[Result]) -> str:
+    """The results as a table, relative to k-means on all rows."""
     best = {(r.data, r.k): r.mean for r in results if r.method == "full"}
     lines = []
     for r in results:
@@ -152,6 +164,7 @@ def text(results: list[Result]) -> str:
 
 
 def options(words: list[str] | None = None) -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.stream_quality", description=__doc__
     )
@@ -166,6 +179,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
+    """Measure, print the table and save the figures."""
     chosen, results = options(), list[Result]()
     for name in chosen.sets.split(","):
         X = SETS[name]()
@@ -179,6 +193,7 @@ def main() -> None:
 
 
 def save(results: list[Result], folder: Path) -> Path:
+    """Save the figures as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"streams-{dt.datetime.now():%Y-%m-%d-%H%M}.json"
     content: dict[str, Any] = {"results": [asdict(r) for r in results]}

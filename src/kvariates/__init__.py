@@ -8,6 +8,7 @@ from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, 
 from kvariates.estimators.kmedian import KMedian
 from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
 from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
+from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
@@ -24,6 +25,7 @@ __all__ = [
     "KMedian",
     "Laplace",
     "MiniBatches",
+    "OnlineKMeans",
     "PrivateKMeans",
     "StreamingKMeans",
     "Synopses",

@@ -201,12 +201,12 @@ def _fit_in_memory(request: _Request, folder: Path, progress: bars.Progress) -> 
             choices, centers, np.bincount(labels, minlength=k),
             report.cluster_masses(labels, w, k), model.inertia_, model.n_iter_, seconds,
         )  # fmt: skip
-        shown = report.DrawnRows(X, labels, model.cluster_centers_)
+        shown = report.ShownRows(X, labels, model.cluster_centers_)
         if model._objective.unit:
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
-            shown = report.DrawnRows(X / lengths, labels, model.cluster_centers_)
+            shown = report.ShownRows(X / lengths, labels, model.cluster_centers_)
         elif X.shape[1] <= 2:  # in the units of the table
-            shown = report.DrawnRows(table.X, labels, centers)
+            shown = report.ShownRows(table.X, labels, centers)
         report.write_labels([labels], folder / "labels.csv")
         report.write_fit(run, shown, folder)
     return run
@@ -243,7 +243,7 @@ def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> Fit
         table, choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds
     )
     with _phase(progress, "drawing"):
-        shown = report.DrawnRows(synopses, model.predict(model.synopses_), centers)
+        shown = report.ShownRows(synopses, model.predict(model.synopses_), centers)
         report.write_fit(run, shown, folder)
     return run
 
@@ -277,7 +277,8 @@ class _Reading:
     """Shows how many rows and bytes of a source were read, one pass after the other."""
 
     def __init__(self, progress: bars.Progress) -> None:
-        self._progress, self.total = progress, None
+        self._progress = progress
+        self.total: int | None = None
         self._task: bars.TaskID | None = None
         self._what = ""
 

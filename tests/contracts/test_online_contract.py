@@ -21,6 +21,8 @@ def fitted(**options):
 
 
 class CutTable(SourceBlocks):
+    names, n_rows, repeatable, description = None, None, True, "test blocks"
+
     def __init__(self, weight=None):
         self.weight = weight
 

@@ -12,6 +12,7 @@ from ..private_methods.methods import PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
 from ..seeding.medoid_seedings import MEDOID_SEEDINGS
 from ..seeding.seedings import SEEDINGS
+from ..summaries.synopses import SYNOPSES
 from ..tables import Table
 
 CHOICE_TABLES: dict[str, Table[Any]] = {
@@ -22,6 +23,7 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Metrics: ``KMedian(metric=...)``": METRICS,
     "Seedings of medoids: ``KMedian(init=...)``": MEDOID_SEEDINGS,
     "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
+    "Summaries of a stream: ``StreamingKMeans(synopsis=...)``": SYNOPSES,
 }
 
 

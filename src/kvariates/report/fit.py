@@ -43,7 +43,7 @@ class FitRun:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnRows:
+class ShownRows:
     """Labelled rows and centres for the picture, in the same units."""
 
     X: Array
@@ -59,7 +59,7 @@ def write_labels(labels: Iterable[Array], path: Path) -> None:
             file.write("".join(f"{label}\n" for label in part.tolist()))
 
 
-def write_fit(run: FitRun, drawn: DrawnRows, folder: Path) -> None:
+def write_fit(run: FitRun, drawn: ShownRows, folder: Path) -> None:
     """Write centers.csv, summary.json and picture.png into a directory."""
     rows = zip(run.sizes.tolist(), run.centers.tolist(), strict=True)
     write_rows(
