@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-compare quality audit mutants docs lint format sanitize tsan hostile clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-compare quality audit mutants docs lint format sanitize tsan hostile clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -24,6 +24,7 @@ help:
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
+	@echo "make bench-streams  measure streams and data larger than memory (writes a file of 8 GB)"
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
 	@echo "make audit          attack all private methods with many runs (minutes)"
@@ -58,6 +59,9 @@ bench-kmedian: $(VENV)/.bench
 
 bench-private: build
 	$(BIN)/python -m benchmarks.private
+
+bench-streams: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.streams
 
 SUITE ?= main
 bench-compare: build
