@@ -122,6 +122,14 @@ def test_merged_streams(name):
     assert right.synopses().total == weight[600:].sum()
 
 
+def test_merged_streams_have_the_witnesses_of_both():
+    X, weight = stream(900)
+    left, right = state_of(X[:500], weight[:500]), state_of(X[500:], weight[500:])
+    left.merge(right)
+    assert left.spread().standard_error == 0
+    assert np.isclose(left.spread().value, true_spread(X, weight, left), rtol=1e-9)
+
+
 def test_merged_streams_end_at_the_same_time():
     X, _ = stream(30)
     left, right = state_of(X[:10], half_life=3.0), state_of(X[10:], half_life=3.0)
