@@ -139,8 +139,8 @@ class StreamState:
 
     @classmethod
     def from_dict(cls, state: State) -> StreamState:
-        given = (state[name] for name in ("size", "k", "synopsis", "half_life"))
-        stream = cls(*given, np.random.default_rng(0))
+        size, k, synopsis = state["size"], state["k"], state["synopsis"]
+        stream = cls(size, k, synopsis, state["half_life"], np.random.default_rng(0))
         stream._rng.bit_generator.state = json.loads(state["generator"])
         stream._summary.restore(state["summary"])
         stream._witnesses.restore(state["witnesses"])
