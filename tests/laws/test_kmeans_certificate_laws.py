@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from kvariates import KMeans
 from kvariates.certificates import kmeans_certificate
 from kvariates.certificates.kmeans_certificate import LabelledCenters, SamplePlan, certify_kmeans
-from kvariates.certificates.kmeans_dual import PointDistances, lower_bound
+from kvariates.certificates.kmeans_dual import WeightedDistances, lower_bound
 from kvariates.certificates.kmeans_relaxation import KnownClusters, capped_bound, solve
 from kvariates.data.rows import Rows
 
@@ -66,7 +66,7 @@ def test_any_prices_prove_a_bound():
         weight = np.maximum(weight, 1)
         n, mean = len(X), X.var() * X.shape[1] + 0.1
         price = rng.normal(1, 0.7, n) * rng.choice([0.5, 1, 2]) * mean
-        points = PointDistances.of(X.astype(float), weight.astype(float))
+        points = WeightedDistances.of(X.astype(float), weight.astype(float))
         H = rng.normal(0, 0.3, (n, n)) * mean * rng.choice([0, 1])
         bound = lower_bound(points, k, price, H)
         assert Fraction(bound) <= Fraction(optimum(X, weight, k), MULTIPLE)
@@ -79,7 +79,7 @@ def test_capped_prices_bound_the_cost_with_outliers():
         X, weight = X[:6], np.maximum(weight[:6], 1)
         k = min(k, len(X))
         caps = rng.integers(0, 40, len(X))
-        points = PointDistances.of(X.astype(float), weight.astype(float))
+        points = WeightedDistances.of(X.astype(float), weight.astype(float))
         labels = rng.integers(0, k, len(X)).astype(np.int32)
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)
         known = KnownClusters(labels, rng.exponential(5, len(X)) + 0.1)

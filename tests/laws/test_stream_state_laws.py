@@ -8,15 +8,13 @@ from scipy.stats import norm
 
 from kvariates.streaming.stream_state import StreamState
 from kvariates.summaries.synopses import SYNOPSES
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 every_synopsis = pytest.mark.parametrize("name", SYNOPSES)
-OPTIONS = SummaryOptions(40, 3)
 PLAIN = (np.ndarray, int, float, str, bool, type(None))
 
 
-def state_of(X, weight=None, name="coreset", half_life=None, batch=100, options=OPTIONS):
-    state = StreamState(options, name, half_life, np.random.default_rng(0))
+def state_of(X, weight=None, name="coreset", half_life=None, batch=100):
+    state = StreamState(40, 3, name, half_life, np.random.default_rng(0))
     for first in range(0, len(X), batch):
         part = slice(first, first + batch)
         state.add(X[part], None if weight is None else weight[part])
@@ -122,6 +120,14 @@ def test_merged_streams(name):
     assert right.synopses().total == weight[600:].sum()
 
 
+def test_merged_streams_have_the_witnesses_of_both():
+    X, weight = stream(900)
+    left, right = state_of(X[:500], weight[:500]), state_of(X[500:], weight[500:])
+    left.merge(right)
+    assert left.spread().standard_error == 0
+    assert np.isclose(left.spread().value, true_spread(X, weight, left), rtol=1e-9)
+
+
 def test_merged_streams_end_at_the_same_time():
     X, _ = stream(30)
     left, right = state_of(X[:10], half_life=3.0), state_of(X[10:], half_life=3.0)
@@ -156,7 +162,7 @@ def test_the_spread_is_estimated_within_its_error(half_life):
     weight = np.ones(8000) if half_life is None else remaining(8000, half_life)
     errors = []
     for _ in range(20):
-        state = StreamState(SummaryOptions(60, 3), "coreset", half_life, rng)
+        state = StreamState(60, 3, "coreset", half_life, rng)
         state.add(X, None)
         spread = state.spread()
         errors.append((spread.value - true_spread(X, weight, state)) / spread.standard_error)
@@ -173,4 +179,4 @@ def test_a_batch_without_rows_or_weight_changes_nothing():
     state.add(X[:5], np.zeros(5))
     assert state.rows_seen == 205
     assert state.weight_seen == 200
-    assert same(state.synopses(), WeightedPoints(before.points, before.weights))
+    assert same(state.synopses(), before)

@@ -138,7 +138,7 @@ def test_a_merged_summary_has_the_law_of_one():
     counts = []
     for number, make in enumerate((apart, together)):
         rng = np.random.default_rng(5 + number)
-        chosen = np.concatenate([numbers(make(rng).points(rng))[:1] for _ in range(600)])
+        chosen = np.concatenate([numbers(make(rng).points(rng))[:1] for _ in range(400)])
         counts.append(np.bincount(chosen // 8, minlength=32))
     counts = np.array(counts)[:, np.sum(counts, axis=0) >= 16]
     assert counts.shape[1] >= 4

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.certificates.certificate import Certificate
-from kvariates.certificates.kmeans_dual import PointDistances
+from kvariates.certificates.kmeans_dual import WeightedDistances
 from kvariates.certificates.kmeans_relaxation import KnownClusters, Solution, capped_bound, solve
 from kvariates.certificates.sampled_bound import smallest_mean
 from kvariates.data.rows import F64, Labels, Rows
@@ -87,15 +87,15 @@ class CertifiedRows:
     def cost(self) -> float:
         return math.fsum(self.weight * self.known.cost)
 
-    def points(self, chosen: Ints, weight: F64) -> PointDistances:
-        return PointDistances.of(self.rows.take(self.index[chosen]), weight)
+    def points(self, chosen: Ints, weight: F64) -> WeightedDistances:
+        return WeightedDistances.of(self.rows.take(self.index[chosen]), weight)
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
     """Drawn rows. Their weights make sums over them estimates of sums over all rows."""
 
-    points: PointDistances
+    points: WeightedDistances
     chosen: Ints  # the distinct rows drawn
     solution: Solution
 

@@ -37,14 +37,14 @@ ROUNDING = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class PointDistances:
+class WeightedDistances:
     """A small set of points: weights and squared distances between all pairs."""
 
     weight: F64
     D: F64  # no entry is larger than the exact squared distance
 
     @classmethod
-    def of(cls, X: Any, weight: F64) -> PointDistances:
+    def of(cls, X: Any, weight: F64) -> WeightedDistances:
         """The points are the rows of a dense float64 array.
 
         A squared distance is a sum of d squares of rounded differences, so its relative error is at
@@ -59,7 +59,7 @@ class PointDistances:
         return np.sqrt(self.weight)
 
 
-def lower_bound(points: PointDistances, k: int, price: F64, H: F64) -> float:
+def lower_bound(points: WeightedDistances, k: int, price: F64, H: F64) -> float:
     """L(price, H) minus a bound on its rounding error; entries of H that are too small are raised.
 
     The eigenvalues of a symmetric solver are those of a matrix within a small multiple of n

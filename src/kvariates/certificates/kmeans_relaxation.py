@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.certificates.kmeans_dual import PointDistances, lower_bound
+from kvariates.certificates.kmeans_dual import WeightedDistances, lower_bound
 from kvariates.data.rows import F64, Labels
 
 RELAXED = 1.6  # over-relaxation
@@ -57,7 +57,7 @@ class KnownClusters:
 
 
 def solve(
-    points: PointDistances, k: int, known: KnownClusters, max_iter: int, tol: float = 1e-3
+    points: WeightedDistances, k: int, known: KnownClusters, max_iter: int, tol: float = 1e-3
 ) -> Solution:
     """Prices with a high bound; it starts from the known clusters.
 
@@ -65,14 +65,14 @@ def solve(
     """
     mass = float(points.weight.mean())
     unit = float(np.average(known.cost, weights=points.weight)) or 1.0
-    scaled = PointDistances(points.weight / mass, points.D / unit)
+    scaled = WeightedDistances(points.weight / mass, points.D / unit)
     start = KnownClusters(known.labels, known.cost / unit)
     found = _Iteration(scaled, k, start).run(max_iter, tol)
     price, H = found.price * unit, found.H * (unit * mass)
     return replace(found, price=price, H=H, bound=lower_bound(points, k, price, H))
 
 
-def capped_bound(points: PointDistances, k: int, found: Solution, caps: F64) -> float:
+def capped_bound(points: WeightedDistances, k: int, found: Solution, caps: F64) -> float:
     """The bound with prices of at most the caps.
 
     H falls with the prices inside the known clusters, where it is as small as it may be.
@@ -86,7 +86,7 @@ def capped_bound(points: PointDistances, k: int, found: Solution, caps: F64) -> 
 class _Iteration:
     """The alternating direction method, in units of the mean weight and the mean cost."""
 
-    def __init__(self, points: PointDistances, k: int, known: KnownClusters) -> None:
+    def __init__(self, points: WeightedDistances, k: int, known: KnownClusters) -> None:
         self.points, self.k, self.labels, self.root = points, k, known.labels, points.root
         self.v = self.root / np.linalg.norm(self.root)
         pairs = np.multiply.outer(self.root, self.root)

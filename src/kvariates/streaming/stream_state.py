@@ -39,8 +39,8 @@ class StreamState:
 
     Parameters
     ----------
-    options : SummaryOptions
-        The number of synopses and of clusters.
+    size, k : int
+        The largest number of synopses, at least four, and the number of clusters.
     synopsis : str
         A name in `SYNOPSES`.
     half_life : float or None
@@ -51,15 +51,17 @@ class StreamState:
 
     def __init__(
         self,
-        options: SummaryOptions,
+        size: int,
+        k: int,
         synopsis: str,
         half_life: float | None,
         rng: np.random.Generator,
     ) -> None:
-        self.options, self.synopsis, self.half_life = options, synopsis, half_life
+        self.options = SummaryOptions(size, k)
+        self.synopsis, self.half_life = synopsis, half_life
         self._rng = np.random.default_rng(rng.integers(2**63, size=4))
-        self._summary = SYNOPSES[synopsis].run(options)
-        self._witnesses = Reservoir(SummaryOptions(WITNESSES, options.k))
+        self._summary = SYNOPSES[synopsis].run(self.options)
+        self._witnesses = Reservoir(SummaryOptions(WITNESSES, k))
         self.rows_seen = 0
         self._weight = 0.0
         self._age = 0.0  # log2 of the weight of a row that came just now
@@ -141,8 +143,8 @@ class StreamState:
 
     @classmethod
     def from_dict(cls, state: State) -> StreamState:
-        options = SummaryOptions(state["size"], state["k"])
-        stream = cls(options, state["synopsis"], state["half_life"], np.random.default_rng(0))
+        size, k, synopsis = state["size"], state["k"], state["synopsis"]
+        stream = cls(size, k, synopsis, state["half_life"], np.random.default_rng(0))
         stream._rng.bit_generator.state = json.loads(state["generator"])
         stream._summary.restore(state["summary"])
         stream._witnesses.restore(state["witnesses"])

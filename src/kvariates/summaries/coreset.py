@@ -149,7 +149,6 @@ def _cell_starts(score: F64, labels: NDArray[np.int32], limit: float) -> I64:
     bounds = np.repeat(before, cells) + number * np.repeat(sums / cells, cells)
     is_start = np.zeros(len(score) + 1, dtype=np.bool_)
     is_start[np.searchsorted(middle, bounds)] = True
-    is_start[first] = True
     return np.flatnonzero(is_start[:-1])
 
 

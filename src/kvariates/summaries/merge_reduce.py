@@ -84,9 +84,8 @@ class MergeReduce:
             self._leaf = RowBuffer.from_dict(state["leaf"], self._options.size)
 
     def _parts(self) -> list[WeightedPoints]:
-        """The oldest rows first."""
         leaf = [] if self._leaf is None else [self._leaf.rows()]
-        return [bucket for level in reversed(self._levels) for bucket in level] + leaf
+        return [bucket for level in self._levels for bucket in level] + leaf
 
     def _level(self, level: int) -> list[WeightedPoints]:
         while len(self._levels) <= level:

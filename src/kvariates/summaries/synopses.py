@@ -8,10 +8,10 @@ from kvariates.summaries.coreset import coreset, lightweight
 from kvariates.summaries.kmeans_sharp import kmeans_sharp
 from kvariates.summaries.merge_reduce import MergeReduce
 from kvariates.summaries.reservoir import Reservoir
-from kvariates.summaries.weighted_points import Reduction, Summary, SummaryOptions
+from kvariates.summaries.weighted_points import Reduction, StreamSummary, SummaryOptions
 from kvariates.tables import Entry, Table
 
-MakeSummary = Callable[[SummaryOptions], Summary]
+MakeSummary = Callable[[SummaryOptions], StreamSummary]
 
 UNBIASED = "Theorem 2"  # on the synopses; see `guarantees.streamed_seeding`
 

@@ -100,7 +100,7 @@ Reduction = Callable[[WeightedPoints, SummaryOptions, np.random.Generator], Weig
 """At most `size` of the points, with the same total weight; all of them if they are no more."""
 
 
-class Summary(Protocol):
+class StreamSummary(Protocol):
     """A bounded number of weighted points for any number of rows.
 
     All rows have the same features and the same dtype. The result does not depend on how the rows
