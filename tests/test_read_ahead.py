@@ -58,10 +58,9 @@ class TestThreads:
 
     def test_the_thread_ends_when_the_caller_stops(self, path):
         source = blocks(path, block_bytes=3200)
-        for block in source:
+        for _ in source:
             assert threads()
             break
-        del block
         iterator = iter(source)
         next(iterator)
         assert len(threads()) == 2  # one reads the file, one makes blocks
@@ -109,9 +108,8 @@ class TestThreads:
 
     def test_memory_is_used_again_only_after_the_block(self, path):
         """A part of a block stays valid while anything refers to it; then its memory is used."""
-        kept, places = [], set()
-        for block in blocks(path, block_bytes=3200, columns=["b", "a"]):
-            kept.append((block.first, block.X[3:5, :1]))
+        source, places = blocks(path, block_bytes=3200, columns=["b", "a"]), set()
+        kept = [(block.first, block.X[3:5, :1]) for block in source]
         for first, part in kept:
             np.testing.assert_array_equal(part[:, 0], X[first + 3 : first + 5, 1])
         del kept, part
@@ -156,8 +154,7 @@ class TestPasses:
             assert rows == sum(done)  # what the caller has worked on, and no more
 
         source = blocks(path, block_bytes=32 * 900, read_ahead=read_ahead, progress=progress)
-        for block in source:
-            done.append(len(block.X))
+        done.extend(len(block.X) for block in source)
         rows, n_bytes = zip(*calls, strict=True)
         assert rows == (900, 1800, 2700, 3600, 4000)
         assert source.n_bytes == path.stat().st_size == n_bytes[-1]
