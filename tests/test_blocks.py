@@ -9,7 +9,7 @@ import pytest
 from pyarrow import feather, ipc, parquet
 from scipy import sparse
 
-from kvariates.sources import blocks, read
+from kvariates.sources import assembling, blocks, read
 
 NAMES = ("a", "b", "c")
 SINGLE, DOUBLE = np.float32, np.float64
@@ -187,6 +187,22 @@ class TestSources:
         np.testing.assert_array_equal(joined(source), read(path).X)
         named = ["yes", "t", "h"]
         np.testing.assert_array_equal(joined(blocks(path, columns=named)), read(path, named).X)
+
+    @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE])
+    @pytest.mark.parametrize("d", [1, 7, 16, 33])
+    def test_narrow_and_wide_rows_in_several_chunks(self, monkeypatch, d, dtype):
+        """Rows of a cache line or more are copied in another way than shorter rows."""
+        monkeypatch.setattr(assembling, "CHUNK_BYTES", 5000)
+        X = np.random.default_rng(d).normal(size=(2000, d)).astype(dtype)
+        X[:, ::2] = np.round(99 * X[:, ::2])
+        X[[3, 1500], 0] = np.nan
+        names = [f"c{j}" for j in range(d)]
+        columns = [x if j % 2 else pa.array(x, pa.int64(), from_pandas=True, safe=False)
+                   for j, x in enumerate(X.T)]  # fmt: skip
+        table = pa.table(columns, names)
+        found = joined(blocks(table, missing="drop", dtype=dtype, block_bytes=30000))
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, np.delete(X, [3, 1500], axis=0))
 
     def test_nullable_columns_of_frames(self):
         frame = pd.DataFrame({"i": [1, None, 3], "b": [True, False, None]}).convert_dtypes()

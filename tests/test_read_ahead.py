@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from kvariates.sources import blocks
+from kvariates.sources.block_memory import BlockMemory
 
 X = np.random.default_rng(0).normal(size=(4000, 4))
 
@@ -58,10 +59,9 @@ class TestThreads:
 
     def test_the_thread_ends_when_the_caller_stops(self, path):
         source = blocks(path, block_bytes=3200)
-        for block in source:
+        for _ in source:
             assert threads()
             break
-        del block
         iterator = iter(source)
         next(iterator)
         assert len(threads()) == 2  # one reads the file, one makes blocks
@@ -108,17 +108,20 @@ class TestThreads:
         assert seen == 1200  # the blocks that were full
 
     def test_memory_is_used_again_only_after_the_block(self, path):
-        """A part of a block stays valid while anything refers to it; then its memory is used."""
-        kept, places = [], set()
-        for block in blocks(path, block_bytes=3200, columns=["b", "a"]):
-            kept.append((block.first, block.X[3:5, :1]))
+        source = blocks(path, block_bytes=3200, columns=["b", "a"])
+        kept = [(block.first, block.X[3:5, :1]) for block in source]
         for first, part in kept:
             np.testing.assert_array_equal(part[:, 0], X[first + 3 : first + 5, 1])
-        del kept, part
-        for block in blocks(path, block_bytes=3200):
-            places.add(block.X.ctypes.data)
-            del block
-        assert len(places) <= 4
+
+        memory = BlockMemory((100, 3), np.dtype(float))
+        a, b = memory.take(), memory.take()
+        place, part = a.ctypes.data, a[7:9, 1]
+        del a
+        assert memory.take().ctypes.data not in (place, b.ctypes.data)
+        del part
+        others = [np.empty((100, 3)) for _ in range(5)]  # would get the memory if it were free
+        assert place in [c.ctypes.data for c in [memory.take(), memory.take()]]
+        del others
 
 
 class TestPasses:
@@ -156,10 +159,15 @@ class TestPasses:
             assert rows == sum(done)  # what the caller has worked on, and no more
 
         source = blocks(path, block_bytes=32 * 900, read_ahead=read_ahead, progress=progress)
-        for block in source:
-            done.append(len(block.X))
+        done.extend(len(block.X) for block in source)
         rows, n_bytes = zip(*calls, strict=True)
         assert rows == (900, 1800, 2700, 3600, 4000)
         assert source.n_bytes == path.stat().st_size == n_bytes[-1]
         assert list(n_bytes) == sorted(n_bytes)
         assert 0 < n_bytes[0] < source.n_bytes
+
+    def test_progress_of_arrays(self):
+        calls = []
+        list(blocks([X[:900], X[900:]], block_bytes=32 * 900, progress=lambda *c: calls.append(c)))
+        assert calls[0] == (900, X[:900].nbytes)
+        assert calls[-1] == (4000, X.nbytes)
