@@ -26,7 +26,6 @@ from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
 from kvariates.streaming.stream_state import SpreadEstimate, StreamState
 from kvariates.summaries.synopses import SYNOPSES
-from kvariates.summaries.weighted_points import SummaryOptions
 from kvariates.tables import documented
 
 
@@ -232,9 +231,9 @@ class StreamingKMeans(FittedCenters):
             raise ValueError(
                 f"n_synopses={self.n_synopses} should be >= n_clusters={self.n_clusters}."
             )
-        options = SummaryOptions(int(self.n_synopses), int(self.n_clusters))
         rng = validation.generator(self.random_state)
-        self._state = StreamState(options, self.synopsis, self.half_life, rng)
+        size, k = int(self.n_synopses), int(self.n_clusters)
+        self._state = StreamState(size, k, self.synopsis, self.half_life, rng)
         self._dtype, self.n_rows_dropped_ = dtype, 0
         return self._state
 

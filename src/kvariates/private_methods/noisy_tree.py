@@ -31,7 +31,7 @@ from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, S
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.summaries import partition
-from kvariates.summaries.partition import FEW_AXES, Moments, PartitionSummary
+from kvariates.summaries.partition import FEW_AXES, Moments, Summary
 
 LOCATION_SHARE = 0.02
 
@@ -104,7 +104,7 @@ def _summarize(
     axes: Axes,
     costs: tuple[Cost, Cost],
     accountant: Accountant,
-) -> PartitionSummary:
+) -> Summary:
     """The noisy partition of the rows along the axes. `costs` are those of levels and leaves."""
     rows, (levels, leaves) = axes.project(task.rows), costs
     p = rows.shape[1]
@@ -173,7 +173,7 @@ class NoisyMoments:
 
 def _radii(
     task: PrivateTask,
-    found: PartitionSummary,
+    found: Summary,
     points: F64,
     centers: F64,
     spread: float,

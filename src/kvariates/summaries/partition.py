@@ -130,7 +130,7 @@ FIELDS = ("centers", "variances", "low", "high", "open")
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionSummary:
+class Summary:
     """Weighted points for the rows."""
 
     points: F64
@@ -144,7 +144,7 @@ def root(center: F64, variances: F64, low: F64, high: F64, largest: float) -> No
     return Nodes(at, variances[None], low[None], high[None], yes, largest)
 
 
-def summarize(rows: F64, start: Nodes, levels: int, measure: Measure) -> PartitionSummary:
+def summarize(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
     """Cut `levels` times, then measure the leaves. Pre: `start` is one node."""
     nodes, labels = start, np.zeros(len(rows), dtype=np.int32)
     for level in range(levels):
@@ -159,7 +159,7 @@ def summarize(rows: F64, start: Nodes, levels: int, measure: Measure) -> Partiti
         nodes.variances.sum(axis=1) / balls.radii**2,
         found.square_error / np.maximum(found.counts, 1.0),
     )
-    return PartitionSummary(points[kept], found.counts[kept], (spread * balls.radii**2)[kept])
+    return Summary(points[kept], found.counts[kept], (spread * balls.radii**2)[kept])
 
 
 def level_shares(levels: int) -> F64:
