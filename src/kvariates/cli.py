@@ -106,7 +106,7 @@ _VERSION = typer.Option(
     "--version", callback=_print_version, is_eager=True, help="Print the version."
 )
 _FILE = typer.Argument(
-    help="A .csv, .csv.gz, .parquet, .npz or .npy file; with --stream also a folder of Parquet files."
+    help="A .csv, .csv.gz, .parquet, .npz or .npy file, or a folder of .parquet files."
 )
 _CLUSTERS = typer.Option("-k", "--clusters", min=1, help="Number of clusters.")
 _OUT = typer.Option("-o", "--out", help="Directory for the results.")

@@ -171,13 +171,13 @@ def streamed_seeding(k: int) -> Guarantee:
     cost on the synopses is at most that.
     """
     promise = (
-        f"On average over the random draws, inertia_ (the cost of these centres on the synopses) is "
-        f"at most 8 (2 + ln k) = {8 * log_factor(k):.3g} times the lowest cost of any {k} centres on "
-        "the rows."
+        "On average over the random draws, inertia_ (the cost of these centres on the synopses) "
+        f"is at most 8 (2 + ln k) = {8 * log_factor(k):.3g} times the lowest cost of any {k} "
+        "centres on the rows."
     )
     note = (
-        "The cost on the rows themselves is not bounded by this. inertia_ estimates it: for centres "
-        "that do not depend on the synopses without bias, for these centres a little too low."
+        "The cost on the rows themselves is not bounded by this. inertia_ estimates it, a little "
+        "too low, since the centres were chosen for the synopses."
     )
     return replace(theorem_2(k, opt=None), promise=promise, terms={}, notes=(note,))
 

@@ -238,7 +238,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         fitted.partial_fit(stream(1)[0]).save(path)
     assert path.read_bytes() == kept
-    assert os.listdir(tmp_path) == ["model.skops"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):

@@ -33,10 +33,10 @@ from kvariates.tables import documented
 class StreamingKMeans(FittedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
-    The rows are summarized by weighted points, the synopses. The centres are those of k-means on the
-    synopses (Sk-means++, Algorithm 2 of the k-variates++ paper, then Lloyd's iterations). They are
-    computed when they are asked for, and kept until the next batch. To ask changes nothing in the
-    stream.
+    The rows are summarized by weighted points, the synopses. The centres are those of k-means on
+    the synopses (Sk-means++, Algorithm 2 of the k-variates++ paper, then Lloyd's iterations). They
+    are computed when they are asked for, and kept until the next batch. To ask changes nothing in
+    the stream.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class StreamingKMeans(FittedCenters):
             model._state, model._dtype = StreamState.from_dict(content["stream"]), np.dtype(dtype)
         return model
 
-    # -- what is known of the rows so far ------------------------------------------------------------
+    # -- what is known of the rows so far ----------------------------------------------------------
 
     @property
     def cluster_centers_(self) -> Floats:  # type: ignore[override]
@@ -337,7 +337,7 @@ class StreamingKMeans(FittedCenters):
     def __sklearn_is_fitted__(self) -> bool:
         return self._rows_seen > 0
 
-    # -- inside --------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     _state: StreamState | None = None
     _solution: LloydResult | None = None

@@ -1,8 +1,8 @@
 """Saves the state of a model in a file, so that a stream can go on later, in another process.
 
-A state is a dictionary of numbers, strings, arrays and more such dictionaries. skops writes it: unlike a
-pickle, such a file cannot run code when it is loaded. It is written aside and moved into place, so
-that a full disk or a kill leaves the last file as it was.
+A state is a dictionary of numbers, strings, arrays and more such dictionaries. skops writes it:
+unlike a pickle, such a file cannot run code when it is loaded. It is written aside and moved into
+place, so that a full disk or a kill leaves the last file as it was.
 """
 
 from __future__ import annotations
