@@ -253,6 +253,7 @@ NB_MODULE(_native, m) {
     m.def("costs", costs, "rows"_a, "centers"_a, "labels"_a, "cost"_a);
     m.def("distances", distances, "rows"_a, "centers"_a, "squared"_a, "out"_a);
     bind_potential(m);
+    bind_blocks(m);
     bind_metric(m);
     bind_dual(m);
     bind_graph(m);

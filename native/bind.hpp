@@ -138,6 +138,7 @@ inline index_t count_centers(const Rows& rows, const Table& centers) {
 }
 
 void bind_potential(nb::module_& m);
+void bind_blocks(nb::module_& m);
 void bind_metric(nb::module_& m);
 void bind_dual(nb::module_& m);
 void bind_graph(nb::module_& m);

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from kvariates import _native
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import SMALLEST, ExactSums, exponent_of
 from kvariates.data.rows import F64, Rows, spread_around
@@ -47,6 +48,11 @@ class Block:
     @property
     def rows(self) -> Rows:
         return Rows.of(self.X)
+
+
+def interleave(columns: list[Floats], out: Floats) -> None:
+    """Write columns as those of a matrix in C order, of the same dtype: faster than NumPy."""
+    _native.interleave(columns, out)
 
 
 class RowBlocks(Protocol):

@@ -206,6 +206,7 @@ class StreamingKMeans(FittedCenters):
         if state is None:
             state = self._begin(batch.X.dtype)
         if batch.X.shape[0]:
+            Rows.of(batch.X).check_squares()
             state.add(batch.X, batch.weight)
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
@@ -223,6 +224,7 @@ class StreamingKMeans(FittedCenters):
             if block.weight is not None and block.weight.any():
                 weights = block.weight[block.weight > 0]
                 validation.weight_range(float(weights.min()), float(weights.max()))
+            block.rows.check_squares()
             state.add(block.X, block.weight)
         self.n_rows_dropped_ = getattr(source, "rows_dropped", 0)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.data.blocks import interleave
 from kvariates.sources.columns import Field, Layout, matrix_fields
 
 if TYPE_CHECKING:
@@ -86,10 +87,14 @@ class ArrowColumns:
         If a row is shorter than a cache line, the columns are written one by one. Otherwise each of
         them would load all rows, so they are collected in `scratch` and transposed together.
         """
+        parts = [column[start:stop] for column in self.columns]
+        if all(part.dtype == out.dtype and part.flags.c_contiguous for part in parts):
+            interleave(parts, out)
+            return
         small = out.shape[1] * out.itemsize < CACHE_LINE
         target = out.T if small else scratch[:, : stop - start]
-        for j, column in enumerate(self.columns):
-            target[j] = column[start:stop]
+        for j, part in enumerate(parts):
+            target[j] = part
         if not small:
             out[:] = target.T
 

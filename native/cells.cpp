@@ -1,0 +1,103 @@
+#include "cells.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "random.hpp"
+
+namespace kv {
+namespace {
+
+constexpr double NO_COST = 1e-300;  // the inverse of less would overflow
+constexpr index_t MOST_STEPS = 16;  // powers of two by which the costs of a cluster are told apart
+
+struct Scores {
+    const ClusteredRows& rows;
+    std::vector<double> by_cluster;       // of weight one
+    std::vector<double> inverse_of_mean;  // of the cost, by cluster
+    double by_cost = 0;                   // of weight one and cost one
+
+    explicit Scores(const ClusteredRows& labelled) : rows(labelled), by_cluster(rows.k, 0), inverse_of_mean(rows.k, 0) {
+        std::vector<double> mass(rows.k, 0), cost(rows.k, 0);
+        for (index_t i = 0; i < rows.n; ++i) {
+            mass[rows.labels[i]] += weight(i);
+            cost[rows.labels[i]] += weight(i) * rows.cost[i];
+        }
+        const double total = std::accumulate(cost.begin(), cost.end(), 0.0);
+        by_cost = total > NO_COST ? 1 / total : 0;
+        for (index_t j = 0; j < rows.k; ++j) {
+            if (mass[j] > 0) by_cluster[j] = 1 / (static_cast<double>(rows.k) * mass[j]);
+            if (cost[j] > NO_COST) inverse_of_mean[j] = mass[j] / cost[j];
+        }
+    }
+    // The power of two that the row's cost is of the mean of its cluster, from 0 to steps - 1.
+    index_t step(index_t i, index_t steps) const {
+        const double ratio = rows.cost[i] * inverse_of_mean[rows.labels[i]];
+        std::int64_t bits;
+        std::memcpy(&bits, &ratio, sizeof bits);
+        return std::clamp<index_t>((bits >> 52) - 1023 + steps / 2, 0, steps - 1);
+    }
+    double weight(index_t i) const { return rows.weight ? rows.weight[i] : 1; }
+    double of(index_t i) const { return weight(i) * (rows.cost[i] * by_cost + by_cluster[rows.labels[i]]); }
+};
+
+// The score from which on a row is kept as it is, if all others shall fill the rest of `cells` cells evenly.
+double limit_of(const Scores& scores, index_t cells) {
+    double limit = std::numeric_limits<double>::infinity();
+    for (index_t kept = 0;;) {
+        double rest = 0;
+        for (index_t i = 0; i < scores.rows.n; ++i) {
+            const double score = scores.of(i);
+            rest += score < limit ? score : 0;
+        }
+        limit = rest / static_cast<double>(cells - kept);
+        index_t more = 0;
+        for (index_t i = 0; i < scores.rows.n; ++i) more += scores.of(i) >= limit;
+        // Rounding could take all of the room for rows that have nearly all of the score.
+        if (more == kept || more >= cells) return limit;
+        kept = more;
+    }
+}
+
+// The cell that the rows of a group are in.
+struct OpenCell {
+    double score = 0;  // of the group so far
+    double weight = 0;
+    index_t number = 0, drawn = -1;
+};
+
+}  // namespace
+
+DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed) {
+    const Scores scores(rows);
+    const index_t steps = std::max<index_t>(1, std::min(MOST_STEPS, size / (4 * rows.k)));
+    const double limit = limit_of(scores, size - rows.k * steps);
+    const double cells_of_one = 1 / limit;  // of a score of one
+    std::vector<OpenCell> open(rows.k * steps);
+    std::vector<std::pair<index_t, double>> drawn;
+    const auto close = [&](OpenCell& cell) {
+        if (cell.drawn >= 0) drawn.emplace_back(cell.drawn, cell.weight);
+        cell.weight = 0, cell.drawn = -1;
+    };
+    for (index_t i = 0; i < rows.n; ++i) {
+        const double weight = scores.weight(i), score = scores.of(i);
+        if (!(weight > 0)) continue;
+        if (score >= limit) {
+            drawn.emplace_back(i, weight);
+            continue;
+        }
+        OpenCell& cell = open[rows.labels[i] * steps + scores.step(i, steps)];
+        const auto number = static_cast<index_t>((cell.score + score / 2) * cells_of_one);
+        if (number != cell.number) close(cell), cell.number = number;
+        cell.score += score, cell.weight += weight;
+        if (uniform(seed) * cell.weight < weight) cell.drawn = i;
+    }
+    for (OpenCell& cell : open) close(cell);
+    std::sort(drawn.begin(), drawn.end());
+    DrawnRows out;
+    for (const auto& [row, weight] : drawn) out.rows.push_back(row), out.weights.push_back(weight);
+    return out;
+}
+
+}  // namespace kv
