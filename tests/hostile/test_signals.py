@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 # blocks of rows, about once a second.
 STARVED = """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits SIG_IGN
 small = np.random.default_rng(0).normal(size=(60_000, 2)).astype(np.float32)
 large = np.random.default_rng(0).random((6 * 1024, 2048), dtype=np.float32)
 rows = _native.dense(small)
@@ -46,11 +48,12 @@ LONG = (
     HELPERS
     + """
 import signal
-class Terminated(Exception):
+class Terminated(BaseException):
     pass
 def terminate(*_):
     raise Terminated
 signal.signal(signal.SIGTERM, terminate)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits SIG_IGN
 rng = np.random.default_rng(0)
 X = rng.random((30_000, 8)) + 0.1
 A = sparse.random_array((20_000, 500), density=0.02, rng=rng, format="csr")
@@ -91,6 +94,8 @@ def test_every_long_loop_stops_soon(wait):
     """Also where signals come while a call is being set up."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", LONG], stdout=pipe, text=True) as child:
+        limit = threading.Timer(300, child.kill)
+        limit.start()
         try:
             while (line := child.stdout.readline().strip()).startswith("ready"):
                 for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,4 +108,5 @@ def test_every_long_loop_stops_soon(wait):
                         assert child.stdout.readline().strip() == line
             assert line == "usable 0.5"
         finally:
+            limit.cancel()
             child.kill()
