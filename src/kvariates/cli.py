@@ -29,7 +29,7 @@ from rich.table import Table as ScreenTable
 from typer.core import TyperCommand, TyperGroup
 
 from .data.blocks import SourceBlocks
-from .data.rows import Floats
+from .data.rows import Floats, Rows, total_cost
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
 from .estimators.streaming_kmeans import StreamingKMeans
@@ -230,9 +230,10 @@ def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> Fit
         model = StreamingKMeans(**choices).fit(source)
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
-    totals = _LabelTotals(choices["n_clusters"])
+    shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    totals = _LabelTotals(centers)
     with reading.phase("writing labels"):
-        report.write_labels(totals.labels(model, source), folder / "labels.csv")
+        report.write_labels(totals.labels(source), folder / "labels.csv")
     if scale is not None:
         synopses, centers = scale.undo(synopses), scale.undo(centers)
     table = report.FittedTable(
@@ -243,7 +244,7 @@ def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> Fit
         table, choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds
     )
     with _phase(progress, "drawing"):
-        shown = report.ShownRows(synopses, model.predict(model.synopses_), centers)
+        shown = report.ShownRows(synopses, shown_labels, centers)
         report.write_fit(run, shown, folder)
     return run
 
@@ -258,18 +259,20 @@ def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
 
 
 class _LabelTotals:
-    """Adds up the sizes, weights and cost of the clusters while labels are written."""
+    """Labels rows; adds up the sizes, weights and cost of the clusters."""
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, centers: Floats) -> None:
+        self._centers, k = np.ascontiguousarray(centers, dtype=np.float64), len(centers)
         self.sizes, self.masses, self.cost = np.zeros(k, np.int64), np.zeros(k), 0.0
 
-    def labels(self, model: StreamingKMeans, source: SourceBlocks) -> Iterator[Any]:
+    def labels(self, source: SourceBlocks) -> Iterator[Any]:
         k = len(self.sizes)
         for block in source:
-            labels = model.predict(block.X)
+            rows = block.rows
+            labels = rows.nearest(self._centers)
             self.sizes += np.bincount(labels, minlength=k)
             self.masses += np.bincount(labels, block.weight, k)
-            self.cost -= model.score(block.X, sample_weight=block.weight)
+            self.cost += total_cost(rows.costs(self._centers, labels), block.weight)
             yield labels
 
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from kvariates import _native
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import SMALLEST, ExactSums, exponent_of
-from kvariates.data.rows import F64, Rows, spread_around
+from kvariates.data.rows import F64, Floats, Rows, spread_around
 from kvariates.numerics.draws import I64
 
 
