@@ -5,7 +5,7 @@ centres is measured on all rows and compared with k-means on all rows in memory 
 
 | row | what |
 |---|---|
-| full | `KMeans` on all rows |
+| full | `KMeans` on all rows, the best of three runs, as for all others but MiniBatchKMeans |
 | coreset, lightweight, k-means#, reservoir | `StreamingKMeans` with this synopsis |
 | uniform | `KMeans` on 20,000 rows that were drawn uniformly |
 | MiniBatchKMeans | scikit-learn's `partial_fit`, one pass over the same batches |
@@ -96,7 +96,7 @@ def batches(X: Array) -> Iterator[Array]:
 
 def full(X: Array, k: int, seed: int) -> Array:
     """k-means on all rows."""
-    return KMeans(k, random_state=seed).fit(X).cluster_centers_
+    return KMeans(k, n_init=RUNS, random_state=seed).fit(X).cluster_centers_
 
 
 def uniform(X: Array, k: int, seed: int) -> Array:
