@@ -34,8 +34,8 @@ from kvariates.sources.pieces import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECE_ROWS = 2**16
-PIECE_BYTES = 2**24  # of a piece of rows with many columns
+PIECE_ROWS = 2**18
+PIECE_BYTES = 2**25  # of a piece of rows with many columns
 
 
 class Part(NamedTuple):
