@@ -49,7 +49,7 @@ class TestValues:
     def test_row_group_row_and_column(self, tmp_path, value, what, block_bytes):
         path = write_parquet(tmp_path / "a.parquet", with_value(value), row_group_size=5)
         line = file_failure(path, block_bytes=block_bytes)
-        drop = "give missing='drop' to leave such rows out"
+        drop = "give blocks(..., missing='drop') to leave such rows out"
         assert line == f"row group 3, row 13, column 'b': {what}; {drop}"
 
     def test_a_null_and_a_missing_weight(self, tmp_path):

@@ -29,7 +29,8 @@ from rich.table import Table as ScreenTable
 from typer.core import TyperCommand, TyperGroup
 
 from .data.blocks import SourceBlocks
-from .data.rows import Floats, Rows, total_cost
+from .data.exact_sums import exact_total, to_float
+from .data.rows import Floats, Rows
 from .demo import Region, load_cities, name_regions, write_demo
 from .estimators.kmeans import KMeans
 from .estimators.streaming_kmeans import StreamingKMeans
@@ -117,8 +118,9 @@ _NAME = typer.Option(callback=_listed, help="One of these:")
 _STARTS = typer.Option(min=1, help="Number of starts; the best is kept.")
 _SEED = typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
 _STREAM = typer.Option(
-    help="Read the file in blocks and keep a summary of the rows only. By default this is done if "
-    "the table would fill more than a third of the memory."
+    help="Read the file in blocks, cluster a summary of its rows (StreamingKMeans), and read it "
+    "again for the labels. By default this is done for a folder of .parquet files, and if the "
+    "table would fill more than a third of the memory."
 )
 _QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors.")
 
@@ -159,8 +161,9 @@ def fit(
     wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     request = _Request(data, wanted, weights, scale, choices)
     with _tidy_errors(), _progress(quiet) as progress:
-        if stream is None and (stream := _too_large(data)) and not quiet:
-            _say(f"{data.name} is large beside the memory, so it is read as a stream (--no-stream)")
+        if stream is None and (stream := data.is_dir() or _too_large(data)) and not quiet:
+            why = "a folder" if data.is_dir() else "large beside the memory"
+            _say(f"{data.name} is {why}, so it is read as a stream")
         fitted = _fit_stream if stream else _fit_in_memory
         with moved_into_place(out) as folder:
             run = fitted(request, folder, progress)
@@ -236,8 +239,9 @@ def _fit_stream(request: _Request, folder: Path, progress: bars.Progress) -> Fit
         report.write_labels(totals.labels(source), folder / "labels.csv")
     if scale is not None:
         synopses, centers = scale.undo(synopses), scale.undo(centers)
+    names = source.names or tuple(f"x{j}" for j in range(centers.shape[1]))
     table = report.FittedTable(
-        request.data, source.names or (), (), model.n_rows_seen_,
+        request.data, names, file.left_out, model.n_rows_seen_,
         request.weights is not None, scale is not None, True,
     )  # fmt: skip
     run = report.FitRun(
@@ -253,7 +257,7 @@ def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
     """The parameters of StreamingKMeans; ValueError for those that it does not have."""
     for name, usual in (("metric", "euclidean"), ("algorithm", "auto")):
         if choices[name] != usual:
-            raise ValueError(f"--{name} {choices[name]} does not work with --stream")
+            raise ValueError(f"--{name} {choices[name]} does not work on a stream; use --no-stream")
     kept = {name: choices[name] for name in ("n_clusters", "init", "random_state")}
     return kept | {"n_init": 1 if choices["n_init"] == "auto" else choices["n_init"]}
 
@@ -263,7 +267,11 @@ class _LabelTotals:
 
     def __init__(self, centers: Floats) -> None:
         self._centers, k = np.ascontiguousarray(centers, dtype=np.float64), len(centers)
-        self.sizes, self.masses, self.cost = np.zeros(k, np.int64), np.zeros(k), 0.0
+        self.sizes, self.masses, self._exact_cost = np.zeros(k, np.int64), np.zeros(k), 0
+
+    @property
+    def cost(self) -> float:
+        return to_float(self._exact_cost)
 
     def labels(self, source: SourceBlocks) -> Iterator[Any]:
         k = len(self.sizes)
@@ -272,7 +280,7 @@ class _LabelTotals:
             labels = rows.nearest(self._centers)
             self.sizes += np.bincount(labels, minlength=k)
             self.masses += np.bincount(labels, block.weight, k)
-            self.cost += total_cost(rows.costs(self._centers, labels), block.weight)
+            self._exact_cost += exact_total(rows.costs(self._centers, labels), block.weight)
             yield labels
 
 
@@ -298,14 +306,14 @@ class _Reading:
 
 
 def _too_large(data: Path) -> bool:
-    """Whether a table would fill more than a third of the memory. Folders are always streamed."""
-    if data.is_dir():
-        return True
+    """Whether a table would fill more than a third of the memory."""
     if not data.exists() or data.stat().st_size < _memory() / 100 or data.suffix == ".npz":
         return False
     source = blocks(data)
-    cells = None if source.n_rows is None else source.n_rows * len(source.names or ())
-    return (source.n_bytes or 0 if cells is None else 8 * cells) > _memory() / 3
+    size = source.n_bytes or 0
+    if source.n_rows is not None and source.names is not None:
+        size = max(size, 8 * source.n_rows * len(source.names))
+    return size > _memory() / 3
 
 
 def _memory() -> float:

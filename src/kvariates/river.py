@@ -48,7 +48,9 @@ class RiverClusterer(base.Clusterer):
         self._names: tuple[Any, ...] = ()
         self._rows: list[list[float]] = []
         self._learned = OnlineKMeans() if model is None else copy.deepcopy(model)
-        self._centers: F64 | None = None
+        if not hasattr(self._learned, "partial_fit"):
+            raise TypeError(f"model needs partial_fit; {type(model).__name__} has none.")
+        self._known: F64 | None = None  # the centres, if they were asked for since the last batch
 
     @property
     def learned(self) -> Any:
@@ -58,9 +60,10 @@ class RiverClusterer(base.Clusterer):
     @property
     def centers(self) -> dict[int, dict[Any, float]]:
         """The centres so far, as river's clusterers give them."""
-        if self._centers is None:
+        centers = self._centers
+        if centers is None:
             return {}
-        rows = self._centers.tolist()
+        rows = centers.tolist()
         return {i: dict(zip(self._names, row, strict=True)) for i, row in enumerate(rows)}
 
     def learn_one(self, x: dict[Any, Any]) -> None:
@@ -73,16 +76,23 @@ class RiverClusterer(base.Clusterer):
         if len(self._rows) >= self.batch_size:
             batch, self._rows = np.array(self._rows), []
             self._learned.partial_fit(batch)
-            if hasattr(self._learned, "cluster_centers_"):
-                centers = self._learned.cluster_centers_
-                self._centers = np.ascontiguousarray(centers, dtype=np.float64)
+            self._known = None
+
+    @property
+    def _centers(self) -> F64 | None:
+        """The centres so far; None if there are none."""
+        if self._known is None and hasattr(self._learned, "cluster_centers_"):
+            centers = self._learned.cluster_centers_
+            self._known = np.ascontiguousarray(centers, dtype=np.float64)
+        return self._known
 
     def predict_one(self, x: dict[Any, Any]) -> int:
         """The number of the nearest centre."""
-        if self._centers is None:
+        centers = self._centers
+        if centers is None:
             return 0
         row = np.array([_values(x, self._names)])
-        return int(Rows.of(row).nearest(self._centers)[0])
+        return int(Rows.of(row).nearest(centers)[0])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

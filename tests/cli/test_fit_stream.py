@@ -87,7 +87,7 @@ def test_a_large_file_is_streamed_and_a_line_says_so(table, tmp_path, monkeypatc
     words = ["fit", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "out"]
     assert "stream" not in run(*words).stderr
     monkeypatch.setattr(cli, "_memory", lambda: 100_000)
-    assert "so it is read as a stream (--no-stream)" in run(*words).stderr
+    assert "is large beside the memory, so it is read as a stream" in run(*words).stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["streamed"]
     assert "stream" not in run(*words, "--no-stream").stderr
 
@@ -97,12 +97,14 @@ def test_a_folder_is_streamed(table, tmp_path):
     folder.mkdir()
     for part in "ab":
         (folder / f"{part}.parquet").write_bytes(table.read_bytes())
-    run("fit", folder, "-k", 3, "--columns", "x,y", "-q", "-o", tmp_path / "out")
+    done = run("fit", folder, "-k", 3, "-o", tmp_path / "out")
+    assert "rows is a folder, so it is read as a stream" in done.stderr
+    assert "left out, not numeric: name" in done.stderr
     assert len(labels_of(tmp_path / "out")) == 6000
 
 
 @pytest.mark.parametrize("option", [("--metric", "cosine"), ("--algorithm", "hartigan")])
 def test_options_that_need_all_rows(table, tmp_path, option):
     line = failure("fit", table, "-k", 3, "--stream", *option, "-o", tmp_path / "out")
-    assert line == f"{option[0]} {option[1]} does not work with --stream"
+    assert line == f"{option[0]} {option[1]} does not work on a stream; use --no-stream"
     assert not (tmp_path / "out").exists()

@@ -141,8 +141,12 @@ def test_before_any_row():
             getattr(fresh, name)
     with pytest.raises(NotFittedError):
         fresh.predict([[0.0]])
-    with pytest.raises(ValueError, match="3 rows were seen"):
+    with pytest.raises(NotFittedError, match="3 rows were seen"):
         _ = fresh.partial_fit(np.eye(3)).cluster_centers_
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=5"):
+        fresh.fit(np.eye(3))
+    with pytest.raises(TypeError, match=r"sources.blocks"):
+        fresh.fit("rows.parquet")
 
 
 @every_synopsis
@@ -157,12 +161,31 @@ def test_merged_streams_know_all_rows(synopsis):
     assert -a.score(X) < 1.2 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_
 
 
+def test_models_without_rows_are_merged():
+    full, empty = model().fit(stream(2)), model(random_state=5)
+    assert full.merge(model()).n_rows_seen_ == 1000
+    assert empty.merge(full).n_rows_seen_ == 1000
+    np.testing.assert_array_equal(empty.synopses_, full.synopses_)
+    empty.partial_fit(stream(1)[0])
+    assert full.n_rows_seen_ == 1000
+
+
+def test_other_parameters_give_other_centres():
+    fitted = model().fit(stream(2))
+    assert fitted.cluster_centers_.shape == (5, 3)
+    assert fitted.set_params(n_clusters=3).cluster_centers_.shape == (3, 3)
+
+
 def test_only_alike_models_are_merged():
     a = model().partial_fit(stream(1)[0])
     with pytest.raises(ValueError, match="n_synopses is 200 here and 100"):
         a.merge(model(n_synopses=100).partial_fit(stream(1)[0]))
     with pytest.raises(ValueError, match="n_features_in_ is 3 here and 2"):
         a.merge(model().partial_fit(stream(1, d=2)[0]))
+    with pytest.raises(ValueError, match="dtype is"):
+        a.merge(model().partial_fit(stream(1)[0].astype(np.float32)))
+    with pytest.raises(TypeError, match="not a KMeans"):
+        a.merge(KMeans())
 
 
 def test_forgetting_follows_a_stream_that_moves():

@@ -44,7 +44,7 @@ def test_a_restored_stream_continues_with_the_same_draws(name, half_life):
         restored.add(X[first : first + 100], weight[first : first + 100])
     assert same(restored.synopses(), plain.synopses())
     assert restored.spread() == plain.spread()
-    assert restored.to_dict()["generator"] == plain.to_dict()["generator"]
+    assert restored.to_dict()["generators"] == plain.to_dict()["generators"]
 
 
 def plain(value):
@@ -111,12 +111,12 @@ def test_long_streams_forget_all_but_the_last_rows(name, batch):
 def test_merged_streams(name):
     X, weight = stream()
     left, right = state_of(X[:600], weight[:600], name), state_of(X[600:], weight[600:], name)
-    before = right.to_dict()["generator"]
+    before = right.to_dict()["generators"]
     left.merge(right)
     assert left.rows_seen == 1500
     assert left.weight_seen == weight.sum() == left.synopses().total
     assert right.rows_seen == 900
-    assert right.to_dict()["generator"] == before
+    assert right.to_dict()["generators"] == before
     assert right.synopses().total == weight[600:].sum()
 
 

@@ -76,7 +76,11 @@ class SourceBlocks(ABC):
         Whether they can be read more than once.
     description : str
         What messages call the source, for example the name of its file.
+    rows_dropped : int
+        The rows that the last pass has left out so far.
     """
+
+    rows_dropped: int = 0
 
     @property
     @abstractmethod

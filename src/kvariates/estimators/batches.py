@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import F64, Floats
+from kvariates.data.blocks import Block, SourceBlocks
+from kvariates.data.rows import F64, Floats, check_sparse
 from kvariates.estimators import validation
 
 BATCH = 2**16  # rows of a batch that is cut from an array
@@ -34,7 +35,9 @@ def checked_batch(
 
     Pre: `dtype` is that of the first batch, or None if this is the first one.
     """
-    validation.check_sparse(X)
+    if isinstance(X, Block):
+        X, sample_weight = X.X, X.weight if sample_weight is None else sample_weight
+    check_sparse(X)
     options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_too else False}
     options |= {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
@@ -70,15 +73,19 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     A matrix or a table is cut into batches. Blocks of a source have their own weights. Anything
     else is an iterable of batches.
     """
+    if isinstance(X, str | PathLike) or hasattr(X, "collect_batches"):
+        raise TypeError(f"X is a {type(X).__name__}; give kvariates.sources.blocks(X).")
     if isinstance(X, SourceBlocks):
         _no_weights(sample_weight, "blocks(..., weights=...)")
-        yield from ((block.X, block.weight) for block in X)
+        yield from ((block, None) for block in X)
     elif is_table(X):
         X = np.asarray(X) if isinstance(X, list | tuple) else X
+        weight = None if X.shape[0] == 0 else validation.weights(sample_weight, X)
         for first in range(0, max(1, X.shape[0]), BATCH):
             part = slice(first, first + BATCH)
             rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
-            yield rows, None if sample_weight is None else np.asarray(sample_weight)[part]
+            if weight is None or weight[part].any():
+                yield rows, None if weight is None else weight[part]
     else:
         _no_weights(sample_weight, "partial_fit(batch, sample_weight=...) for every batch")
         yield from ((batch, None) for batch in X)
@@ -88,6 +95,8 @@ def is_table(X: Any) -> bool:
     """Whether X is one table of rows, and not an iterable of tables."""
     if isinstance(X, list | tuple):
         return len(X) > 0 and np.ndim(X[0]) <= 1
+    if isinstance(X, str | PathLike):
+        return False
     # What cannot be iterated is no iterable of tables either; the validators will refuse it.
     return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
 

@@ -68,7 +68,7 @@ class CoordinateBlocks:
         return self.objective.rows(block.X).X
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BlockArrays(ABC):
     """One array for each block. Every iteration reads the blocks anew.
 
@@ -85,8 +85,19 @@ class BlockArrays(ABC):
     def of_rows(self, rows: Rows) -> NDArray[Any]:
         """The array of the rows of one block."""
 
+    def __eq__(self, other: object) -> bool:
+        raise TypeError(
+            f"{self!r} is computed when it is read; compare numpy.asarray(...) of it instead."
+        )
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.blocks.source.description})"
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.concatenate(list(self)).astype(dtype, copy=False)
+        joined = np.concatenate(list(self))
+        return joined if dtype is None else joined.astype(dtype, copy=False)
 
 
 class BlockLabels(BlockArrays):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Rows, total_cost
+from kvariates.data.rows import Rows, check_sparse, total_cost
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import (
     BlockDistances,
@@ -35,9 +34,16 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     _objective: Objective = SquaredEuclidean()
     cluster_centers_: NDArray[Any]
 
-    @abstractmethod
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        check_sparse(X)
+        return validation.canonical(validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE))
+
     def _fitted_rows(self, X: Any) -> Rows:
         """New rows, checked, in the objective's coordinates."""
+        check_is_fitted(self)
+        rows = self._objective.rows(self._validated(X, reset=False))
+        rows.check_squares()
+        return rows
 
     def predict(self, X: Any) -> Any:
         """The index of the nearest centre of every row of X: ndarray of shape (n_samples,).

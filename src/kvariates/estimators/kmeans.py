@@ -12,7 +12,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted, validate_data
+from sklearn.utils.validation import _is_arraylike_not_scalar
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
@@ -270,16 +270,6 @@ default="k-means++"
         return min(runs, key=lambda run: run.inertia).centers.astype(np.float64)
 
     # -- validation --------------------------------------------------------------------------------
-
-    def _validated(self, X: Any, *, reset: bool) -> Any:
-        validation.check_sparse(X)
-        return validation.canonical(validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE))
-
-    def _fitted_rows(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        rows = self._objective.rows(self._validated(X, reset=False))
-        rows.check_squares()
-        return rows
 
     def _runs(self) -> int:
         given = _is_arraylike_not_scalar(self.init)

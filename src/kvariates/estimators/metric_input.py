@@ -19,9 +19,8 @@ from kvariates.data.metric_spaces import (
     Vectors,
 )
 from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, Metric, metric_entry
-from kvariates.data.rows import F64
+from kvariates.data.rows import F64, check_sparse
 from kvariates.estimators import validation
-from kvariates.estimators.validation import check_sparse
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ

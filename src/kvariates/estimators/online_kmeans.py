@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar
@@ -9,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates import guarantees
+from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
@@ -21,6 +22,7 @@ from kvariates.estimators.batches import (
     is_table,
     note_rows_seen,
 )
+from kvariates.estimators.block_results import check_no_weights, set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.streaming.online import OnlineRule, OnlineState
 
@@ -166,13 +168,17 @@ class OnlineKMeans(FittedCenters):
         before = dict(self.__dict__)
         self._forget()
         try:
-            for batch, weight in batches_of(X, sample_weight):
+            for batch, weight in self._batches(X, sample_weight):
                 self.partial_fit(batch, sample_weight=weight)
+            if isinstance(X, SourceBlocks) and self._state is not None:
+                set_features(self, X, self.n_features_in_)
+                self.n_rows_dropped_ += X.rows_dropped
             drawn = 0 if self._state is None else self._state.t
             if drawn < self.n_clusters:
                 raise ValueError(
                     f"The stream had rows for {drawn} centres only, one batch for each, and "
-                    f"n_clusters={self.n_clusters}. Give more batches, or lower n_clusters."
+                    f"n_clusters={self.n_clusters}. Give more batches (of a source: a smaller "
+                    "block_bytes), or lower n_clusters."
                 )
         except BaseException as error:
             if self._state is None or not self.n_rows_seen_:
@@ -180,6 +186,20 @@ class OnlineKMeans(FittedCenters):
             else:
                 note_rows_seen(error, self.n_rows_seen_)
             raise
+
+    def _batches(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
+        """Batches; the blocks of a source are cut, so that there are enough of them."""
+        if not isinstance(X, SourceBlocks) or X.n_rows is None:
+            yield from batches_of(X, sample_weight)
+            return
+        check_no_weights(sample_weight)
+        rows = max(1, X.n_rows // (2 * int(self.n_clusters)))
+        for block in X:
+            for first in range(0, block.X.shape[0], rows):
+                part = slice(first, first + rows)
+                weight = None if block.weight is None else block.weight[part]
+                if weight is None or weight.any():  # rows without weight teach nothing
+                    yield block.X[part], weight
 
     # -- one batch ---------------------------------------------------------------------------------
 
@@ -224,14 +244,6 @@ class OnlineKMeans(FittedCenters):
         if state.moved:
             return guarantees.LOST["moved"]
         return guarantees.LOST["not all drawn"] if state.t < self.n_clusters else None
-
-    def _fitted_rows(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        validation.check_sparse(X)
-        X = validate_data(self, X, reset=False, **validation.CSR_OR_DENSE)
-        rows = Rows.of(validation.canonical(X))
-        rows.check_squares()
-        return rows
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cluster_centers_")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
@@ -28,6 +29,8 @@ from kvariates.streaming.stream_state import SpreadEstimate, StreamState
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.tables import documented
 
+ROOM = 4  # synopses of a cluster, at least
+
 
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=SEEDINGS)
 class StreamingKMeans(FittedCenters):
@@ -43,8 +46,8 @@ class StreamingKMeans(FittedCenters):
     n_clusters : int, default=8
         The number of clusters.
     n_synopses : int, default=20000
-        The most synopses that k-means runs on. While the stream goes on, a few times as many points
-        are kept.
+        The most synopses that k-means runs on, at least 4 for each cluster. While the stream goes
+        on, a few times as many points are kept.
     synopsis : {<names of SYNOPSES>}, default="coreset"
         How rows are summarized.
 
@@ -64,7 +67,8 @@ class StreamingKMeans(FittedCenters):
         A run stops when the centres' squared shift is at most `tol` times the mean variance of the
         features.
     missing : {"error", "drop"}, default="error"
-        What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them.
+        What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them. For
+        blocks of a source, use ``blocks(..., missing=...)`` instead.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from. It is read at the first batch.
 
@@ -112,7 +116,7 @@ class StreamingKMeans(FittedCenters):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_synopses": [Interval(Integral, 4, None, closed="left")],
         "synopsis": [StrOptions(SYNOPSES.keys())],
-        "half_life": [Interval(Real, 1, None, closed="left"), None],
+        "half_life": [Interval(Real, 1, 1e15, closed="both"), None],
         "init": [StrOptions(SEEDINGS.keys())],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -174,8 +178,10 @@ class StreamingKMeans(FittedCenters):
             else:
                 for batch, weight in batches_of(X, sample_weight):
                     self.partial_fit(batch, sample_weight=weight)
-            if not self._rows_seen:
-                raise ValueError("X has no rows; at least one is needed.")
+            if self._rows_seen < self.n_clusters:
+                raise ValueError(
+                    f"n_samples={self._rows_seen} should be >= n_clusters={self.n_clusters}."
+                )
         except BaseException as error:
             if self._rows_seen:
                 note_rows_seen(error, self._rows_seen)
@@ -203,14 +209,25 @@ class StreamingKMeans(FittedCenters):
         state = self._state
         dtype = None if state is None else self._dtype
         batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        if state is None and batch.X.shape[0]:
+            state = self._begin(batch.X)
         if state is None:
-            state = self._begin(batch.X.dtype)
+            return self
         if batch.X.shape[0]:
+            self._check_layout(batch.X)
             Rows.of(batch.X).check_squares()
             state.add(batch.X, batch.weight)
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
         return self
+
+    def _check_layout(self, X: Any) -> None:
+        if sparse.issparse(X) != self._is_sparse:
+            kinds = ("dense", "sparse")
+            raise ValueError(
+                f"The batch is {kinds[sparse.issparse(X)]}, but those before are "
+                f"{kinds[self._is_sparse]}; convert it."
+            )
 
     def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
         """Blocks were checked when they were read."""
@@ -220,41 +237,66 @@ class StreamingKMeans(FittedCenters):
             state = self._state
             if state is None:
                 set_features(self, source, block.X.shape[1])
-                state = self._begin(block.X.dtype)
+                state = self._begin(block.X)
             if block.weight is not None and block.weight.any():
                 weights = block.weight[block.weight > 0]
                 validation.weight_range(float(weights.min()), float(weights.max()))
             block.rows.check_squares()
             state.add(block.X, block.weight)
-        self.n_rows_dropped_ = getattr(source, "rows_dropped", 0)
+            self.n_rows_dropped_ = source.rows_dropped
+        self.n_rows_dropped_ = source.rows_dropped
 
-    def _begin(self, dtype: np.dtype[Any]) -> StreamState:
-        if self.n_synopses < self.n_clusters:
+    def _begin(self, X: Any) -> StreamState:
+        if self.n_synopses < ROOM * self.n_clusters:
             raise ValueError(
-                f"n_synopses={self.n_synopses} should be >= n_clusters={self.n_clusters}."
+                f"n_synopses={self.n_synopses} should be at least {ROOM} times "
+                f"n_clusters={self.n_clusters}."
             )
-        rng = validation.generator(self.random_state)
+        # The first row is part of the seed: streams on several machines, all with the same
+        # random_state, make other draws, so that they can be merged.
+        first = Rows.of(X[:1]).take(np.zeros(1, dtype=np.int64))
+        seed = validation.generator(self.random_state).integers(2**32, size=8).tolist()
+        rng = np.random.default_rng([*seed, zlib.crc32(first.tobytes())])
         size, k = int(self.n_synopses), int(self.n_clusters)
         self._state = StreamState(size, k, self.synopsis, self.half_life, rng)
-        self._dtype, self.n_rows_dropped_ = dtype, 0
+        self._dtype, self._is_sparse = X.dtype, bool(sparse.issparse(X))
+        self.n_rows_dropped_ = 0
         return self._state
 
     def merge(self, other: StreamingKMeans) -> StreamingKMeans:
         """Take in the rows that another model has summarized. `other` is not changed.
 
-        Both models need the same features, n_synopses, synopsis and half_life.
+        Both models need the same features, dtype, n_synopses, synopsis and half_life. A model that
+        has seen no rows can be merged as well.
         """
-        mine, theirs = self._seen(), other._seen()
-        for name in ("n_synopses", "synopsis", "half_life", "n_features_in_"):
-            if getattr(self, name) != getattr(other, name):
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r} here and {getattr(other, name)!r} in the "
-                    "other model; only models with the same summary can be merged."
-                )
-        mine.merge(theirs)
-        self.n_rows_dropped_ += other.n_rows_dropped_
+        if not isinstance(other, StreamingKMeans):
+            raise TypeError(f"a StreamingKMeans can be merged, not a {type(other).__name__}.")
+        mine, theirs = self._state, other._state
+        self._check_alike(other, ("n_synopses", "synopsis", "half_life"))
+        if theirs is None:
+            return self
+        fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "n_rows_dropped_")
+        if mine is None:
+            self._state = StreamState.from_dict(theirs.to_dict())
+            self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
+        else:
+            self._check_alike(other, fitted[:4])
+            mine.merge(theirs)
+            self.n_rows_dropped_ += other.n_rows_dropped_
         self._solution = None
         return self
+
+    def _check_alike(self, other: StreamingKMeans, names: tuple[str, ...]) -> None:
+        for name in names:
+            here, there = (
+                value.tolist() if isinstance(value, np.ndarray) else value
+                for value in (getattr(model, name, None) for model in (self, other))
+            )
+            if here != there:
+                raise ValueError(
+                    f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
+                    "models with the same summary can be merged."
+                )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
@@ -265,16 +307,19 @@ class StreamingKMeans(FittedCenters):
     def save(self, path: str | Path) -> None:
         """Write the model to a file, from which `load` goes on with the stream. Needs skops.
 
-        The file is written aside and moved into place: if that fails, an older file stays.
+        The file is written aside and moved into place: if that fails, an older file stays. A
+        `random_state` that is a generator is not saved; the stream goes on all the same.
         """
-        random_state = None if self._state is not None else self.random_state
-        params = {**self.get_params(), "random_state": random_state}
+        params = self.get_params()
+        if not isinstance(self.random_state, Integral):  # a generator: its state is not saved
+            params["random_state"] = None
         fitted = {
             name: value
             for name, value in self.__dict__.items()
             if name in ("n_features_in_", "feature_names_in_", "n_rows_dropped_")
         }
-        fitted["dtype"] = None if self._state is None else self._dtype.str
+        if self._state is not None:
+            fitted |= {"dtype": self._dtype.str, "sparse": self._is_sparse}
         state = None if self._state is None else self._state.to_dict()
         content = {"params": params, "fitted": fitted, "stream": state}
         save_state(path, type(self).__name__, content)
@@ -283,12 +328,20 @@ class StreamingKMeans(FittedCenters):
     def load(cls, path: str | Path) -> StreamingKMeans:
         """The model that `save` wrote. Its stream goes on as if it had not been saved."""
         content = load_state(path, cls.__name__)
+        try:
+            return cls._restored(content)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: is damaged; {error} is missing or wrong") from error
+
+    @classmethod
+    def _restored(cls, content: dict[str, Any]) -> StreamingKMeans:
         model = cls(**content["params"])
         fitted = content["fitted"]
-        dtype = fitted.pop("dtype")
-        model.__dict__.update(fitted)
         if content["stream"] is not None:
-            model._state, model._dtype = StreamState.from_dict(content["stream"]), np.dtype(dtype)
+            model._state = StreamState.from_dict(content["stream"])
+            model._dtype = np.dtype(fitted.pop("dtype"))
+            model._is_sparse = fitted.pop("sparse")
+        model.__dict__.update(fitted)
         return model
 
     # -- what is known of the rows so far ----------------------------------------------------------
@@ -307,8 +360,8 @@ class StreamingKMeans(FittedCenters):
 
     @property
     def guarantee_(self) -> Guarantee | None:
-        lost = self._lost
-        return None if lost else guarantees.streamed_seeding(int(self.n_clusters))
+        self._seen()
+        return None if self._lost else guarantees.streamed_seeding(int(self.n_clusters))
 
     @property
     def guarantee_lost_(self) -> str | None:
@@ -343,7 +396,9 @@ class StreamingKMeans(FittedCenters):
 
     _state: StreamState | None = None
     _solution: LloydResult | None = None
+    _solved_for: tuple[Any, ...] = ()  # the parameters of this solution
     _dtype: np.dtype[Any]  # of all batches
+    _is_sparse: bool  # all batches
 
     @property
     def _rows_seen(self) -> int:
@@ -361,8 +416,9 @@ class StreamingKMeans(FittedCenters):
 
     @property
     def _solved(self) -> LloydResult:
-        if self._solution is None:
-            self._solution = self._solve(self._seen())
+        options = self.n_clusters, self.init, self.n_init, self.max_iter, self.tol
+        if self._solution is None or self._solved_for != options:
+            self._solution, self._solved_for = self._solve(self._seen()), options
         return self._solution
 
     def _solve(self, state: StreamState) -> LloydResult:
@@ -370,7 +426,10 @@ class StreamingKMeans(FittedCenters):
         synopses, k = state.synopses(), int(self.n_clusters)
         rows, weight = Rows.of(synopses.points), synopses.weights
         if rows.n < k:
-            raise ValueError(f"{rows.n} rows were seen so far; n_clusters={k} needs at least {k}.")
+            raise NotFittedError(
+                f"{state.rows_seen} rows were seen so far, summarized by {rows.n} synopses; "
+                f"n_clusters={k} needs at least {k}."
+            )
         rng, tol = state.solving_rng(), self.tol * rows.spread()
         stop = StopRule(max(1, self.max_iter), tol)
         problem = SeedingProblem(
@@ -384,10 +443,3 @@ class StreamingKMeans(FittedCenters):
         if self.max_iter == 0:
             return evaluated(problem.rows, centers, problem.weight, 0, False)
         return refine(problem.rows, centers, problem.weight, stop)
-
-    def _fitted_rows(self, X: Any) -> Rows:
-        self._seen()
-        X = validate_data(self, X, reset=False, **validation.CSR_OR_DENSE)
-        rows = Rows.of(validation.canonical(X))
-        rows.check_squares()
-        return rows

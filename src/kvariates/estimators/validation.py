@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
-from kvariates.data.rows import Rows
+from kvariates.data.rows import Rows, check_sparse
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -112,28 +112,6 @@ def rows(X: Any, n_clusters: int) -> Any:
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
     return X
-
-
-def check_sparse(X: Any) -> None:
-    """ValueError if a compressed matrix points outside its own arrays: such a matrix can crash."""
-    if not sparse.issparse(X) or X.format not in ("csr", "csc"):
-        return
-    axis = 0 if X.format == "csr" else 1
-    lists, bound, entries = X.shape[axis], X.shape[1 - axis], len(X.data)
-    start, indices = X.indptr, X.indices
-    if len(start) != lists + 1 or start[0] != 0 or (np.diff(start) < 0).any():
-        raise ValueError(
-            f"X.indptr must have {lists + 1} entries that rise from 0, one for each "
-            f"{'row' if axis == 0 else 'column'} and one more; build X anew from its entries."
-        )
-    if start[-1] != entries or len(indices) != entries:
-        raise ValueError(
-            f"X has {entries} values and {len(indices)} indices, but X.indptr ends at {start[-1]}; "
-            "all three must agree."
-        )
-    if entries and (indices.min() < 0 or indices.max() >= bound):
-        bad = indices[(indices < 0) | (indices >= bound)][0]
-        raise ValueError(f"X.indices holds {bad}; it must be from 0 to {bound - 1}.")
 
 
 def canonical(X: Any) -> Any:

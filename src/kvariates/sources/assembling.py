@@ -43,11 +43,14 @@ class BlockOptions:
         Whether rows with a missing value are left out; otherwise they are an error.
     weights : ndarray or None
         The weights of all rows of the source, if no column holds them.
+    copies : bool
+        Whether matrices are always copied, as an iterable may fill the same array again.
     """
 
     n_bytes: int
     drop: bool
     weights: F64 | None
+    copies: bool
 
 
 def rows_of_block(layout: Layout, n_bytes: int) -> int:
@@ -83,7 +86,8 @@ class DenseAssembler:
         start = 0
         while start < columns.n:
             stop = min(columns.n, start + self.size - self.filled)
-            if not (stop - start == self.size and self._view(columns, start, stop)):
+            whole = stop - start == self.size and not self.options.copies
+            if not (whole and self._view(columns, start, stop)):
                 for low in range(start, stop, self.chunk):
                     self._copy(columns, low, min(stop, low + self.chunk), piece.place)
             start = stop

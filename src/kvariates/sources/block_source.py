@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -101,13 +102,14 @@ def blocks(
     choice = _column_choice(columns, weights, dtype)
     if missing not in ("error", "drop"):
         raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
-    if block_bytes < 1:
+    if operator.index(block_bytes) < 1:
         raise ValueError(f"block_bytes must be at least 1, not {block_bytes}")
     reader = _reader(source)
     row_weights = None
     if weights is not None and not isinstance(weights, str):
         row_weights = _row_weights(reader, weights)
-    options = BlockOptions(block_bytes, missing == "drop", row_weights)
+    copies = isinstance(reader, ItemsReader)
+    options = BlockOptions(block_bytes, missing == "drop", row_weights, copies)
     return Blocks(reader, choice, options, read_ahead, progress)
 
 
@@ -135,6 +137,8 @@ class Blocks(SourceBlocks):
         The rows of the source, incomplete ones included; None if it must be read to know it.
     n_bytes : int or None
         The size of the files, or of the data in memory, if known.
+    left_out : tuple of str
+        Columns of files that hold no numbers, if no columns were named.
     repeatable : bool
         Whether it can be read more than once.
     rows_dropped : int
@@ -149,6 +153,7 @@ class Blocks(SourceBlocks):
         self._read_ahead, self._progress = read_ahead, progress
         self._layout = _layout_of(reader, choice)
         self._known = self._layout is not None  # before the first pass
+        self.left_out = _left_out(reader, choice)
         self._n_rows: int | None = None  # of a complete pass
         self._started = False
         self.rows_dropped = 0
@@ -206,6 +211,12 @@ class Blocks(SourceBlocks):
         if not rows:
             why = f": all {self.rows_dropped} have a missing value" if self.rows_dropped else ""
             raise ValueError(f"{self.description}: no rows{why}")
+        known, read = self.n_rows, rows + self.rows_dropped
+        if known is not None and known != read:
+            raise ValueError(
+                f"{self.description}: {read} rows were read, but it had {known} when it was "
+                "opened; it must not change"
+            )
         if self._n_rows not in (None, rows):
             raise ValueError(
                 f"{self.description}: has {rows} rows, but had {self._n_rows} when it was read "
@@ -266,6 +277,22 @@ def _layout_of(reader: Reader, choice: ColumnChoice) -> Layout | None:
     return first
 
 
+@dataclass(frozen=True, eq=False)
+class _SameItems:
+    """A function that returns an iterable; unlike a lambda, it can be pickled."""
+
+    items: Iterable[Any]
+
+    def __call__(self) -> Iterable[Any]:
+        return self.items
+
+
+def _left_out(reader: Reader, choice: ColumnChoice) -> tuple[str, ...]:
+    if choice.columns is not None or not reader.parts:
+        return ()
+    return tuple(field.name for field in reader.parts[0].fields if not field.numeric)
+
+
 def _reader(source: Any) -> Reader:
     if isinstance(source, str | os.PathLike):
         return file_reader(Path(source))
@@ -277,9 +304,11 @@ def _reader(source: Any) -> Reader:
         return reader
     if callable(source):
         return ItemsReader(source, getattr(source, "__name__", "function"), repeatable=True)
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | os.PathLike):
+        raise TypeError("source is a list of paths; give one path, or that of their folder")
     if isinstance(source, Iterable):
         again = not isinstance(source, Iterator)
-        return ItemsReader(lambda: source, type(source).__name__, repeatable=again)
+        return ItemsReader(_SameItems(source), type(source).__name__, repeatable=again)
     raise TypeError(f"source must be a path, a frame, a matrix or an iterable, not {source!r}")
 
 

@@ -14,7 +14,7 @@ from kvariates.sources.pieces import ChosenColumns, Place, Values
 
 INFINITE = "an infinite value"
 MISSING = "a missing value"
-DROP = "give missing='drop' to leave such rows out"
+DROP = "give blocks(..., missing='drop') to leave such rows out"
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
+from kvariates.data.rows import check_sparse
 from kvariates.sources.columns import Field, matrix_fields
 from kvariates.sources.pieces import (
     ArrowPiece,
@@ -86,11 +87,11 @@ class Reader(Protocol):
 @contextmanager
 def one_line_errors(place: str | Callable[[], str]) -> Iterator[None]:
     """Raise errors of a reader as ValueError with one line that names the place."""
-    import pyarrow as pa
-
     try:
         yield
-    except (ValueError, OSError, EOFError, pa.ArrowException) as error:
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # pyarrow, polars and DuckDB have errors of their own
         where = place if isinstance(place, str) else place()
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if reason.startswith(where):
@@ -193,10 +194,11 @@ class LazyFrameReader:
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         size, first = piece_rows(len(wanted), rows), 0
-        for frame in self.frame.select(wanted).collect_batches(chunk_size=size):
-            for batch in frame.to_arrow().to_batches():
-                yield ArrowPiece(batch, Place(self.description, first), 0)
-                first += batch.num_rows
+        with one_line_errors(self.description):
+            for frame in self.frame.select(wanted).collect_batches(chunk_size=size):
+                for batch in frame.to_arrow().to_batches():
+                    yield ArrowPiece(batch, Place(self.description, first), 0)
+                    first += batch.num_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +290,7 @@ def memory_reader(source: Any, description: str | None = None) -> Reader | None:
     if isinstance(source, np.ndarray):
         return MatrixReader(source, description)
     if sparse.issparse(source):
+        check_sparse(source)
         return MatrixReader(source.tocsr(), description)
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return FrameReader(source, description)

@@ -40,6 +40,7 @@ class StandardizedBlocks(SourceBlocks):
         for block in self._source:
             X = (block.X - self.scale.mean) / self.scale.spread
             yield Block(X.astype(block.X.dtype), block.weight, block.first)
+        self.rows_dropped = self._source.rows_dropped
 
 
 def _scale(source: SourceBlocks) -> Scale:

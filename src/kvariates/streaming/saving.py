@@ -21,13 +21,17 @@ def save_state(path: str | Path, kind: str, state: dict[str, Any]) -> None:
     path = Path(path)
     content = {"kvariates": version("kvariates"), "format": FORMAT, "kind": kind, "state": state}
     dumps = _skops().dumps(content)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     aside = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(dumps)
             file.flush()
             os.fsync(file.fileno())
+        aside.chmod(_mode_of(path))
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -54,6 +58,15 @@ def load_state(path: str | Path, kind: str) -> dict[str, Any]:
         )
     state: dict[str, Any] = content["state"]
     return state
+
+
+def _mode_of(path: Path) -> int:
+    """The permissions that a file at this path has, or would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _first_line(error: Exception) -> str:

@@ -20,6 +20,7 @@ from kvariates.summaries.synopses import SYNOPSES
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 
 WITNESSES = 1000
+FORGOTTEN = 1e-100  # of the largest weight
 DOUBLINGS = 64  # of the weight of a new row, after which all weights are scaled
 
 
@@ -59,12 +60,20 @@ class StreamState:
     ) -> None:
         self.options = SummaryOptions(size, k)
         self.synopsis, self.half_life = synopsis, half_life
+        # Two generators: the draws of one must not depend on how rows are cut into batches.
         self._rng = np.random.default_rng(rng.integers(2**63, size=4))
+        self._witness_rng = np.random.default_rng(rng.integers(2**63, size=4))
         self._summary = SYNOPSES[synopsis].run(self.options)
         self._witnesses = Reservoir(SummaryOptions(WITNESSES, k))
         self.rows_seen = 0
         self._weight = 0.0
-        self._age = 0.0  # log2 of the weight of a row that came just now
+        self._clock = 0  # rows of this stream, without merged ones
+        self._halvings = 0  # that all weights were scaled by
+
+    @property
+    def _age(self) -> float:
+        """log2 of the weight of a row that came just now."""
+        return 0.0 if self.half_life is None else self._clock / self.half_life - self._halvings
 
     @property
     def weight_seen(self) -> float:
@@ -72,33 +81,46 @@ class StreamState:
         return self._weight * math.exp2(-self._age)
 
     def add(self, X: Any, weight: F64 | None) -> None:
-        """Take in a batch of rows. Pre: clean, with the features and the dtype of those before."""
+        """Take in a batch of rows, or nothing of it if that fails.
+
+        Pre: clean, with the features, layout and dtype of those before.
+        """
         most = X.shape[0] if self.half_life is None else int(DOUBLINGS * self.half_life)
-        for first in range(0, X.shape[0], max(1, most)):
-            part = slice(first, first + most)
-            self._add(X[part], None if weight is None else weight[part])
+        before = dict(self.__dict__)
+        draws = self._rng.bit_generator.state, self._witness_rng.bit_generator.state
+        self._summary, self._witnesses = self._summary.copy(), self._witnesses.copy()
+        try:
+            for first in range(0, X.shape[0], max(1, most)):
+                part = slice(first, first + most)
+                self._add(X[part], None if weight is None else weight[part])
+        except BaseException:
+            self.__dict__ = before
+            self._rng.bit_generator.state, self._witness_rng.bit_generator.state = draws
+            raise
 
     def _add(self, X: Any, weight: F64 | None) -> None:
         n = X.shape[0]
         if self.half_life is not None:
-            growth = np.exp2(self._age + np.arange(1, n + 1) / self.half_life)
+            rows = np.arange(self._clock + 1, self._clock + n + 1)
+            growth = np.exp2(rows / self.half_life - self._halvings)
             weight = growth if weight is None else weight * growth
-            self._age += n / self.half_life
-        rows = WeightedPoints.of(X, weight)
-        self._summary.add(rows, self._rng)
-        self._witnesses.add(rows, self._rng)
-        self._weight += rows.total
+        points = WeightedPoints.of(X, weight)
+        self._summary.add(points, self._rng)
+        self._witnesses.add(points, self._witness_rng)
+        self._weight += points.total
         self.rows_seen += n
+        self._clock += n
         if self._age > DOUBLINGS:
-            self._rescale(math.exp2(-self._age))
-            self._age = 0.0
+            halvings = math.floor(self._age)
+            self._rescale(math.ldexp(1.0, -halvings))
+            self._halvings += halvings
 
     def merge(self, other: StreamState) -> None:
         """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
         copy = StreamState.from_dict(other.to_dict())
         copy._rescale(math.exp2(self._age - other._age))
         self._summary.merge(copy._summary, self._rng)
-        self._witnesses.merge(copy._witnesses, self._rng)
+        self._witnesses.merge(copy._witnesses, self._witness_rng)
         self._weight += copy._weight
         self.rows_seen += copy.rows_seen
 
@@ -107,7 +129,7 @@ class StreamState:
 
         Pre: a row of positive weight was seen.
         """
-        return self._now(self._summary.points(self._apart(1)))
+        return self._now(self._summary.points(self._apart(1))).take(slice(None))
 
     def spread(self) -> SpreadEstimate:
         """Theorem 5's spread: how far rows are from their nearest synopses. Pre: as `synopses`."""
@@ -135,8 +157,11 @@ class StreamState:
             "half_life": self.half_life,
             "rows_seen": self.rows_seen,
             "weight": self._weight,
-            "age": self._age,
-            "generator": json.dumps(self._rng.bit_generator.state),
+            "clock": self._clock,
+            "halvings": self._halvings,
+            "generators": [
+                json.dumps(rng.bit_generator.state) for rng in (self._rng, self._witness_rng)
+            ],
             "summary": self._summary.to_dict(),
             "witnesses": self._witnesses.to_dict(),
         }
@@ -145,11 +170,13 @@ class StreamState:
     def from_dict(cls, state: State) -> StreamState:
         size, k, synopsis = state["size"], state["k"], state["synopsis"]
         stream = cls(size, k, synopsis, state["half_life"], np.random.default_rng(0))
-        stream._rng.bit_generator.state = json.loads(state["generator"])
+        for rng, saved in zip((stream._rng, stream._witness_rng), state["generators"], strict=True):
+            rng.bit_generator.state = json.loads(saved)
         stream._summary.restore(state["summary"])
         stream._witnesses.restore(state["witnesses"])
         stream.rows_seen = state["rows_seen"]
-        stream._weight, stream._age = state["weight"], state["age"]
+        stream._weight, stream._clock = state["weight"], state["clock"]
+        stream._halvings = state["halvings"]
         return stream
 
     def _rescale(self, factor: float) -> None:
@@ -159,7 +186,12 @@ class StreamState:
             self._weight *= factor
 
     def _now(self, points: WeightedPoints) -> WeightedPoints:
-        return points if self._age == 0 else points.scaled(math.exp2(-self._age))
+        """Weights as of now. Rows that are forgotten up to a rest below float64 are left out."""
+        if self.half_life is None:
+            return points
+        scaled = points.scaled(math.exp2(-self._age))
+        kept = np.flatnonzero(scaled.weights > FORGOTTEN * scaled.weights.max())
+        return scaled if len(kept) == scaled.n else scaled.take(kept)
 
     def _apart(self, jumps: int) -> np.random.Generator:
         """A generator far from the draws of the stream, which it does not change."""

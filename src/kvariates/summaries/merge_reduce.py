@@ -38,8 +38,9 @@ class MergeReduce:
     def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
         if self._leaf is None:
             self._leaf = RowBuffer.for_rows(rows.points, self._options.size)
-        leaf, first = self._leaf, 0
+        first = 0
         while first < rows.n:
+            leaf = self._leaf
             part = slice(first, first + leaf.capacity - leaf.n)
             piece = WeightedPoints(rows.points[part], rows.weights[part])
             first += piece.n
@@ -49,7 +50,7 @@ class MergeReduce:
                 leaf.add(piece)
                 if leaf.n == leaf.capacity:
                     self._push(leaf.rows(), rng)
-                    leaf.clear()
+                    self._leaf = leaf.empty_copy()
 
     def merge(self, other: MergeReduce, rng: np.random.Generator) -> None:
         for level, buckets in enumerate(other._levels):
@@ -70,6 +71,12 @@ class MergeReduce:
             rows = self._leaf.rows().scaled(factor)
             self._leaf = self._leaf.empty_copy()
             self._leaf.add(rows)
+
+    def copy(self) -> MergeReduce:
+        copy = MergeReduce(self._options, self._reduction)
+        copy._levels = [list(level) for level in self._levels]
+        copy._leaf = None if self._leaf is None else self._leaf.copy()
+        return copy
 
     def to_dict(self) -> State:
         levels = [[bucket.to_dict() for bucket in level] for level in self._levels]
@@ -114,7 +121,7 @@ class RowBuffer:
 
     def __init__(self, like: Any, capacity: int) -> None:
         self.n, self.capacity = 0, capacity
-        self._like = like[:0]
+        self._like = like[:0].copy()
         self._sparse: list[WeightedPoints] | None = [] if sparse.issparse(like) else None
         self._weights = np.empty(capacity)
         if self._sparse is None:
@@ -138,16 +145,18 @@ class RowBuffer:
         self.n += rows.n
 
     def rows(self) -> WeightedPoints:
-        """Valid until `clear`."""
+        """Without a copy."""
         if self._sparse is not None:
             self._sparse = [WeightedPoints.joined([_none(self._like), *self._sparse])]
             return self._sparse[0]
         return WeightedPoints(self._points[: self.n], self._weights[: self.n])
 
-    def clear(self) -> None:
-        self.n = 0
-        if self._sparse is not None:
-            self._sparse = []
+    def copy(self) -> RowBuffer:
+        """Shares the memory, which is only written behind the rows; one of both may be used on."""
+        copy = object.__new__(RowBuffer)
+        copy.__dict__.update(self.__dict__)
+        copy._sparse = None if self._sparse is None else list(self._sparse)
+        return copy
 
     def empty_copy(self) -> RowBuffer:
         return RowBuffer(self._like, self.capacity)

@@ -16,6 +16,8 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 
+MOST_PARTS = 256
+
 
 @dataclass(frozen=True, eq=False)
 class KeyedRows:
@@ -46,6 +48,7 @@ class Reservoir:
     def __init__(self, options: SummaryOptions) -> None:
         self._size = options.size
         self._parts: list[KeyedRows] = []
+        self._held = 0  # rows of the parts
         self._dropped = np.inf  # the smallest key of a row that is not kept
         self._total = 0.0  # weight of all rows
         self._whole = True  # whether all weights are integers
@@ -86,6 +89,12 @@ class Reservoir:
             weights = rounded_to_integers(weights, self._total, rng)
         return WeightedPoints(rows.points, weights).positive()
 
+    def copy(self) -> Reservoir:
+        copy = object.__new__(Reservoir)
+        copy.__dict__.update(self.__dict__)
+        copy._parts = list(self._parts)
+        return copy
+
     def rescale(self, factor: float) -> None:
         self._total *= factor
         self._dropped /= factor
@@ -102,10 +111,13 @@ class Reservoir:
         self._parts = [KeyedRows(WeightedPoints.from_dict(p), p["keys"]) for p in state["parts"]]
         self._dropped, self._total = state["dropped"], state["total"]
         self._whole = state["whole"]
+        self._held = sum(len(part.keys) for part in self._parts)
 
     def _append(self, part: KeyedRows) -> None:
         self._parts.append(part)
-        if sum(len(part.keys) for part in self._parts) > 2 * self._size:
+        self._held += len(part.keys)
+        # Many small parts would take longer to copy than their rows.
+        if self._held > 2 * self._size or len(self._parts) > MOST_PARTS:
             self._compact()
 
     def _compact(self) -> None:
@@ -118,7 +130,7 @@ class Reservoir:
             least = np.partition(keys, self._size)[self._size]
             self._dropped = min(self._dropped, float(least))
             all_rows = all_rows.smallest(self._size)
-        self._parts = [all_rows]
+        self._parts, self._held = [all_rows], len(all_rows.keys)
 
 
 def rounded_to_integers(weights: F64, total: float, rng: np.random.Generator) -> F64:

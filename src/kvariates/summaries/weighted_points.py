@@ -116,6 +116,9 @@ class StreamSummary(Protocol):
     def points(self, rng: np.random.Generator) -> WeightedPoints:
         """At most `size` points for all rows so far. The summary does not change. Pre: any row."""
 
+    def copy(self) -> Any:
+        """A summary of the same rows. Only one of both may take in more rows."""
+
     def rescale(self, factor: float) -> None:
         """Multiply all weights by a factor."""
 
