@@ -272,3 +272,30 @@ class TestNothing:
             blocks(3)
         with pytest.raises(ValueError, match="give the name of the column of weights"):
             blocks([X], weights=np.ones(20))
+
+
+def test_a_corrupt_csr_matrix_is_refused():
+    bad = sparse.random_array((50, 4), density=0.5, format="csr", rng=np.random.default_rng(0))
+    bad.indptr[5] = 10**6
+    with pytest.raises(ValueError, match=r"X\.indptr"):
+        blocks(bad)
+
+
+def test_a_file_that_changed_after_it_was_opened(tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.zeros((100, 2)))
+    source = blocks(path)
+    np.save(path, np.zeros((7, 2)))
+    with pytest.raises(ValueError, match=r"7 rows were read, but it had 100|cannot be read"):
+        list(source)
+
+
+def test_an_iterable_may_fill_the_same_array_again():
+    def refilled():
+        X = np.empty((4, 2))
+        for value in range(5):
+            X[:] = value
+            yield X
+
+    found = [float(block.X[0, 0]) for block in blocks(refilled, block_bytes=64)]
+    assert found == [0, 1, 2, 3, 4]

@@ -108,3 +108,15 @@ def test_options_that_need_all_rows(table, tmp_path, option):
     line = failure("fit", table, "-k", 3, "--stream", *option, "-o", tmp_path / "out")
     assert line == f"{option[0]} {option[1]} does not work on a stream; use --no-stream"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_numpy_file_has_names(tmp_path):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(500, 3)))
+    run("fit", tmp_path / "X.npy", "-k", 2, "--stream", "-o", tmp_path / "out")
+    assert list(pd.read_csv(tmp_path / "out" / "centers.csv")) == [
+        "label",
+        "rows",
+        "x0",
+        "x1",
+        "x2",
+    ]

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -280,3 +281,84 @@ def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):
         StreamingKMeans.load(path)
     with pytest.raises(FileNotFoundError):
         StreamingKMeans.load(tmp_path / "none.skops")
+
+
+@pytest.mark.parametrize("half_life", [None, 300.0])
+@every_synopsis
+def test_the_cut_into_batches_changes_nothing(synopsis, half_life):
+    X = np.concatenate(stream(12))
+    weight = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
+    fitted = []
+    for cuts in ([], [1, 2, 777, 778, 5000], range(450, 6000, 450)):
+        fitted.append(model(synopsis=synopsis, half_life=half_life))
+        parts = zip(np.split(X, cuts), np.split(weight, cuts), strict=True)
+        for rows, w in parts:
+            if w.any():
+                fitted[-1].partial_fit(rows, sample_weight=w)
+    for other in fitted[1:]:
+        np.testing.assert_array_equal(other.synopses_, fitted[0].synopses_)
+        np.testing.assert_allclose(other.synopsis_weights_, fitted[0].synopsis_weights_)
+        assert other.spread_.value == pytest.approx(fitted[0].spread_.value)
+
+
+@every_synopsis
+@pytest.mark.parametrize("place", ["summary", "witnesses"])
+def test_an_interrupted_batch_leaves_the_stream_as_it_was(synopsis, place, monkeypatch):
+    parts = stream(30)
+    broken, whole = (
+        model(synopsis=synopsis).fit(parts[:20]),
+        model(synopsis=synopsis).fit(parts[:20]),
+    )
+    holder = f"_{place}"
+    kind = type(getattr(broken._state, holder))
+    add = kind.add
+
+    def interrupted(self, *args):
+        add(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            broken.partial_fit(np.concatenate(parts[:10]) + 1e6)
+    assert same(broken, whole)
+    for batch in parts[20:]:
+        broken.partial_fit(batch)
+        whole.partial_fit(batch)
+    assert same(broken, whole)
+
+
+@every_synopsis
+def test_what_is_handed_out_is_a_copy(synopsis):
+    fitted = model(synopsis=synopsis).partial_fit(stream(1, 50)[0])
+    before, kept = fitted.synopses_, fitted.synopses_.copy()
+    fitted.partial_fit(stream(1, 400, seed=3)[0])
+    np.testing.assert_array_equal(before, kept)
+    fitted.synopses_[:] = 0
+    assert np.count_nonzero(fitted.synopses_)
+
+
+def test_streams_with_the_same_seed_make_other_draws():
+    """Otherwise a merged sample would have the rows of the same numbers from both streams."""
+    X = np.arange(4000.0)[:, None]
+    one = model(n_synopses=50, synopsis="reservoir").fit(X[:2000])
+    two = model(n_synopses=50, synopsis="reservoir").fit(X[2000:])
+    both = set(one.synopses_[:, 0]) & set(two.synopses_[:, 0] - 2000)
+    assert len(both) < 20
+
+
+def test_dense_and_sparse_batches_are_not_mixed():
+    X = stream(1)[0]
+    with pytest.raises(ValueError, match="The batch is sparse, but those before are dense"):
+        model().fit([X, sparse.csr_array(X)])
+    with pytest.raises(ValueError, match="The batch is dense, but those before are sparse"):
+        model().fit([sparse.csr_array(X), X])
+
+
+def test_weights_are_those_of_the_whole_table():
+    X = np.random.default_rng(0).normal(size=(70_000, 2))
+    weight = np.ones(70_000)
+    weight[:65_536] = 0
+    assert model().fit(X, sample_weight=weight).weight_seen_ == 70_000 - 65_536
+    with pytest.raises(ValueError, match=r"Sample weights|sample_weight"):
+        model().fit(X[:65_536], sample_weight=weight)
