@@ -154,6 +154,42 @@ MUTANTS = [
         "laws/test_shard_laws.py",
     ),
     Mutant(
+        "a block is assigned with a scale of its own", "refining.block_assigner",
+        'self._k, "lloyd", self.scale)',
+        'self._k, "lloyd", None)',
+        "laws/test_block_laws.py contracts/test_kmeans_blocks.py",
+    ),
+    Mutant(
+        "drawn rows keep their own weights", "summaries.coreset",
+        "points.points[drawn.rows], drawn.weights)",
+        "points.points[drawn.rows], points.weights[drawn.rows])",
+        "laws/test_summary_laws.py sampling/test_summary_distribution.py",
+    ),
+    Mutant(
+        "coresets always take the same draws", "data.cells",
+        "seed = int(rng.integers(2**64, dtype=np.uint64))",
+        "seed = 0",
+        "sampling/test_summary_distribution.py",
+    ),
+    Mutant(
+        "a failed batch stays in the stream", "streaming.stream_state",
+        "            self.__dict__ = before\n",
+        "",
+        "contracts/test_streaming_kmeans.py",
+    ),
+    Mutant(
+        "a half-life is twice as long", "streaming.stream_state",
+        "growth = np.exp2(rows / self.half_life - self._halvings)",
+        "growth = np.exp2(rows / self.half_life / 2 - self._halvings)",
+        "laws/test_stream_state_laws.py",
+    ),
+    Mutant(
+        "a centre of an on-line step ignores the centres before", "streaming.online",
+        "made.add(centers)",
+        "pass",
+        "sampling/test_online_distribution.py laws/test_online_laws.py",
+    ),
+    Mutant(
         "the cost of an assignment ignores weights", "refining.assigners",
         "return exact_total(self._costs(), self._weight)",
         "return exact_total(self._costs(), None)",

@@ -89,6 +89,9 @@ def test_a_fit_returns_what_it_stores():
     assert model.fit_predict(blocks) is model.labels_
     assert np.array_equal(np.asarray(model.fit_transform(blocks)), model.transform(X))
     assert np.array_equal(np.asarray(model.labels_), model.predict(X))
+    assert np.asarray(model.labels_).dtype == np.int32
+    with pytest.raises(TypeError, match="computed when it is read"):
+        _ = model.labels_ == 0
     assert np.asarray(model.labels_, dtype=np.int64).dtype == np.int64
 
 

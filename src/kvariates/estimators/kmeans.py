@@ -181,9 +181,10 @@ default="k-means++"
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or blocks
-            Blocks of `kvariates.sources.blocks` are read several times and never kept. From given
-            centres, or with init="k-means||", the result is that of the same rows in memory. Any
-            other init starts from a weighted sample of the rows, and so does a callable.
+            Blocks of `kvariates.sources.blocks` are read several times, one in memory at a time.
+            From given centres the result is that of the same rows in memory; with init="k-means||"
+            too, for more than 2**18 values (it keeps 12 to 20 bytes a row). Any other init starts
+            from a weighted sample of the rows, and so does a callable.
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows. Blocks have their own weights.
