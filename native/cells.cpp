@@ -43,17 +43,14 @@ struct Scores {
 };
 
 // The score from which on a row is kept as it is, if all others shall fill the rest of `cells` cells evenly.
-double limit_of(const Scores& scores, index_t cells) {
+double limit_of(const std::vector<double>& score, index_t cells) {
     double limit = std::numeric_limits<double>::infinity();
     for (index_t kept = 0;;) {
         double rest = 0;
-        for (index_t i = 0; i < scores.rows.n; ++i) {
-            const double score = scores.of(i);
-            rest += score < limit ? score : 0;
-        }
+        for (const double s : score) rest += s < limit ? s : 0;
         limit = rest / static_cast<double>(cells - kept);
         index_t more = 0;
-        for (index_t i = 0; i < scores.rows.n; ++i) more += scores.of(i) >= limit;
+        for (const double s : score) more += s >= limit;
         // Rounding could take all of the room for rows that have nearly all of the score.
         if (more == kept || more >= cells) return limit;
         kept = more;
@@ -72,19 +69,21 @@ struct OpenCell {
 DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed) {
     const Scores scores(rows);
     const index_t steps = std::max<index_t>(1, std::min(MOST_STEPS, size / (4 * rows.k)));
-    const double limit = limit_of(scores, size - rows.k * steps);
+    std::vector<double> score_of(rows.n);
+    for (index_t i = 0; i < rows.n; ++i) score_of[i] = scores.of(i);
+    const double limit = limit_of(score_of, size - rows.k * steps);
     const double cells_of_one = 1 / limit;  // of a score of one
     std::vector<OpenCell> open(rows.k * steps);
-    std::vector<std::pair<index_t, double>> drawn;
+    std::vector<double> new_weight(rows.n, 0);
     const auto close = [&](OpenCell& cell) {
-        if (cell.drawn >= 0) drawn.emplace_back(cell.drawn, cell.weight);
+        if (cell.drawn >= 0) new_weight[cell.drawn] = cell.weight;
         cell.weight = 0, cell.drawn = -1;
     };
     for (index_t i = 0; i < rows.n; ++i) {
-        const double weight = scores.weight(i), score = scores.of(i);
+        const double weight = scores.weight(i), score = score_of[i];
         if (!(weight > 0)) continue;
         if (score >= limit) {
-            drawn.emplace_back(i, weight);
+            new_weight[i] = weight;
             continue;
         }
         OpenCell& cell = open[rows.labels[i] * steps + scores.step(i, steps)];
@@ -94,9 +93,9 @@ DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed
         if (uniform(seed) * cell.weight < weight) cell.drawn = i;
     }
     for (OpenCell& cell : open) close(cell);
-    std::sort(drawn.begin(), drawn.end());
     DrawnRows out;
-    for (const auto& [row, weight] : drawn) out.rows.push_back(row), out.weights.push_back(weight);
+    for (index_t i = 0; i < rows.n; ++i)
+        if (new_weight[i] > 0) out.rows.push_back(i), out.weights.push_back(new_weight[i]);
     return out;
 }
 

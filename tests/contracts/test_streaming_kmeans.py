@@ -159,7 +159,7 @@ def test_merged_streams_know_all_rows(synopsis):
     assert a.n_rows_seen_ == a.weight_seen_ == a.synopsis_weights_.sum() == 15_000
     np.testing.assert_array_equal(b.synopses_, before)
     X = np.concatenate(one + two)
-    assert -a.score(X) < 1.2 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_
+    assert -a.score(X) < 2 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_
 
 
 def test_models_without_rows_are_merged():

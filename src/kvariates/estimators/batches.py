@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -106,6 +107,18 @@ def _no_weights(sample_weight: Any, instead: str) -> None:
         raise ValueError(f"sample_weight is for a single table of rows; use {instead}.")
 
 
-def note_rows_seen(error: BaseException, rows: int) -> None:
-    """Add to an error in the middle of a stream how far it came."""
-    error.add_note(f"{rows:,} rows were read before; the model has kept them.")
+@contextmanager
+def keeping_rows_seen(model: Any) -> Iterator[None]:
+    """If a fit fails in the middle of a stream, the model keeps its rows, and the error says so.
+
+    If there are none, the model is as it was before.
+    """
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException as error:
+        if rows := model._rows_seen:
+            error.add_note(f"{rows:,} rows were read before; the model has kept them.")
+        else:
+            model.__dict__ = before
+        raise

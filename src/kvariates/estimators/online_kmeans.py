@@ -20,7 +20,7 @@ from kvariates.estimators.batches import (
     batches_of,
     checked_batch,
     is_table,
-    note_rows_seen,
+    keeping_rows_seen,
 )
 from kvariates.estimators.block_results import check_no_weights, set_features
 from kvariates.estimators.fitted_centers import FittedCenters
@@ -165,9 +165,8 @@ class OnlineKMeans(FittedCenters):
         self.labels_ = Rows.of(table.X).nearest(self._float64_centers)
 
     def _fit_batches(self, X: Any, sample_weight: Any) -> None:
-        before = dict(self.__dict__)
-        self._forget()
-        try:
+        with keeping_rows_seen(self):
+            self._forget()
             for batch, weight in self._batches(X, sample_weight):
                 self.partial_fit(batch, sample_weight=weight)
             if isinstance(X, SourceBlocks) and self._state is not None:
@@ -180,12 +179,10 @@ class OnlineKMeans(FittedCenters):
                     f"n_clusters={self.n_clusters}. Give more batches (of a source: a smaller "
                     "block_bytes), or lower n_clusters."
                 )
-        except BaseException as error:
-            if self._state is None or not self.n_rows_seen_:
-                self.__dict__ = before
-            else:
-                note_rows_seen(error, self.n_rows_seen_)
-            raise
+
+    @property
+    def _rows_seen(self) -> int:
+        return 0 if self._state is None else int(self.n_rows_seen_)
 
     def _batches(self, X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         """Batches; the blocks of a source are cut, so that there are enough of them."""

@@ -17,7 +17,7 @@ from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.batches import batches_of, checked_batch, note_rows_seen
+from kvariates.estimators.batches import batches_of, checked_batch, keeping_rows_seen
 from kvariates.estimators.block_results import check_no_weights, set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.guarantees import Guarantee
@@ -170,9 +170,8 @@ class StreamingKMeans(FittedCenters):
         -------
         self
         """
-        before = dict(self.__dict__)
-        self._state = self._solution = None
-        try:
+        with keeping_rows_seen(self):
+            self._state = self._solution = None
             if isinstance(X, SourceBlocks):
                 self._take_in_blocks(X, sample_weight)
             else:
@@ -182,12 +181,6 @@ class StreamingKMeans(FittedCenters):
                 raise ValueError(
                     f"n_samples={self._rows_seen} should be >= n_clusters={self.n_clusters}."
                 )
-        except BaseException as error:
-            if self._rows_seen:
-                note_rows_seen(error, self._rows_seen)
-            else:
-                self.__dict__ = before
-            raise
         return self
 
     @validation.all_or_nothing

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class BlockAssigner:
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         self._centers = centers
-        labels, cost = blake2b(), 0
+        labels, cost = sha256(), 0
         whole: ExactStatistics | None = None
         for block in self._blocks:
             assigner = self._in_memory(block)

@@ -35,8 +35,8 @@ from kvariates.sources.pieces import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECE_ROWS = 2**18
-PIECE_BYTES = 2**25  # of a piece of rows with many columns
+PIECE_ROWS = 2**19
+PIECE_BYTES = 2**26  # of a piece of rows with many columns
 
 
 class Part(NamedTuple):

@@ -31,7 +31,7 @@ from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
-SEED_ROWS = 2**14  # of which the rough centres are drawn: all rows would take as long as the rest
+SEED_ROWS = 2**12  # of which the rough centres are drawn: all rows would take as long as the rest
 
 
 def coreset(

@@ -59,11 +59,22 @@ class Reservoir:
         return not np.isfinite(self._dropped)
 
     def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
-        keys = rng.standard_exponential(rows.n) / rows.weights
+        if not rows.n:
+            return
+        # E / weight is a key, E = -log(1 - u) being exponential. It is computed for few rows only.
+        u = rng.random(rows.n)
+        lightest, heaviest = rows.weights.min(), rows.weights.max()
+        if lightest == heaviest:
+            self._whole = self._whole and lightest == np.rint(lightest)
+        else:
+            self._whole = self._whole and bool((rows.weights == np.rint(rows.weights)).all())
         self._total += rows.total
-        self._whole = self._whole and bool((rows.weights == np.rint(rows.weights)).all())
-        small = np.flatnonzero(keys < self._dropped)
-        self._append(KeyedRows(rows, keys).take(small))
+        with np.errstate(over="ignore"):
+            most = -np.expm1(-heaviest * self._dropped)
+        perhaps = np.flatnonzero(u <= most)
+        keys = -np.log1p(-u[perhaps]) / rows.weights[perhaps]
+        small = keys < self._dropped
+        self._append(KeyedRows(rows.take(perhaps[small]), keys[small]))
 
     def merge(self, other: Reservoir, rng: np.random.Generator) -> None:
         self._total += other._total
