@@ -186,6 +186,18 @@ def measure_memory(rows: int, every: int) -> list[tuple[int, int]]:
     return found
 
 
+def plot_memory(found: list[tuple[int, int]], path: Path) -> None:
+    """Draw the resident set over the rows seen."""
+    from kvariates.report.picture import picture
+
+    rows, size = np.array(found, dtype=float).T
+    with picture(path, (7, 3)) as (_, [axes]):
+        axes.plot(rows / 1e6, size / 2**20, marker="o", markersize=3)
+        axes.set_ylim(0, 1.5 * size.max() / 2**20)
+        axes.set_xlabel("million rows seen")
+        axes.set_ylabel("resident set, MiB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__)
     parser.add_argument("--only", default="pass,river,parquet,memory", help="sections, by comma")
@@ -193,6 +205,7 @@ def main() -> None:
     parser.add_argument("--gb", type=float, default=8.0, help="size of the Parquet file, decoded")
     parser.add_argument("--rows", type=int, default=100_000_000, help="of the section memory")
     parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--plot", type=Path, help="PNG file for the section memory")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.child:
@@ -205,7 +218,10 @@ def main() -> None:
     }
     print(json.dumps(machine.measure(quick=True).__dict__, default=str))
     for name in chosen.only.split(","):
-        print(json.dumps({name: sections[name]()}, indent=1), flush=True)
+        result = sections[name]()
+        print(json.dumps({name: result}, indent=1), flush=True)
+        if name == "memory" and chosen.plot:
+            plot_memory(result, chosen.plot)
     return None
 
 

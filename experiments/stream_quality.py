@@ -187,7 +187,7 @@ def main() -> None:
             for method in chosen.methods.split(","):
                 seeds = chosen.full_seeds if method == "full" else chosen.seeds
                 results.append(measure(name, X, k, method, seeds))
-                print(text(results[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+                print(text(results).splitlines()[-1], file=sys.stderr, flush=True)
     print(text(results))
     save(results, chosen.save)
 
