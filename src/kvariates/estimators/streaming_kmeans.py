@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -30,6 +30,13 @@ from kvariates.summaries.synopses import SYNOPSES
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least
+
+
+class StreamSolution(NamedTuple):
+    """k-means on the synopses, and the parameters it was made with."""
+
+    result: LloydResult
+    options: tuple[Any, ...]
 
 
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=SEEDINGS)
@@ -388,8 +395,7 @@ class StreamingKMeans(FittedCenters):
     # -- inside ------------------------------------------------------------------------------------
 
     _state: StreamState | None = None
-    _solution: LloydResult | None = None
-    _solved_for: tuple[Any, ...] = ()  # the parameters of this solution
+    _solution: StreamSolution | None = None
     _dtype: np.dtype[Any]  # of all batches
     _is_sparse: bool  # all batches
 
@@ -410,9 +416,9 @@ class StreamingKMeans(FittedCenters):
     @property
     def _solved(self) -> LloydResult:
         options = self.n_clusters, self.init, self.n_init, self.max_iter, self.tol
-        if self._solution is None or self._solved_for != options:
-            self._solution, self._solved_for = self._solve(self._seen()), options
-        return self._solution
+        if self._solution is None or self._solution.options != options:
+            self._solution = StreamSolution(self._solve(self._seen()), options)
+        return self._solution.result
 
     def _solve(self, state: StreamState) -> LloydResult:
         """k-means on the synopses. The draws are others than those of the stream."""
