@@ -9,8 +9,9 @@
 namespace kv {
 namespace {
 
-constexpr double NO_COST = 1e-300;  // the inverse of less would overflow
-constexpr index_t MOST_STEPS = 16;  // powers of two by which the costs of a cluster are told apart
+constexpr double NO_COST = 1e-300;    // the inverse of less would overflow
+constexpr double OF_CLUSTERS = 0.25;  // the share of all clusters in the scores; those of cost and weight are one
+constexpr index_t MOST_STEPS = 16;    // powers of two by which the costs of a cluster are told apart
 
 struct Scores {
     const ClusteredRows& rows;
@@ -25,9 +26,10 @@ struct Scores {
             cost[rows.labels[i]] += weight(i) * rows.cost[i];
         }
         const double total = std::accumulate(cost.begin(), cost.end(), 0.0);
+        const double all = std::accumulate(mass.begin(), mass.end(), 0.0);
         by_cost = total > NO_COST ? 1 / total : 0;
         for (index_t j = 0; j < rows.k; ++j) {
-            if (mass[j] > 0) by_cluster[j] = 1 / (static_cast<double>(rows.k) * mass[j]);
+            if (mass[j] > 0) by_cluster[j] = OF_CLUSTERS / (static_cast<double>(rows.k) * mass[j]) + 1 / all;
             if (cost[j] > NO_COST) inverse_of_mean[j] = mass[j] / cost[j];
         }
     }

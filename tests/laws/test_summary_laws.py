@@ -215,7 +215,8 @@ def test_a_small_far_cluster_is_kept():
         assert 8 <= far.sum() <= 12
 
 
-def test_memory_is_bounded():
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(merge_reduce, "LARGER", 1)
     X, _ = stream(20_000)
     summary = MergeReduce(OPTIONS, coreset)
     rng, most = np.random.default_rng(10), 0
@@ -229,6 +230,7 @@ def test_memory_is_bounded():
 
 def test_wide_rows_have_small_leaves(monkeypatch):
     monkeypatch.setattr(merge_reduce, "LEAF_BYTES", 40 * 4 * 4 * 3)
+    monkeypatch.setattr(merge_reduce, "LARGER", 1)
     X, _ = stream(480)
     summary, _ = summary_of("coreset", X, None, 50)
     state = summary.to_dict()

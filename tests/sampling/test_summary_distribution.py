@@ -9,6 +9,7 @@ from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from scipy.stats import chi2_contingency, norm
 
+from kvariates.summaries import merge_reduce
 from kvariates.summaries.coreset import coreset, lightweight
 from kvariates.summaries.kmeans_sharp import kmeans_sharp
 from kvariates.summaries.merge_reduce import MergeReduce
@@ -114,6 +115,13 @@ def tree(X, rng, size=8, batch=50):
     return summary
 
 
+@pytest.fixture
+def small_buckets(monkeypatch):
+    """Buckets as small as the summary, so that few rows make several levels."""
+    monkeypatch.setattr(merge_reduce, "LARGER", 1)
+
+
+@pytest.mark.usefixtures("small_buckets")
 def test_weights_are_unbiased_through_several_levels():
     """Leaves have 64 rows, and 8 buckets make one of the next level: 550 rows need two levels."""
     X, rng = some_rows(550), np.random.default_rng(4)
@@ -123,6 +131,7 @@ def test_weights_are_unbiased_through_several_levels():
     assert unbiased(groups, np.full(50, 11.0))
 
 
+@pytest.mark.usefixtures("small_buckets")
 def test_a_merged_summary_has_the_law_of_one():
     """Both streams fill their leaves, so the tree is the same: here with 2 and 6 buckets."""
     X, cut = some_rows(8 * 32), 2 * 32

@@ -7,12 +7,13 @@ from contracts.choices import CHOICES
 from laws.cases import ALGORITHMS
 from sklearn.utils.estimator_checks import check_estimator
 
-from kvariates import KMeans, KMedian, PrivateKMeans
+from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans
 from kvariates.data.metrics import EDGES, METRICS
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
+from kvariates.summaries.synopses import SYNOPSES
 
 BOX = {"n_clusters": 3, "epsilon": 1.0, "bounds": (-10.0, 10.0)}
 BALL = {"n_clusters": 3, "epsilon": 1.0, "delta": 1e-6, "radius": 20.0}
@@ -26,6 +27,7 @@ ESTIMATORS = [
     PrivateKMeans(method="lloyd", adjacency="replace-one", **BALL),
     OnlineKMeans(n_clusters=3),
     OnlineKMeans(n_clusters=3, update=False),
+    *(StreamingKMeans(n_clusters=3, n_synopses=100, synopsis=name) for name in SYNOPSES),
 ]
 
 # Checks that fail for a reason.
@@ -54,6 +56,10 @@ PRIVATE = {
     "check_clustering": "labels_ would tell the cluster of every row",
     "check_fit_idempotent": "noise that can be repeated does not protect anybody",
 }
+STREAM = {
+    "check_clustering": "a stream keeps no labels",
+    "check_dict_unchanged": "centres are computed when they are asked for, and kept",
+}
 SECRET_COUNT = {
     "check_estimators_empty_data_messages": "under add-remove, the number of rows is secret",
 }
@@ -70,6 +76,8 @@ def expected_failures(estimator):
         return {**PRIVATE, **(SECRET_COUNT if estimator.adjacency == "add-remove" else {})}
     if isinstance(estimator, OnlineKMeans):
         return {}
+    if isinstance(estimator, StreamingKMeans):
+        return STREAM
     if estimator.metric == "precomputed":
         return NOT_SQUARE
     if isinstance(estimator, KMedian):  # sparse rows it does not take at all

@@ -80,7 +80,10 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         _no_weights(sample_weight, "blocks(..., weights=...)")
         yield from ((block, None) for block in X)
     elif is_table(X):
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if sparse.issparse(X):
+            check_sparse(X)
+            X = X.tocsr()
         weight = None if X.shape[0] == 0 else validation.weights(sample_weight, X)
         for first in range(0, max(1, X.shape[0]), BATCH):
             part = slice(first, first + BATCH)

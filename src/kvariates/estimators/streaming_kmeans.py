@@ -442,3 +442,8 @@ class StreamingKMeans(FittedCenters):
         if self.max_iter == 0:
             return evaluated(problem.rows, centers, problem.weight, 0, False)
         return refine(problem.rows, centers, problem.weight, stop)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

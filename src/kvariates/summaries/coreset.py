@@ -1,7 +1,8 @@
 """Coresets: a few weighted rows whose cost is close to that of all rows, for any k centres.
 
     label  = the nearest of a few rough centres, for every point
-    score  = share of the point in the cost + its share in the weight of its cluster / clusters
+    score  = share of the point in the cost, plus its share in the weight of all points,
+             plus its share in the weight of its cluster / 4 clusters
     points of a score >= tau are kept as they are
     all others are grouped by cluster and by cost and cut into cells of about equal score;
     one point of a cell is drawn by weight, and gets the weight of the whole cell
@@ -15,7 +16,7 @@ independent draw.
 
 | reduction | rough centres |
 |---|---|
-| `coreset` | k / 2 rows, drawn by D^2 |
+| `coreset` | k rows, drawn by D^2 |
 | `lightweight` | the mean (Bachem, Lucic and Krause 2018): faster, less accurate for clusters |
 """
 
@@ -58,15 +59,14 @@ def lightweight(
 def _drawn_centers(
     points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
 ) -> F64:
-    """Draw k / 2 rows of a uniform sample by D^2; fewer if there is no room for as many clusters.
+    """Draw k rows of a uniform sample by D^2; fewer if there is no room for as many clusters.
 
-    k rows would take longer and hardly change the scores. A cluster that they miss costs much, so
-    it has a large share of the scores.
+    A cluster that they miss costs much, so it has a large share of the scores.
     """
     few = points
     if points.n > SEED_ROWS:
         few = points.take(np.sort(rng.choice(points.n, SEED_ROWS, replace=False)))
-    k = max(1, min(options.k // 2, options.size // 4))
+    k = max(1, min(options.k, options.size // 4))
     rows = Rows.of(few.points)
     return sample(EuclideanPotential(rows, few.weights, k), Dirac(), k, rng).centers
 

@@ -9,6 +9,7 @@ summaries are merged by adding up their buckets level by level, as digits of two
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from kvariates.summaries.weighted_points import (
 
 FAN_IN = 8  # a reduction to an eighth; larger leaves hardly lower the cost
 LEAF_BYTES = 2**27
+# Buckets are larger than the summary, so that the reductions before the last one hardly count.
+LARGER, BUCKET_BYTES = 4, 2**24
 
 
 class MergeReduce:
@@ -100,27 +103,33 @@ class MergeReduce:
         return self._levels[level]
 
     def _push(self, leaf: WeightedPoints, rng: np.random.Generator) -> None:
-        self._level(0).append(self._reduction(leaf, self._options, rng))
+        self._level(0).append(self._reduction(leaf, self._bucket_options, rng))
         self._carry(rng)
+
+    @property
+    def _bucket_options(self) -> SummaryOptions:
+        assert self._leaf is not None  # noqa: S101
+        return replace(self._options, size=self._leaf.bucket)
 
     def _carry(self, rng: np.random.Generator) -> None:
         """Reduce the buckets of every level that has enough of them."""
         assert self._leaf is not None  # noqa: S101
-        fan_in, level = self._leaf.capacity // self._options.size, 0
+        fan_in, level = self._leaf.capacity // self._leaf.bucket, 0
         while level < len(self._levels):
             buckets = self._levels[level]
             while len(buckets) >= fan_in:
                 full = WeightedPoints.joined(buckets[:fan_in])
                 del buckets[:fan_in]
-                self._level(level + 1).append(self._reduction(full, self._options, rng))
+                self._level(level + 1).append(self._reduction(full, self._bucket_options, rng))
             level += 1
 
 
 class RowBuffer:
-    """Room for the rows of a leaf. Dense rows are copied into one array."""
+    """Room for the rows of a leaf, which is reduced to a bucket. Dense rows are copied."""
 
-    def __init__(self, like: Any, capacity: int) -> None:
-        self.n, self.capacity = 0, capacity
+    def __init__(self, like: Any, bucket: int, fan_in: int) -> None:
+        self.n, self.bucket, self.capacity = 0, bucket, bucket * fan_in
+        capacity = self.capacity
         self._like = like[:0].copy()
         self._sparse: list[WeightedPoints] | None = [] if sparse.issparse(like) else None
         self._weights = np.empty(capacity)
@@ -130,10 +139,12 @@ class RowBuffer:
     @classmethod
     def for_rows(cls, X: Any, size: int) -> RowBuffer:
         """A leaf for rows like these: a multiple of `size` that depends on features and dtype."""
-        fan_in = FAN_IN
+        larger, fan_in = LARGER, FAN_IN
         if not sparse.issparse(X):
-            fan_in = min(FAN_IN, LEAF_BYTES // (size * X.shape[1] * X.dtype.itemsize))
-        return cls(X, size * max(2, fan_in))
+            n_bytes = size * X.shape[1] * X.dtype.itemsize
+            larger = max(1, min(LARGER, BUCKET_BYTES // n_bytes))
+            fan_in = max(2, min(FAN_IN, LEAF_BYTES // (larger * n_bytes)))
+        return cls(X, larger * size, fan_in)
 
     def add(self, rows: WeightedPoints) -> None:
         """Pre: there is room."""
@@ -159,7 +170,7 @@ class RowBuffer:
         return copy
 
     def empty_copy(self) -> RowBuffer:
-        return RowBuffer(self._like, self.capacity)
+        return RowBuffer(self._like, self.bucket, self.capacity // self.bucket)
 
     def to_dict(self) -> State:
         return self.rows().take(slice(None)).to_dict()
