@@ -7,21 +7,29 @@ namespace {
 
 constexpr index_t AT_ONCE = 64;  // rows that are written together and stay in the cache
 
-// Writes columns of equal length as the columns of a matrix in C order.
 template <class T>
-void interleave(const std::vector<In<T>>& columns, Array<2, T> out) {
-    const index_t n = extent(out, 0), d = extent(out, 1);
-    require(static_cast<index_t>(columns.size()) == d, "there must be a column of the matrix for every column");
+void write_columns(const std::vector<Values>& columns, T* out, index_t n) {
+    const auto d = static_cast<index_t>(columns.size());
     std::vector<const T*> from;
-    for (const In<T>& column : columns) from.push_back(data_of(column, n));
-    T* const to = out.data();
+    for (const Values& column : columns) from.push_back(static_cast<const T*>(column.data()));
     run([&] {
         for (index_t first = 0; first < n; first += AT_ONCE) {
             const index_t count = std::min(AT_ONCE, n - first);
             for (index_t j = 0; j < d; ++j)
-                for (index_t i = 0; i < count; ++i) to[(first + i) * d + j] = from[j][first + i];
+                for (index_t i = 0; i < count; ++i) out[(first + i) * d + j] = from[j][first + i];
         }
     });
+}
+
+// Writes columns of equal length as the columns of a matrix in C order.
+void interleave(const std::vector<Values>& columns, OutMatrix out) {
+    const index_t n = extent(out, 0);
+    const bool is64 = is_double(out);
+    require(static_cast<index_t>(columns.size()) == extent(out, 1), "the matrix has another number of columns");
+    for (const Values& column : columns)
+        require(length(column) == n && is_double(column) == is64, "a column has another length or dtype");
+    is64 ? write_columns(columns, static_cast<double*>(out.data()), n)
+         : write_columns(columns, static_cast<float*>(out.data()), n);
 }
 
 nb::tuple drawn_cells(In<label_t> labels, In<double> cost, OptionalIn<double> weight, index_t k, index_t size,
@@ -36,8 +44,7 @@ nb::tuple drawn_cells(In<label_t> labels, In<double> cost, OptionalIn<double> we
 }  // namespace
 
 void bind_blocks(nb::module_& m) {
-    m.def("interleave", interleave<float>, "columns"_a.noconvert(), "out"_a.noconvert());
-    m.def("interleave", interleave<double>, "columns"_a.noconvert(), "out"_a.noconvert());
+    m.def("interleave", interleave, "columns"_a, "out"_a);
     m.def("draw_cells", drawn_cells, "labels"_a, "cost"_a, "weight"_a.none(), "k"_a, "size"_a, "seed"_a);
 }
 

@@ -4,7 +4,7 @@ All arrays are C-contiguous. Only sizes and indices that could crash are checked
 Arrays named `out`, and those that a comment names, are written.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,7 @@ def round_limbs(limbs: I64, exponent: int, out: F64) -> None: ...
 def exact_bins(terms: F64, weight: F64 | None) -> I64: ...
 def magnitudes(rows: RowsView) -> tuple[float, float]: ...
 def costs(rows: RowsView, centers: F64, labels: Labels, cost: F64) -> None: ...
-def interleave(columns: list[Float], out: Float) -> None:
+def interleave(columns: Sequence[Float], out: Float) -> None:
     """Write columns of the dtype of `out` as its columns."""
 
 def draw_cells(

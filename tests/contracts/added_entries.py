@@ -12,6 +12,7 @@ from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.seeding.seedings import SEEDINGS
+from kvariates.summaries.synopses import SYNOPSES
 
 NAME = "added"
 HELP = "This entry was added by a test."
@@ -24,6 +25,7 @@ COPIED = {
     "METRICS": (METRICS, "manhattan"),
     "MEDOID_SEEDINGS": (MEDOID_SEEDINGS, "k-median++"),
     "PRIVATE_METHODS": (PRIVATE_METHODS, "lloyd"),
+    "SYNOPSES": (SYNOPSES, "lightweight"),
 }
 
 
