@@ -286,7 +286,7 @@ def test_a_file_that_changed_after_it_was_opened(tmp_path):
     np.save(path, np.zeros((100, 2)))
     source = blocks(path)
     np.save(path, np.zeros((7, 2)))
-    with pytest.raises(ValueError, match=r"7 rows were read, but it had 100|cannot be read"):
+    with pytest.raises(ValueError, match="7 rows were read, but it had 100"):
         list(source)
 
 

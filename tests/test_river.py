@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 from laws.cases import rows
+from river import checks, evaluate, metrics, preprocessing, stream
 
 from kvariates.estimators.online_kmeans import OnlineKMeans
-
-river = pytest.importorskip("river")
-from river import checks, evaluate, metrics, preprocessing, stream  # noqa: E402
-
-from kvariates.river import RiverClusterer  # noqa: E402
+from kvariates.river import RiverClusterer
 
 NAMES = ["a", "b", "c"]
 CENTERS = np.array([[0.0, 0, 0], [30, 0, 5], [0, 30, 9]])

@@ -44,7 +44,8 @@ def test_a_small_stream_is_kept_as_it_is(synopsis):
     fitted = model(synopsis=synopsis).partial_fit(X)
     assert fitted.weight_seen_ == fitted.synopsis_weights_.sum() == 150
     if synopsis != "k-means#":
-        assert fitted.inertia_ <= 1.0001 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_ * 1.5
+        np.testing.assert_array_equal(fitted.synopses_, X)
+        assert (fitted.synopsis_weights_ == 1).all()
 
 
 @every_synopsis
@@ -152,14 +153,17 @@ def test_before_any_row():
 
 @every_synopsis
 def test_merged_streams_know_all_rows(synopsis):
-    one, two = stream(15), stream(15, seed=1)
+    one, two = stream(15), [batch + 1000 for batch in stream(15, seed=1)]
     a, b = model(synopsis=synopsis).fit(one), model(synopsis=synopsis, random_state=1).fit(two)
     before = b.synopses_
     a.merge(b)
     assert a.n_rows_seen_ == a.weight_seen_ == a.synopsis_weights_.sum() == 15_000
     np.testing.assert_array_equal(b.synopses_, before)
-    X = np.concatenate(one + two)
-    assert -a.score(X) < 2 * KMeans(5, n_init=5, random_state=0).fit(X).inertia_
+    share = a.synopsis_weights_[a.synopses_[:, 0] > 500].sum() / 15_000
+    if synopsis in ("coreset", "k-means#"):  # they tell the two streams apart
+        assert share == 0.5
+    else:  # six deviations of 200 draws
+        assert abs(share - 0.5) < 6 * 0.5 / 200**0.5
 
 
 def test_models_without_rows_are_merged():
@@ -203,7 +207,6 @@ def test_forgetting_follows_a_stream_that_moves():
 @pytest.mark.parametrize("half_life", [None, 700.0])
 @every_synopsis
 def test_a_saved_stream_goes_on(tmp_path, synopsis, half_life):
-    pytest.importorskip("skops")
     whole, first = (model(synopsis=synopsis, half_life=half_life) for _ in range(2))
     parts = stream(30)
     for batch in parts:
@@ -234,7 +237,6 @@ for i, batch in enumerate(batches):
 
 
 def test_a_killed_process_goes_on_from_its_last_save(tmp_path):
-    pytest.importorskip("skops")
     parts = stream(30)
     np.save(tmp_path / "parts.npy", parts)
     path = tmp_path / "model.skops"
@@ -249,7 +251,6 @@ def test_a_killed_process_goes_on_from_its_last_save(tmp_path):
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
-    pytest.importorskip("skops")
     path = tmp_path / "model.skops"
     fitted = model().partial_fit(stream(1)[0])
     fitted.save(path)
@@ -266,7 +267,6 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
 
 
 def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):
-    pytest.importorskip("skops")
     from kvariates.streaming import saving
 
     path = tmp_path / "model.skops"

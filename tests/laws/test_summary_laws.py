@@ -215,8 +215,7 @@ def test_a_small_far_cluster_is_kept():
         assert 8 <= far.sum() <= 12
 
 
-def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(merge_reduce, "LARGER", 1)
+def test_memory_is_bounded():
     X, _ = stream(20_000)
     summary = MergeReduce(OPTIONS, coreset)
     rng, most = np.random.default_rng(10), 0
@@ -225,7 +224,8 @@ def test_memory_is_bounded(monkeypatch):
         state = summary.to_dict()
         held = sum(len(bucket["weights"]) for level in state["levels"] for bucket in level)
         most = max(most, held + len(state["leaf"]["weights"]))
-    assert most <= 8 * 40 + 3 * 7 * 40  # the leaf, and three levels
+    bucket = merge_reduce.LARGER * 40
+    assert most <= 8 * bucket + 2 * 7 * bucket  # the leaf, and two levels
 
 
 def test_wide_rows_have_small_leaves(monkeypatch):

@@ -172,12 +172,7 @@ class NoisyMoments:
 
 
 def _radii(
-    task: PrivateTask,
-    found: Summary,
-    points: F64,
-    centers: F64,
-    spread: float,
-    rest: float,
+    task: PrivateTask, found: Summary, points: F64, centers: F64, spread: float, rest: float
 ) -> _Radii:
     """The radii by the summary: by the weight and the spread of the rows of each centre."""
     k = task.k
