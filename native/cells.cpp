@@ -46,16 +46,15 @@ struct Scores {
 
 // The score from which on a row is kept as it is, if all others shall fill the rest of `cells` cells evenly.
 double limit_of(const std::vector<double>& score, index_t cells) {
-    double limit = std::numeric_limits<double>::infinity();
+    double limit = std::accumulate(score.begin(), score.end(), 0.0) / static_cast<double>(cells);
     for (index_t kept = 0;;) {
         double rest = 0;
-        for (const double s : score) rest += s < limit ? s : 0;
-        limit = rest / static_cast<double>(cells - kept);
         index_t more = 0;
-        for (const double s : score) more += s >= limit;
+        for (const double s : score) rest += s < limit ? s : 0, more += s >= limit;
         // Rounding could take all of the room for rows that have nearly all of the score.
         if (more == kept || more >= cells) return limit;
         kept = more;
+        limit = rest / static_cast<double>(cells - kept);
     }
 }
 
@@ -63,8 +62,31 @@ double limit_of(const std::vector<double>& score, index_t cells) {
 struct OpenCell {
     double score = 0;  // of the group so far
     double weight = 0;
-    index_t number = 0, drawn = -1;
+    index_t number = -1, drawn;
 };
+
+double masked(double value, std::int64_t mask) {
+    std::int64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits &= mask;
+    std::memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+// The rows with a weight.
+DrawnRows positive(const std::vector<double>& weight) {
+    const auto n = static_cast<index_t>(weight.size());
+    index_t count = 0;
+    for (index_t i = 0; i < n; ++i) count += weight[i] > 0;
+    DrawnRows out{std::vector<index_t>(count + 1), std::vector<double>(count + 1)};
+    index_t at = 0;
+    for (index_t i = 0; i < n; ++i) {
+        out.rows[at] = i, out.weights[at] = weight[i];
+        at += weight[i] > 0;
+    }
+    out.rows.pop_back(), out.weights.pop_back();
+    return out;
+}
 
 }  // namespace
 
@@ -75,12 +97,9 @@ DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed
     for (index_t i = 0; i < rows.n; ++i) score_of[i] = scores.of(i);
     const double limit = limit_of(score_of, size - rows.k * steps);
     const double cells_of_one = 1 / limit;  // of a score of one
+    std::vector<double> new_weight(rows.n + 1, 0);  // the last entry is that of no row
     std::vector<OpenCell> open(rows.k * steps);
-    std::vector<double> new_weight(rows.n, 0);
-    const auto close = [&](OpenCell& cell) {
-        if (cell.drawn >= 0) new_weight[cell.drawn] = cell.weight;
-        cell.weight = 0, cell.drawn = -1;
-    };
+    for (OpenCell& cell : open) cell.drawn = rows.n;
     for (index_t i = 0; i < rows.n; ++i) {
         const double weight = scores.weight(i), score = score_of[i];
         if (!(weight > 0)) continue;
@@ -88,17 +107,19 @@ DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed
             new_weight[i] = weight;
             continue;
         }
+        // Without branches, which could not be predicted: masks are all ones or zero.
         OpenCell& cell = open[rows.labels[i] * steps + scores.step(i, steps)];
         const auto number = static_cast<index_t>((cell.score + score / 2) * cells_of_one);
-        if (number != cell.number) close(cell), cell.number = number;
-        cell.score += score, cell.weight += weight;
-        if (uniform(seed) * cell.weight < weight) cell.drawn = i;
+        const std::int64_t same = -static_cast<std::int64_t>(number == cell.number);
+        const double after = masked(cell.weight, same) + weight;
+        new_weight[cell.drawn] = masked(cell.weight, ~same);  // the cell is closed, or another row is drawn, or below
+        const std::int64_t take = -static_cast<std::int64_t>(uniform(seed) * after < weight);
+        cell.drawn ^= (cell.drawn ^ i) & take;
+        new_weight[cell.drawn] = after;
+        cell.score += score, cell.weight = after, cell.number = number;
     }
-    for (OpenCell& cell : open) close(cell);
-    DrawnRows out;
-    for (index_t i = 0; i < rows.n; ++i)
-        if (new_weight[i] > 0) out.rows.push_back(i), out.weights.push_back(new_weight[i]);
-    return out;
+    new_weight[rows.n] = 0;
+    return positive(new_weight);
 }
 
 }  // namespace kv

@@ -22,6 +22,8 @@ independent draw.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvariates.data.cells import draw_cells
@@ -76,4 +78,4 @@ def reduce_by_cells(
 ) -> WeightedPoints:
     """At most `size` points. Pre: there are more points."""
     drawn = draw_cells(Rows.of(points.points), points.weights, centers, size, rng)
-    return WeightedPoints(points.points[drawn.rows], drawn.weights)
+    return replace(points.take(drawn.rows), weights=drawn.weights)

@@ -37,6 +37,10 @@ class MergeReduce:
         self._options, self._reduction = options, reduction
         self._levels: list[list[WeightedPoints]] = []
         self._leaf: RowBuffer | None = None  # made when the features are known
+        # New memory for every leaf would cost as much as copying the rows into it. A leaf that was
+        # reduced is used again after the next `copy`: until then, the copy before may need it.
+        self._reduced: RowBuffer | None = None
+        self._spare: RowBuffer | None = None
 
     def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
         if self._leaf is None:
@@ -53,7 +57,7 @@ class MergeReduce:
                 leaf.add(piece)
                 if leaf.n == leaf.capacity:
                     self._push(leaf.rows(), rng)
-                    self._leaf = leaf.empty_copy()
+                    self._leaf, self._spare, self._reduced = self._empty_leaf(), None, leaf
 
     def merge(self, other: MergeReduce, rng: np.random.Generator) -> None:
         for level, buckets in enumerate(other._levels):
@@ -79,6 +83,7 @@ class MergeReduce:
         copy = MergeReduce(self._options, self._reduction)
         copy._levels = [list(level) for level in self._levels]
         copy._leaf = None if self._leaf is None else self._leaf.copy()
+        copy._spare = self._reduced or self._spare
         return copy
 
     def to_dict(self) -> State:
@@ -111,6 +116,11 @@ class MergeReduce:
         assert self._leaf is not None  # noqa: S101
         return replace(self._options, size=self._leaf.bucket)
 
+    def _empty_leaf(self) -> RowBuffer:
+        """A leaf in the spare memory, or in new memory."""
+        assert self._leaf is not None  # noqa: S101
+        return self._leaf.empty_copy() if self._spare is None else self._spare.emptied()
+
     def _carry(self, rng: np.random.Generator) -> None:
         """Reduce the buckets of every level that has enough of them."""
         assert self._leaf is not None  # noqa: S101
@@ -118,9 +128,12 @@ class MergeReduce:
         while level < len(self._levels):
             buckets = self._levels[level]
             while len(buckets) >= fan_in:
-                full = WeightedPoints.joined(buckets[:fan_in])
+                full = self._spare = self._empty_leaf()
+                for bucket in buckets[:fan_in]:
+                    full.add(bucket)
                 del buckets[:fan_in]
-                self._level(level + 1).append(self._reduction(full, self._bucket_options, rng))
+                reduced = self._reduction(full.rows(), self._bucket_options, rng)
+                self._level(level + 1).append(reduced)
             level += 1
 
 
@@ -167,6 +180,12 @@ class RowBuffer:
         copy = object.__new__(RowBuffer)
         copy.__dict__.update(self.__dict__)
         copy._sparse = None if self._sparse is None else list(self._sparse)
+        return copy
+
+    def emptied(self) -> RowBuffer:
+        """Without rows, in the same memory."""
+        copy = self.copy()
+        copy.n, copy._sparse = 0, None if self._sparse is None else []
         return copy
 
     def empty_copy(self) -> RowBuffer:

@@ -60,7 +60,10 @@ class WeightedPoints:
 
     def take(self, indices: Any) -> WeightedPoints:
         """A copy of the points at these indices, or in this slice."""
-        return WeightedPoints(self.points[indices].copy(), self.weights[indices].copy())
+        if isinstance(indices, slice) or sparse.issparse(self.points):
+            return WeightedPoints(self.points[indices].copy(), self.weights[indices].copy())
+        # For whole rows this is several times faster than an index.
+        return WeightedPoints(self.points.take(indices, axis=0), self.weights.take(indices))
 
     def positive(self) -> WeightedPoints:
         """Without the points of weight zero."""
