@@ -13,7 +13,7 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.screen import ReadingProgress, fit_with_bar, phase
-from kvariates.data.blocks import SourceBlocks
+from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.kmeans import KMeans
@@ -120,13 +120,11 @@ class _LabelTotals:
 
     def labels(self, source: SourceBlocks) -> Iterator[Any]:
         k = len(self.sizes)
-        for block in source:
-            rows = block.rows
-            labels = rows.nearest(self._centers)
-            self.sizes += np.bincount(labels, minlength=k)
-            self.masses += np.bincount(labels, block.weight, k)
-            self._exact_cost += exact_total(rows.costs(self._centers, labels), block.weight)
-            yield labels
+        for part in assign_blocks(source, self._centers):
+            self.sizes += np.bincount(part.labels, minlength=k)
+            self.masses += np.bincount(part.labels, part.weight, k)
+            self._exact_cost += exact_total(part.cost, part.weight)
+            yield part.labels
 
 
 def _read(
