@@ -236,7 +236,7 @@ def test_an_error_is_one_line(case):
 def test_weights_beside_those_of_blocks_are_refused():
     model = KMeans(5, init=INIT).fit(blocks_of())
     for method in (model.fit, model.score):
-        with pytest.raises(ValueError, match=r"sample_weight is for rows in memory\. .*blocks\("):
+        with pytest.raises(ValueError, match=r"sample_weight is for a single table.* blocks\("):
             method(blocks_of(), sample_weight=WEIGHT)
 
 

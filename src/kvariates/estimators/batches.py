@@ -77,7 +77,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(X, str | PathLike) or hasattr(X, "collect_batches"):
         raise TypeError(f"X is a {type(X).__name__}; give kvariates.sources.blocks(X).")
     if isinstance(X, SourceBlocks):
-        _no_weights(sample_weight, "blocks(..., weights=...)")
+        validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)
     elif is_table(X):
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -91,7 +91,8 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
             if weight is None or weight[part].any():
                 yield rows, None if weight is None else weight[part]
     else:
-        _no_weights(sample_weight, "partial_fit(batch, sample_weight=...) for every batch")
+        instead = "partial_fit(batch, sample_weight=...) for every batch"
+        validation.no_weights(sample_weight, instead)
         yield from ((batch, None) for batch in X)
 
 
@@ -103,11 +104,6 @@ def is_table(X: Any) -> bool:
         return False
     # What cannot be iterated is no iterable of tables either; the validators will refuse it.
     return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
-
-
-def _no_weights(sample_weight: Any, instead: str) -> None:
-    if sample_weight is not None:
-        raise ValueError(f"sample_weight is for a single table of rows; use {instead}.")
 
 
 @contextmanager

@@ -121,15 +121,6 @@ def cost_of_blocks(blocks: CoordinateBlocks, centers: F64) -> float:
     return joint_cost((part.cost, part.weight) for part in parts)
 
 
-def check_no_weights(sample_weight: Any) -> None:
-    """ValueError if there are weights beside those of the blocks."""
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight is for rows in memory. Give the weights of blocks by "
-            "blocks(..., weights=...)."
-        )
-
-
 def set_features(model: Any, source: SourceBlocks, d: int) -> None:
     """Store what scikit-learn stores about the columns of a fit."""
     model.n_features_in_ = d

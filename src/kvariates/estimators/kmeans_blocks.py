@@ -21,7 +21,7 @@ import numpy as np
 from kvariates.data.blocks import BlockTotals, CountedBlocks, SourceBlocks
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import CoordinateBlocks, check_no_weights
+from kvariates.estimators.block_results import CoordinateBlocks
 from kvariates.estimators.callbacks import iteration_callback
 from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.objective import SquaredEuclidean
@@ -51,7 +51,7 @@ class BlockFit:
 
 def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
     """ValueError unless KMeans can fit these blocks with its parameters."""
-    check_no_weights(sample_weight)
+    validation.no_weights(sample_weight)
     if not source.repeatable:
         raise ValueError(
             f"{source.description} can be read only once, and KMeans reads its rows several times. "

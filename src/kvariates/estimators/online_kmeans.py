@@ -22,7 +22,7 @@ from kvariates.estimators.batches import (
     is_table,
     keeping_rows_seen,
 )
-from kvariates.estimators.block_results import check_no_weights, set_features
+from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.streaming.online import OnlineRule, OnlineState
 
@@ -189,7 +189,7 @@ class OnlineKMeans(FittedCenters):
         if not isinstance(X, SourceBlocks) or X.n_rows is None:
             yield from batches_of(X, sample_weight)
             return
-        check_no_weights(sample_weight)
+        validation.no_weights(sample_weight)
         rows = max(1, X.n_rows // (2 * int(self.n_clusters)))
         for block in X:
             for first in range(0, block.X.shape[0], rows):

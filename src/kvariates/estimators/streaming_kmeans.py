@@ -18,7 +18,7 @@ from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import batches_of, checked_batch, keeping_rows_seen
-from kvariates.estimators.block_results import check_no_weights, set_features
+from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.guarantees import Guarantee
 from kvariates.refining.lloyd import LloydResult, StopRule, evaluated, refine
@@ -232,7 +232,7 @@ class StreamingKMeans(FittedCenters):
     def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
         """Blocks were checked when they were read."""
         self._validate_params()
-        check_no_weights(sample_weight)
+        validation.no_weights(sample_weight)
         for block in source:
             state = self._state
             if state is None:

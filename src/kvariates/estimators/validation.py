@@ -94,6 +94,12 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     return out
 
 
+def no_weights(sample_weight: Any, instead: str = "blocks(..., weights=...)") -> None:
+    """ValueError if there are weights, because they must be given in another way."""
+    if sample_weight is not None:
+        raise ValueError(f"sample_weight is for a single table in memory; use {instead}.")
+
+
 def weight_range(least: float, most: float) -> None:
     """ValueError unless positive weights from `least` to `most` can be added up in float64."""
     if most == 0:
