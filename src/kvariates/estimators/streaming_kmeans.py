@@ -20,9 +20,9 @@ from kvariates.estimators import validation
 from kvariates.estimators.batches import batches_of, checked_batch, keeping_rows_seen
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
 from kvariates.guarantees import Guarantee
-from kvariates.refining.lloyd import LloydResult, StopRule, evaluated, refine
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.refining.lloyd import LloydResult, StopRule
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
 from kvariates.streaming.stream_state import SpreadEstimate, StreamState
@@ -423,25 +423,14 @@ class StreamingKMeans(FittedCenters):
     def _solve(self, state: StreamState) -> LloydResult:
         """k-means on the synopses. The draws are others than those of the stream."""
         synopses, k = state.synopses(), int(self.n_clusters)
-        rows, weight = Rows.of(synopses.points), synopses.weights
-        if rows.n < k:
+        if synopses.n < k:
             raise NotFittedError(
-                f"{state.rows_seen} rows were seen so far, summarized by {rows.n} synopses; "
+                f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
                 f"n_clusters={k} needs at least {k}."
             )
-        rng, tol = state.solving_rng(), self.tol * rows.spread()
-        stop = StopRule(max(1, self.max_iter), tol)
-        problem = SeedingProblem(
-            rows, weight, k, lloyd=lambda part, w, c: refine(part, c, w, stop), rng=rng
-        )
-        runs = (self._run(problem, stop) for _ in range(self.n_init))
-        return min(runs, key=lambda run: run.inertia)
-
-    def _run(self, problem: SeedingProblem, stop: StopRule) -> LloydResult:
-        centers = SEEDINGS[self.init].run(problem)
-        if self.max_iter == 0:
-            return evaluated(problem.rows, centers, problem.weight, 0, False)
-        return refine(problem.rows, centers, problem.weight, stop)
+        stop = StopRule(self.max_iter, self.tol * Rows.of(synopses.points).spread())
+        options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
+        return best_on_summary(options, self._objective, synopses, state.solving_rng())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
