@@ -205,7 +205,7 @@ class OnlineKMeans(FittedCenters):
     _rng: np.random.Generator
 
     def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         Rows.of(batch.X).check_squares()
         return batch
 

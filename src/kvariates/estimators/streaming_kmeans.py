@@ -17,7 +17,13 @@ from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.batches import batches_of, checked_batch, keeping_rows_seen
+from kvariates.estimators.batches import (
+    batches_of,
+    check_alike,
+    check_layout,
+    checked_batch,
+    keeping_rows_seen,
+)
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
@@ -208,26 +214,18 @@ class StreamingKMeans(FittedCenters):
         """
         state = self._state
         dtype = None if state is None else self._dtype
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         if state is None and batch.X.shape[0]:
             state = self._begin(batch.X)
         if state is None:
             return self
         if batch.X.shape[0]:
-            self._check_layout(batch.X)
+            check_layout(batch.X, self._is_sparse)
             Rows.of(batch.X).check_squares()
             state.add(batch.X, batch.weight)
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
         return self
-
-    def _check_layout(self, X: Any) -> None:
-        if sparse.issparse(X) != self._is_sparse:
-            kinds = ("dense", "sparse")
-            raise ValueError(
-                f"The batch is {kinds[sparse.issparse(X)]}, but those before are "
-                f"{kinds[self._is_sparse]}; convert it."
-            )
 
     def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
         """Blocks were checked when they were read."""
@@ -239,8 +237,7 @@ class StreamingKMeans(FittedCenters):
                 set_features(self, source, block.X.shape[1])
                 state = self._begin(block.X)
             if block.weight is not None and block.weight.any():
-                weights = block.weight[block.weight > 0]
-                validation.weight_range(float(weights.min()), float(weights.max()))
+                validation.check_weights(block.weight)
             block.rows.check_squares()
             state.add(block.X, block.weight)
             self.n_rows_dropped_ = source.rows_dropped
@@ -272,7 +269,7 @@ class StreamingKMeans(FittedCenters):
         if not isinstance(other, StreamingKMeans):
             raise TypeError(f"a StreamingKMeans can be merged, not a {type(other).__name__}.")
         mine, theirs = self._state, other._state
-        self._check_alike(other, ("n_synopses", "synopsis", "half_life"))
+        check_alike(self, other, ("n_synopses", "synopsis", "half_life"))
         if theirs is None:
             return self
         fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "n_rows_dropped_")
@@ -280,23 +277,11 @@ class StreamingKMeans(FittedCenters):
             self._state = StreamState.from_dict(theirs.to_dict())
             self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
         else:
-            self._check_alike(other, fitted[:4])
+            check_alike(self, other, fitted[:4])
             mine.merge(theirs)
             self.n_rows_dropped_ += other.n_rows_dropped_
         self._solution = None
         return self
-
-    def _check_alike(self, other: StreamingKMeans, names: tuple[str, ...]) -> None:
-        for name in names:
-            here, there = (
-                value.tolist() if isinstance(value, np.ndarray) else value
-                for value in (getattr(model, name, None) for model in (self, other))
-            )
-            if here != there:
-                raise ValueError(
-                    f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
-                    "models with the same summary can be merged."
-                )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
