@@ -333,8 +333,3 @@ default="k-means++"
             self.certificate_ = certificate
         elif hasattr(self, "certificate_"):  # of an earlier fit
             del self.certificate_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

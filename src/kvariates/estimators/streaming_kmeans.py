@@ -416,8 +416,3 @@ class StreamingKMeans(FittedCenters):
         stop = StopRule(self.max_iter, self.tol * Rows.of(synopses.points).spread())
         options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
         return best_on_summary(options, self._objective, synopses, state.solving_rng())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
