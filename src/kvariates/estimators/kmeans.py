@@ -168,7 +168,7 @@ default="k-means++"
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or blocks
-            Blocks of `kvariates.sources.blocks` are read several times, one in memory at a time.
+            Blocks of `kvariates.sources.blocks` are read several times, a few in memory at a time.
             From given centres the result is that of the same rows in memory; with init="k-means||"
             too, for more than 2**18 values (it keeps 12 to 20 bytes a row). Any other init starts
             from a weighted sample of the rows, and so does a callable.

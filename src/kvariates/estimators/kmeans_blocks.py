@@ -7,8 +7,10 @@
 | one for each iteration | exact Lloyd |
 | the last one | the cost of the centres |
 
-There is no summary if the first centres are given or drawn by k-means||, which makes two passes for
-each of its rounds. An iteration that has to move empty clusters makes two passes.
+There is no summary if the first centres are given or drawn by k-means||, which makes up to 14
+passes in a run: two for the first centre, two in each of five rounds, two for the chosen rows. It
+makes more if the rounds draw fewer than k different rows. An iteration that has to move empty
+clusters makes two passes.
 """
 
 from __future__ import annotations
