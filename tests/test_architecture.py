@@ -129,7 +129,7 @@ def test_no_two_modules_and_no_two_public_classes_share_a_name():
         (True, "data/rows.py", "import numpy as np\nfrom .. import _native\nfrom . import graph"),
         (True, "seeding/__init__.py", "from .sampler import draw\nfrom ..data import rows"),
         (True, "estimators/kmeans.py", "from sklearn.base import X\nfrom ..seeding import x"),
-        (True, "cli.py", "import typer\nfrom .report.files import write_rows\nfrom .demo import x"),
+        (True, "cli/__init__.py", "import typer\nfrom ..report import files\nfrom ..demo import x"),
         (True, "__init__.py", "from .estimators import KMeans\nfrom .seeding import sampler"),
         (False, "seeding/sampler.py", "from kvariates.estimators import KMeans"),
         (False, "seeding/sampler.py", "from ..estimators import KMeans"),

@@ -1,4 +1,4 @@
-"""The demo's data and files: the world's cities, names of regions, and a map (fit: `cli.py`).
+"""The demo's data and files: the world's cities, names of regions, and a map (fit: `cli/`).
 
 A city is a unit vector, weighted by its population, and the regions come from spherical k-means. A
 region is named after a large city near its centre.

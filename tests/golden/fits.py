@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
-from golden import kmeans, medians, private, seedings
+from golden import kmeans, medians, private, seedings, streams
 from threadpoolctl import threadpool_info
 
 from kvariates import _native
@@ -41,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 RECORD = HERE / "digests.json"
 THREADS = ("1", "2", "7")
 CASES = {}
-for _part in (kmeans, seedings, medians, private):
+for _part in (kmeans, seedings, medians, private, streams):
     for _name, _run in _part.cases():
         assert _name not in CASES, f"two cases are called {_name!r}"
         CASES[_name] = _run

@@ -5,6 +5,7 @@
 | `CountedBlocks` | one, which another reader may use too: the totals of all rows |
 | `BlockTotals.spread` | one more; two if values differ so much that column sums lose digits |
 | `take_rows` | one, which ends at the last row that is asked for |
+| `assign_blocks` | one |
 
 Sums are exact integers, so nothing here depends on how the rows are cut into blocks.
 """
@@ -23,7 +24,7 @@ from scipy import sparse
 from kvariates import _native
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import SMALLEST, ExactSums, exponent_of
-from kvariates.data.rows import F64, Floats, Rows, spread_around
+from kvariates.data.rows import F64, Floats, Labels, Rows, spread_around
 from kvariates.numerics.draws import I64
 
 
@@ -116,6 +117,28 @@ def take_rows(blocks: RowBlocks, indices: I64) -> Rows:
     back[order] = np.arange(len(order))
     X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
     return Rows.of(X[back])
+
+
+@dataclass(frozen=True, eq=False)
+class AssignedBlock:
+    """The nearest centres of the rows of a block, and the rows' costs there and weights."""
+
+    labels: Labels
+    cost: F64
+    weight: F64 | None
+
+
+def assign_blocks(
+    blocks: RowBlocks,
+    centers: F64,
+    nearest: Callable[[Rows, F64], Labels] = Rows.nearest,
+    costs: Callable[[Rows, F64, Labels], F64] = Rows.costs,
+) -> Iterator[AssignedBlock]:
+    """Assign the rows of every block; by default, squared Euclidean distances count."""
+    for block in blocks:
+        rows = block.rows
+        labels = nearest(rows, centers)
+        yield AssignedBlock(labels, costs(rows, centers, labels), block.weight)
 
 
 @dataclass(frozen=True, eq=False)

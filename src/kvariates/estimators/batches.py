@@ -29,18 +29,16 @@ class Batch:
     dropped: int
 
 
-def checked_batch(
-    model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str, *, sparse_too: bool = False
-) -> Batch:
-    """The batch as float32 or float64. sparse_too: whether it may be a sparse matrix.
+def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str) -> Batch:
+    """The batch as float32 or float64, dense or CSR.
 
     Pre: `dtype` is that of the first batch, or None if this is the first one.
     """
     if isinstance(X, Block):
         X, sample_weight = X.X, X.weight if sample_weight is None else sample_weight
     check_sparse(X)
-    options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_too else False}
-    options |= {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
+    options = {**validation.CSR_OR_DENSE, "ensure_min_samples": 0}
+    options |= {"ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
     with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         X = validation.canonical(validate_data(model, X, reset=dtype is None, **options))
@@ -77,7 +75,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(X, str | PathLike) or hasattr(X, "collect_batches"):
         raise TypeError(f"X is a {type(X).__name__}; give kvariates.sources.blocks(X).")
     if isinstance(X, SourceBlocks):
-        _no_weights(sample_weight, "blocks(..., weights=...)")
+        validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)
     elif is_table(X):
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -91,7 +89,8 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
             if weight is None or weight[part].any():
                 yield rows, None if weight is None else weight[part]
     else:
-        _no_weights(sample_weight, "partial_fit(batch, sample_weight=...) for every batch")
+        instead = "partial_fit(batch, sample_weight=...) for every batch"
+        validation.no_weights(sample_weight, instead)
         yield from ((batch, None) for batch in X)
 
 
@@ -105,9 +104,28 @@ def is_table(X: Any) -> bool:
     return hasattr(X, "shape") or hasattr(X, "__array__") or not isinstance(X, Iterable)
 
 
-def _no_weights(sample_weight: Any, instead: str) -> None:
-    if sample_weight is not None:
-        raise ValueError(f"sample_weight is for a single table of rows; use {instead}.")
+def check_layout(X: Any, is_sparse: bool) -> None:
+    """ValueError unless X is sparse or dense as the batches before."""
+    kinds = ("dense", "sparse")
+    if sparse.issparse(X) != is_sparse:
+        raise ValueError(
+            f"The batch is {kinds[not is_sparse]}, but those before are {kinds[is_sparse]}; "
+            "convert it."
+        )
+
+
+def check_alike(model: Any, other: Any, names: tuple[str, ...]) -> None:
+    """ValueError unless these attributes of both models are equal."""
+    for name in names:
+        here, there = (
+            value.tolist() if isinstance(value, np.ndarray) else value
+            for value in (getattr(either, name, None) for either in (model, other))
+        )
+        if here != there:
+            raise ValueError(
+                f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
+                "models with the same summary can be merged."
+            )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.blocks import Block, SourceBlocks
+from kvariates.data.blocks import Block, SourceBlocks, assign_blocks
 from kvariates.data.rows import F64, Floats, Labels, Rows, joint_cost, unit_rows
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
@@ -116,23 +116,9 @@ class BlockDistances(BlockArrays):
 
 def cost_of_blocks(blocks: CoordinateBlocks, centers: F64) -> float:
     """The weighted cost of all rows at their nearest centres."""
-
-    def parts() -> Iterator[tuple[F64, F64 | None]]:
-        objective = blocks.objective
-        for block in blocks:
-            labels = objective.nearest(block.rows, centers)
-            yield objective.costs(block.rows, centers, labels), block.weight
-
-    return joint_cost(parts())
-
-
-def check_no_weights(sample_weight: Any) -> None:
-    """ValueError if there are weights beside those of the blocks."""
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight is for rows in memory. Give the weights of blocks by "
-            "blocks(..., weights=...)."
-        )
+    objective = blocks.objective
+    parts = assign_blocks(blocks, centers, objective.nearest, objective.costs)
+    return joint_cost((part.cost, part.weight) for part in parts)
 
 
 def set_features(model: Any, source: SourceBlocks, d: int) -> None:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kvariates.objectives.objective import Objective
-from kvariates.refining.lloyd import Step
+from kvariates.refining.lloyd import Step, StopRule
 
 
-def iteration_callback(
-    model: Any, task: Any, objective: Objective
-) -> Callable[[Step], bool] | None:
-    """A function that is called once an iteration and returns True to stop.
-
-    None if there is neither verbose output nor a callback.
-    """
+def reporting(stop: StopRule, model: Any, task: Any, objective: Objective) -> StopRule:
+    """The same rule, which prints verbose lines and calls scikit-learn's callbacks as well."""
     has_callbacks = bool(getattr(model, "_skl_callbacks", None))
     if not (model.verbose or has_callbacks):
-        return None
+        return stop
 
     def callback(step: Step) -> bool:
         if model.verbose:
-            _print_step(step, objective.cost(step.statistics.cost), model._tol)
+            _print_step(step, objective.cost(step.statistics.cost), stop.tol)
         if not has_callbacks:
             return False
         inner = task.subcontext(task_name="iteration")
         inner.call_on_fit_task_begin(estimator=model)
         return bool(inner.call_on_fit_task_end(estimator=model))
 
-    return callback
+    return replace(stop, callback=callback)
 
 
 def _print_step(step: Step, inertia: float, tol: float) -> None:

@@ -22,7 +22,6 @@ from kvariates.estimators.block_results import (
     BlockLabels,
     CoordinateBlocks,
     FittedColumns,
-    check_no_weights,
     cost_of_blocks,
 )
 from kvariates.objectives.objective import Objective, SquaredEuclidean
@@ -66,7 +65,7 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres."""
         if isinstance(X, SourceBlocks):
-            check_no_weights(sample_weight)
+            validation.no_weights(sample_weight)
             return -cost_of_blocks(self._fitted_blocks(X), self._float64_centers)
         rows, centers = self._fitted_rows(X), self._float64_centers
         weight = validation.weights(sample_weight, rows.X)
@@ -89,5 +88,6 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar
 
@@ -18,34 +17,22 @@ from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
 from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import BlockLabels, FittedColumns, set_features
-from kvariates.estimators.callbacks import iteration_callback
+from kvariates.estimators.callbacks import reporting
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
+from kvariates.estimators.kmeans_runs import Fit, RunOptions, first_centers
 from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
 from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.seeding_problem import Lloyd, SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
-from kvariates.summaries.weighted_points import WeightedPoints
 from kvariates.tables import documented
 
 LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding if more centres follow
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What the runs of one fit share."""
-
-    objective: Objective
-    rows: Rows
-    weight: F64 | None
-    X: Any
 
 
 @documented(
@@ -181,7 +168,7 @@ default="k-means++"
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or blocks
-            Blocks of `kvariates.sources.blocks` are read several times, one in memory at a time.
+            Blocks of `kvariates.sources.blocks` are read several times, a few in memory at a time.
             From given centres the result is that of the same rows in memory; with init="k-means||"
             too, for more than 2**18 values (it keeps 12 to 20 bytes a row). Any other init starts
             from a weighted sample of the rows, and so does a callable.
@@ -209,14 +196,13 @@ default="k-means++"
                 "there is no lower bound. Set certify=False."
             )
         rows = objective.rows(X)
-        self._n_init, algorithm = self._runs(), self._algorithm()
-        self._tol = rows.spread() * self.tol
+        options, algorithm = self._run_options(rows.spread()), self._algorithm()
         rng = validation.generator(self.random_state)
 
-        task = self._init_callback_context(max_subtasks=self._n_init)
+        task = self._init_callback_context(max_subtasks=options.n_init)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         fit = Fit(objective, rows, weight, X)
-        runs = (self._run(task, fit, algorithm, rng) for _ in range(self._n_init))
+        runs = (self._run(task, fit, options, algorithm, rng) for _ in range(options.n_init))
         best = min(runs, key=lambda run: run.inertia)
         if not np.isfinite(best.inertia):
             raise ValueError(TOO_LARGE)
@@ -243,32 +229,20 @@ default="k-means++"
         assert isinstance(objective, SquaredEuclidean)  # noqa: S101
         if isinstance(self.init, str):
             SEEDINGS.check(self.init, objective.offers, objective.name)
-        self._n_init, rng = self._runs(), validation.generator(self.random_state)
-        fit = first_pass(self, objective, source, rng)
+        rng = validation.generator(self.random_state)
+        fit = first_pass(self.init, int(self.n_clusters), objective, source, rng)
         set_features(self, source, fit.totals.d)
-        self._tol = fit.totals.spread(fit.blocks) * self.tol
+        options = self._run_options(fit.totals.spread(fit.blocks))
 
-        task = self._init_callback_context(max_subtasks=fit.runs)
+        task = self._init_callback_context(max_subtasks=fit.runs(options.n_init))
         task.call_on_fit_task_begin(estimator=self, X=source)
-        best = run_blocks(self, task, fit, rng)
+        best = run_blocks(self, task, fit, options, rng)
         blocks = replace(fit.blocks, columns=FittedColumns.of(self))
         labels = BlockLabels(blocks, best.centers.astype(np.float64))
         self._store(objective, best, labels, best.counts)
         self._store_certificate(None)
         task.call_on_fit_task_end(estimator=self, X=source)
         return self
-
-    def _start_on_summary(
-        self, objective: Objective, summary: WeightedPoints, rng: np.random.Generator
-    ) -> F64:
-        """Centres seeded and refined on points that stand for all rows: the best of the runs."""
-        fit = Fit(objective, Rows.of(summary.points), summary.weights, summary.points)
-        stop = StopRule(self.max_iter, self._tol)
-        runs = (
-            objective.lloyd(fit.rows, self._seed(fit, rng), fit.weight, stop)
-            for _ in range(self._n_init)
-        )
-        return min(runs, key=lambda run: run.inertia).centers.astype(np.float64)
 
     # -- validation --------------------------------------------------------------------------------
 
@@ -297,54 +271,25 @@ default="k-means++"
 
     # -- one run -----------------------------------------------------------------------------------
 
+    def _run_options(self, spread: float) -> RunOptions:
+        self._n_init = self._runs()  # tests of scikit-learn read it
+        tol, own = spread * self.tol, isinstance(self.random_state, np.random.Generator)
+        stop, looser = StopRule(self.max_iter, tol), StopRule(self.max_iter, LOOSER * tol)
+        return RunOptions(self.init, self.n_clusters, self._n_init, stop, looser, own)
+
     def _run(
-        self, fit_task: Any, fit: Fit, algorithm: str, rng: np.random.Generator
+        self, fit_task: Any, fit: Fit, options: RunOptions, algorithm: str, rng: np.random.Generator
     ) -> LloydResult:
         task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
         task.call_on_fit_task_begin(estimator=self, X=fit.X)
-        centers = self._seed(fit, rng)
+        centers = first_centers(options, fit, rng)
         if self.verbose:
             print("Initialization complete")
-        stop = StopRule(self.max_iter, self._tol, iteration_callback(self, task, fit.objective))
+        stop = reporting(options.stop, self, task, fit.objective)
         problem = RefineProblem(fit.rows, fit.weight, centers, stop, fit.objective.lloyd, rng)
         result = REFINEMENTS[algorithm].run(problem)
         task.call_on_fit_task_end(estimator=self, X=fit.X)
         return result
-
-    def _seed(self, fit: Fit, rng: np.random.Generator) -> F64:
-        objective, rows = fit.objective, fit.rows
-        if isinstance(self.init, str):
-            problem = SeedingProblem(
-                rows, fit.weight, self.n_clusters, objective.potential, objective.density,
-                self._seeding_lloyd(objective), rng=rng,
-            )  # fmt: skip
-            return SEEDINGS[self.init].run(problem)
-        given = self.init
-        if callable(given):
-            # Users' callables were written for scikit-learn's RandomState.
-            own = isinstance(self.random_state, np.random.Generator)
-            state = rng if own else np.random.RandomState(rng.integers(2**32))
-            given = given(fit.X, self.n_clusters, random_state=state)
-        return self._given_centers(given, objective, rows.dtype, fit.X.shape[1])
-
-    def _given_centers(self, given: Any, objective: Objective, dtype: Any, d: int) -> F64:
-        """Rounded to the rows' dtype, as fitted centres are, and in the objective's coordinates."""
-        centers = check_array(given, dtype=dtype, order="C").astype(np.float64)
-        validation.shape_of_centers(centers, self.n_clusters, d)
-        try:
-            return objective.start(centers)
-        except ValueError as error:
-            raise ValueError(f"init: {error}") from None
-
-    def _seeding_lloyd(self, objective: Objective) -> Lloyd:
-        """Lloyd for seedings. With all centres it stops where the fit would stop."""
-
-        def lloyd(rows: Rows, weight: F64 | None, centers: F64) -> LloydResult:
-            looser = 1.0 if len(centers) == self.n_clusters else LOOSER
-            stop = StopRule(self.max_iter, looser * self._tol)
-            return objective.lloyd(rows, centers, weight, stop)
-
-        return lloyd
 
     # -- what is stored ----------------------------------------------------------------------------
 
@@ -388,8 +333,3 @@ default="k-means++"
             self.certificate_ = certificate
         elif hasattr(self, "certificate_"):  # of an earlier fit
             del self.certificate_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -7,8 +7,10 @@
 | one for each iteration | exact Lloyd |
 | the last one | the cost of the centres |
 
-There is no summary if the first centres are given or drawn by k-means||, which makes two passes for
-each of its rounds. An iteration that has to move empty clusters makes two passes.
+There is no summary if the first centres are given or drawn by k-means||, which makes up to 14
+passes in a run: two for the first centre, two in each of five rounds, two for the chosen rows. It
+makes more if the rounds draw fewer than k different rows. An iteration that has to move empty
+clusters makes two passes.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ import numpy as np
 from kvariates.data.blocks import BlockTotals, CountedBlocks, SourceBlocks
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import CoordinateBlocks, check_no_weights
-from kvariates.estimators.callbacks import iteration_callback
+from kvariates.estimators.block_results import CoordinateBlocks
+from kvariates.estimators.callbacks import reporting
+from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary, given_centers
 from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.refining.block_assigner import BlockResult, refine_blocks
-from kvariates.refining.lloyd import StopRule
 from kvariates.seeding.block_potential import kmeans_parallel_blocks, read_weights
 from kvariates.summaries.merge_reduce import summarize
 from kvariates.summaries.weighted_points import WeightedPoints
@@ -46,12 +48,15 @@ class BlockFit:
     totals: BlockTotals
     summary: WeightedPoints | None
     weight: F64 | None  # of all rows, for k-means||
-    runs: int  # over all rows; on a summary there may be more
+
+    def runs(self, n_init: int) -> int:
+        """How many runs read all rows: one if the best of n_init runs on a summary starts it."""
+        return 1 if self.summary is not None else n_init
 
 
 def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
     """ValueError unless KMeans can fit these blocks with its parameters."""
-    check_no_weights(sample_weight)
+    validation.no_weights(sample_weight)
     if not source.repeatable:
         raise ValueError(
             f"{source.description} can be read only once, and KMeans reads its rows several times. "
@@ -71,13 +76,10 @@ def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
 
 
 def first_pass(
-    model: Any, objective: SquaredEuclidean, source: SourceBlocks, rng: np.random.Generator
+    init: Any, k: int, objective: SquaredEuclidean, source: SourceBlocks, rng: np.random.Generator
 ) -> BlockFit:
-    """Read all rows once: their totals, and what the first centres are drawn from.
-
-    Pre: the model knows `_n_init`.
-    """
-    blocks, k = CoordinateBlocks(source, objective), int(model.n_clusters)
+    """Read all rows once: their totals, and what the first centres are drawn from."""
+    blocks = CoordinateBlocks(source, objective)
 
     def check(totals: BlockTotals) -> None:
         if totals.n < k:
@@ -88,16 +90,15 @@ def first_pass(
 
     counted = CountedBlocks(blocks, check)
     summary = weight = None
-    if isinstance(model.init, str) and model.init == EXACT:
+    if isinstance(init, str) and init == EXACT:
         weight = read_weights(counted)
-    elif isinstance(model.init, str) or callable(model.init):
+    elif isinstance(init, str) or callable(init):
         summary = summarize(counted, max(POINTS, POINTS_OF_CLUSTER * k), k, rng)
         _check_summary(summary, k, source)
     else:
         for _ in counted:
             pass
-    runs = 1 if summary is not None else model._n_init
-    return BlockFit(objective, source, blocks, counted.totals, summary, weight, runs)
+    return BlockFit(objective, source, blocks, counted.totals, summary, weight)
 
 
 def _check_summary(summary: WeightedPoints, k: int, source: SourceBlocks) -> None:
@@ -108,35 +109,39 @@ def _check_summary(summary: WeightedPoints, k: int, source: SourceBlocks) -> Non
         )
 
 
-def run_blocks(model: Any, fit_task: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
-    """The best run."""
-    runs = (_run(model, fit_task, fit, rng) for _ in range(fit.runs))
+def run_blocks(
+    model: Any, fit_task: Any, fit: BlockFit, options: RunOptions, rng: np.random.Generator
+) -> BlockResult:
+    """The best run. `model` and `fit_task` are for scikit-learn's callbacks and verbose output."""
+    count = fit.runs(options.n_init)
+    runs = (_run(model, fit_task, fit, options, rng) for _ in range(count))
     best = min(runs, key=lambda run: run.inertia)
     if not np.isfinite(best.inertia):
         raise ValueError(TOO_LARGE)
     return replace(best, inertia=fit.objective.cost(best.inertia))
 
 
-def _run(model: Any, fit_task: Any, fit: BlockFit, rng: np.random.Generator) -> BlockResult:
-    task = fit_task.subcontext(task_name="run", max_subtasks=model.max_iter)
+def _run(
+    model: Any, fit_task: Any, fit: BlockFit, options: RunOptions, rng: np.random.Generator
+) -> BlockResult:
+    task = fit_task.subcontext(task_name="run", max_subtasks=options.stop.max_iter)
     task.call_on_fit_task_begin(estimator=model, X=fit.source)
-    centers = _start(model, fit, rng)
+    centers = _start(options, fit, rng)
     if model.verbose:
         print("Initialization complete")
-    stop = StopRule(model.max_iter, model._tol, iteration_callback(model, task, fit.objective))
+    stop = reporting(options.stop, model, task, fit.objective)
     unit, costs = fit.objective.unit, bool(model.verbose)
     result = refine_blocks(fit.blocks, fit.totals, centers, stop, unit=unit, costs=costs)
     task.call_on_fit_task_end(estimator=model, X=fit.source)
     return result
 
 
-def _start(model: Any, fit: BlockFit, rng: np.random.Generator) -> F64:
+def _start(options: RunOptions, fit: BlockFit, rng: np.random.Generator) -> F64:
     """The first centres of a run."""
+    totals, k = fit.totals, options.k
     if fit.summary is not None:
-        start: F64 = model._start_on_summary(fit.objective, fit.summary, rng)
-        return start
-    totals = fit.totals
-    if isinstance(model.init, str):
-        return kmeans_parallel_blocks(fit.blocks, totals, fit.weight, model.n_clusters, rng)
-    centers: F64 = model._given_centers(model.init, fit.objective, totals.dtype, totals.d)
-    return centers
+        best = best_on_summary(options, fit.objective, fit.summary, rng)
+        return best.centers.astype(np.float64)
+    if isinstance(options.init, str):
+        return kmeans_parallel_blocks(fit.blocks, totals, fit.weight, k, rng)
+    return given_centers(options.init, k, fit.objective, totals.dtype, totals.d)

@@ -22,7 +22,7 @@ from kvariates.estimators.batches import (
     is_table,
     keeping_rows_seen,
 )
-from kvariates.estimators.block_results import check_no_weights, set_features
+from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.streaming.online import OnlineRule, OnlineState
 
@@ -189,7 +189,7 @@ class OnlineKMeans(FittedCenters):
         if not isinstance(X, SourceBlocks) or X.n_rows is None:
             yield from batches_of(X, sample_weight)
             return
-        check_no_weights(sample_weight)
+        validation.no_weights(sample_weight)
         rows = max(1, X.n_rows // (2 * int(self.n_clusters)))
         for block in X:
             for first in range(0, block.X.shape[0], rows):
@@ -205,7 +205,7 @@ class OnlineKMeans(FittedCenters):
     _rng: np.random.Generator
 
     def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         Rows.of(batch.X).check_squares()
         return batch
 
@@ -244,8 +244,3 @@ class OnlineKMeans(FittedCenters):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cluster_centers_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

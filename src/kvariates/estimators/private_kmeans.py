@@ -191,6 +191,7 @@ class PrivateKMeans(FittedCenters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
         tags.non_deterministic = True
         return tags
 

@@ -17,12 +17,18 @@ from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.estimators import validation
-from kvariates.estimators.batches import batches_of, checked_batch, keeping_rows_seen
-from kvariates.estimators.block_results import check_no_weights, set_features
+from kvariates.estimators.batches import (
+    batches_of,
+    check_alike,
+    check_layout,
+    checked_batch,
+    keeping_rows_seen,
+)
+from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
 from kvariates.guarantees import Guarantee
-from kvariates.refining.lloyd import LloydResult, StopRule, evaluated, refine
-from kvariates.seeding.seeding_problem import SeedingProblem
+from kvariates.refining.lloyd import LloydResult, StopRule
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
 from kvariates.streaming.stream_state import SpreadEstimate, StreamState
@@ -208,39 +214,30 @@ class StreamingKMeans(FittedCenters):
         """
         state = self._state
         dtype = None if state is None else self._dtype
-        batch = checked_batch(self, X, sample_weight, dtype, self.missing, sparse_too=True)
+        batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         if state is None and batch.X.shape[0]:
             state = self._begin(batch.X)
         if state is None:
             return self
         if batch.X.shape[0]:
-            self._check_layout(batch.X)
+            check_layout(batch.X, self._is_sparse)
             Rows.of(batch.X).check_squares()
             state.add(batch.X, batch.weight)
             self._solution = None
         self.n_rows_dropped_ += batch.dropped
         return self
 
-    def _check_layout(self, X: Any) -> None:
-        if sparse.issparse(X) != self._is_sparse:
-            kinds = ("dense", "sparse")
-            raise ValueError(
-                f"The batch is {kinds[sparse.issparse(X)]}, but those before are "
-                f"{kinds[self._is_sparse]}; convert it."
-            )
-
     def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
         """Blocks were checked when they were read."""
         self._validate_params()
-        check_no_weights(sample_weight)
+        validation.no_weights(sample_weight)
         for block in source:
             state = self._state
             if state is None:
                 set_features(self, source, block.X.shape[1])
                 state = self._begin(block.X)
             if block.weight is not None and block.weight.any():
-                weights = block.weight[block.weight > 0]
-                validation.weight_range(float(weights.min()), float(weights.max()))
+                validation.check_weights(block.weight)
             block.rows.check_squares()
             state.add(block.X, block.weight)
             self.n_rows_dropped_ = source.rows_dropped
@@ -272,7 +269,7 @@ class StreamingKMeans(FittedCenters):
         if not isinstance(other, StreamingKMeans):
             raise TypeError(f"a StreamingKMeans can be merged, not a {type(other).__name__}.")
         mine, theirs = self._state, other._state
-        self._check_alike(other, ("n_synopses", "synopsis", "half_life"))
+        check_alike(self, other, ("n_synopses", "synopsis", "half_life"))
         if theirs is None:
             return self
         fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "n_rows_dropped_")
@@ -280,23 +277,11 @@ class StreamingKMeans(FittedCenters):
             self._state = StreamState.from_dict(theirs.to_dict())
             self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
         else:
-            self._check_alike(other, fitted[:4])
+            check_alike(self, other, fitted[:4])
             mine.merge(theirs)
             self.n_rows_dropped_ += other.n_rows_dropped_
         self._solution = None
         return self
-
-    def _check_alike(self, other: StreamingKMeans, names: tuple[str, ...]) -> None:
-        for name in names:
-            here, there = (
-                value.tolist() if isinstance(value, np.ndarray) else value
-                for value in (getattr(model, name, None) for model in (self, other))
-            )
-            if here != there:
-                raise ValueError(
-                    f"{name.lstrip('_')} is {here!r} here and {there!r} in the other model; only "
-                    "models with the same summary can be merged."
-                )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
@@ -423,27 +408,11 @@ class StreamingKMeans(FittedCenters):
     def _solve(self, state: StreamState) -> LloydResult:
         """k-means on the synopses. The draws are others than those of the stream."""
         synopses, k = state.synopses(), int(self.n_clusters)
-        rows, weight = Rows.of(synopses.points), synopses.weights
-        if rows.n < k:
+        if synopses.n < k:
             raise NotFittedError(
-                f"{state.rows_seen} rows were seen so far, summarized by {rows.n} synopses; "
+                f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
                 f"n_clusters={k} needs at least {k}."
             )
-        rng, tol = state.solving_rng(), self.tol * rows.spread()
-        stop = StopRule(max(1, self.max_iter), tol)
-        problem = SeedingProblem(
-            rows, weight, k, lloyd=lambda part, w, c: refine(part, c, w, stop), rng=rng
-        )
-        runs = (self._run(problem, stop) for _ in range(self.n_init))
-        return min(runs, key=lambda run: run.inertia)
-
-    def _run(self, problem: SeedingProblem, stop: StopRule) -> LloydResult:
-        centers = SEEDINGS[self.init].run(problem)
-        if self.max_iter == 0:
-            return evaluated(problem.rows, centers, problem.weight, 0, False)
-        return refine(problem.rows, centers, problem.weight, stop)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        stop = StopRule(self.max_iter, self.tol * Rows.of(synopses.points).spread())
+        options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
+        return best_on_summary(options, self._objective, synopses, state.solving_rng())

@@ -89,9 +89,20 @@ def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     out = np.ascontiguousarray(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
-    positive = out[out > 0]
-    weight_range(positive.min(initial=np.inf), positive.max(initial=0.0))
+    check_weights(out)
     return out
+
+
+def check_weights(weight: NDArray[np.float64]) -> None:
+    """ValueError unless some weights are positive, and all of these can be added up in float64."""
+    positive = weight[weight > 0]
+    weight_range(positive.min(initial=np.inf), positive.max(initial=0.0))
+
+
+def no_weights(sample_weight: Any, instead: str = "blocks(..., weights=...)") -> None:
+    """ValueError if there are weights, because they must be given in another way."""
+    if sample_weight is not None:
+        raise ValueError(f"sample_weight is for a single table in memory; use {instead}.")
 
 
 def weight_range(least: float, most: float) -> None:

@@ -12,7 +12,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.blocks import Block, BlockTotals, RowBlocks
+from kvariates.data.blocks import AssignedBlock, Block, BlockTotals, RowBlocks, assign_blocks
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import F64, Floats, joint_cost
@@ -67,7 +67,8 @@ class BlockAssigner:
 
     def _exact_cost(self) -> int:
         assert self._centers is not None  # noqa: S101
-        return sum(exact_total(*pair) for pair in _costs(self._blocks, self._centers))
+        parts = assign_blocks(self._blocks, self._centers)
+        return sum(exact_total(part.cost, part.weight) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +94,15 @@ def refine_blocks(
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(totals.dtype, copy=False)
     counts = np.zeros(k, dtype=np.int64)
-    inertia = joint_cost(_costs(blocks, rounded.astype(np.float64, copy=False), counts))
+    parts = assign_blocks(blocks, rounded.astype(np.float64, copy=False))
+    inertia = joint_cost(_counted(parts, counts))
     return BlockResult(rounded, inertia, counts, end.n_iter, end.converged)
 
 
-def _costs(
-    blocks: RowBlocks, centers: F64, counts: NDArray[np.int64] | None = None
+def _counted(
+    parts: Iterator[AssignedBlock], counts: NDArray[np.int64]
 ) -> Iterator[tuple[F64, F64 | None]]:
-    """The costs and weights of the rows of each block. Adds the rows of each cluster to counts."""
-    for block in blocks:
-        rows = block.rows
-        labels = rows.nearest(centers)
-        if counts is not None:
-            counts += np.bincount(labels, minlength=len(centers))
-        yield rows.costs(centers, labels), block.weight
+    """The costs and weights of all parts. Adds the rows of each cluster to `counts`."""
+    for part in parts:
+        counts += np.bincount(part.labels, minlength=len(counts))
+        yield part.cost, part.weight

@@ -23,7 +23,7 @@ import numpy as np
 from kvariates.sources.columns import is_number, listed, matrix_fields
 from kvariates.sources.parquet_reader import ParquetReader
 from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
-from kvariates.sources.readers import Part, Reader, one_line_errors
+from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,11 +89,8 @@ class CsvReader(_File):
         # A column of integers may have decimals in later lines, so all numbers are float64.
         found = {name: self._schema.field(name).type for name in wanted}
         types = {n: t if pa.types.is_boolean(t) else pa.float64() for n, t in found.items()}
-        first = 0
         with self._errors(), self._input() as (file, text):
-            for batch in _csv_stream(text, types):
-                yield ArrowPiece(batch, Place(self.description, first), file.tell())
-                first += batch.num_rows
+            yield from arrow_pieces(_csv_stream(text, types), self.description, file.tell)
 
     @contextmanager
     def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
@@ -164,11 +161,9 @@ class IpcReader(_File):
         import pyarrow as pa
 
         index = [i for i, name in enumerate(self._schema.names) if name in wanted]
-        first = 0
         with one_line_errors(self.description), pa.OSFile(self.description) as file:
-            for batch in _batches(_ipc_stream(file, index)):
-                yield ArrowPiece(batch, Place(self.description, first), file.tell())
-                first += batch.num_rows
+            batches = _batches(_ipc_stream(file, index))
+            yield from arrow_pieces(batches, self.description, file.tell)
 
 
 def _ipc_stream(file: pa.NativeFile, index: list[int] | None) -> Any:

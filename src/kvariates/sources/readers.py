@@ -104,6 +104,16 @@ def piece_rows(columns: int, rows: int) -> int:
     return min(rows, PIECE_ROWS, max(1, PIECE_BYTES // (8 * columns)))
 
 
+def arrow_pieces(
+    batches: Iterable[pa.RecordBatch], source: str, bytes_read: Callable[[], int] = lambda: 0
+) -> Generator[ArrowPiece]:
+    """A piece for each batch, with the number of its first row."""
+    first = 0
+    for batch in batches:
+        yield ArrowPiece(batch, Place(source, first), bytes_read())
+        first += batch.num_rows
+
+
 @dataclass(frozen=True, eq=False)
 class MatrixReader:
     """Reads a NumPy or CSR matrix."""
@@ -193,12 +203,11 @@ class LazyFrameReader:
         return [Part(self.description, arrow_fields(schema))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
-        size, first = piece_rows(len(wanted), rows), 0
+        size = piece_rows(len(wanted), rows)
         with one_line_errors(self.description):
-            for frame in self.frame.select(wanted).collect_batches(chunk_size=size):
-                for batch in frame.to_arrow().to_batches():
-                    yield ArrowPiece(batch, Place(self.description, first), 0)
-                    first += batch.num_rows
+            frames = self.frame.select(wanted).collect_batches(chunk_size=size)
+            batches = (batch for frame in frames for batch in frame.to_arrow().to_batches())
+            yield from arrow_pieces(batches, self.description)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +231,8 @@ class RelationReader:
         query = self.relation.select(*quoted)
         # The second name is that of DuckDB 1.
         run = getattr(query, "to_arrow_reader", None) or query.fetch_record_batch
-        first = 0
         with one_line_errors(self.description):
-            for batch in run(piece_rows(len(wanted), rows)):
-                yield ArrowPiece(batch, Place(self.description, first), 0)
-                first += batch.num_rows
+            yield from arrow_pieces(run(piece_rows(len(wanted), rows)), self.description)
 
 
 class StreamReader:
@@ -255,11 +261,8 @@ class StreamReader:
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         stream, self._opened = self._opened or self._open(), None
-        first = 0
         with one_line_errors(self.description):
-            for batch in stream:
-                yield ArrowPiece(batch, Place(self.description, first), 0)
-                first += batch.num_rows
+            yield from arrow_pieces(stream, self.description)
 
 
 @dataclass(frozen=True, eq=False)
