@@ -413,6 +413,6 @@ class StreamingKMeans(FittedCenters):
                 f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
                 f"n_clusters={k} needs at least {k}."
             )
-        stop = StopRule(self.max_iter, self.tol * Rows.of(synopses.points).spread())
+        stop = StopRule(self.max_iter, self.tol * synopses.variance())
         options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
         return best_on_summary(options, self._objective, synopses, state.solving_rng())

@@ -27,7 +27,6 @@ from dataclasses import replace
 import numpy as np
 
 from kvariates.data.cells import draw_cells
-from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.rows import F64, Rows
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
@@ -52,10 +51,7 @@ def lightweight(
     """Reduce by cells around the mean."""
     if points.n <= options.size:
         return points
-    rows, label = Rows.of(points.points), np.zeros(points.n, dtype=np.int32)
-    scale = SumScale.of(rows, points.weights)
-    sums = SumsByLabel(rows, points.weights, label, 1, scale)
-    return reduce_by_cells(points, sums.values / points.total, options.size, rng)
+    return reduce_by_cells(points, points.mean(), options.size, rng)
 
 
 def _drawn_centers(

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from kvariates.data.rows import F64
+from kvariates.data.cluster_sums import SumsByLabel, SumScale
+from kvariates.data.rows import F64, Rows, joint_cost
 
 State = dict[str, Any]  # plain arrays, numbers, strings, and lists and dicts of them
 
@@ -57,6 +58,18 @@ class WeightedPoints:
     @property
     def total(self) -> float:
         return float(self.weights.sum())
+
+    def mean(self) -> F64:
+        """The weighted mean, of shape (1, d)."""
+        rows, label = Rows.of(self.points), np.zeros(self.n, dtype=np.int32)
+        scale = SumScale.of(rows, self.weights)
+        return SumsByLabel(rows, self.weights, label, 1, scale).values / self.total
+
+    def variance(self) -> float:
+        """The mean over the features of their weighted variance."""
+        rows, label = Rows.of(self.points), np.zeros(self.n, dtype=np.int32)
+        cost = joint_cost([(rows.costs(self.mean(), label), self.weights)])
+        return cost / (self.total * rows.d)
 
     def take(self, indices: Any) -> WeightedPoints:
         """A copy of the points at these indices, or in this slice."""
