@@ -96,7 +96,7 @@ DrawnRows draw_cells(const ClusteredRows& rows, index_t size, std::uint64_t seed
     std::vector<double> score_of(rows.n);
     for (index_t i = 0; i < rows.n; ++i) score_of[i] = scores.of(i);
     const double limit = limit_of(score_of, size - rows.k * steps);
-    const double cells_of_one = 1 / limit;  // of a score of one
+    const double cells_of_one = 1 / limit;          // of a score of one
     std::vector<double> new_weight(rows.n + 1, 0);  // the last entry is that of no row
     std::vector<OpenCell> open(rows.k * steps);
     for (OpenCell& cell : open) cell.drawn = rows.n;

@@ -166,6 +166,17 @@ def test_merged_streams_know_all_rows(synopsis):
         assert abs(share - 0.5) < 6 * 0.5 / 200**0.5
 
 
+@pytest.mark.parametrize(
+    "change", [{"n_synopses": 300}, {"synopsis": "reservoir"}, {"half_life": 9}]
+)
+def test_a_summary_is_not_changed_in_the_middle(change):
+    fitted = model().partial_fit(stream(1)[0])
+    ((name, value),) = change.items()
+    with pytest.raises(ValueError, match=f"{name} is {value!r}, but the stream began with"):
+        fitted.set_params(**change).partial_fit(stream(1)[0])
+    assert fitted.fit(stream(2)).n_rows_seen_ == 1000  # a new stream
+
+
 def test_models_without_rows_are_merged():
     full, empty = model().fit(stream(2)), model(random_state=5)
     assert full.merge(model()).n_rows_seen_ == 1000

@@ -213,6 +213,8 @@ class StreamingKMeans(FittedCenters):
         self
         """
         state = self._state
+        if state is not None:
+            self._check_unchanged(state)
         dtype = None if state is None else self._dtype
         batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         if state is None and batch.X.shape[0]:
@@ -227,11 +229,27 @@ class StreamingKMeans(FittedCenters):
         self.n_rows_dropped_ += batch.dropped
         return self
 
+    def _check_unchanged(self, state: StreamState) -> None:
+        """ValueError if a parameter of the summary was changed in the middle of the stream."""
+        begun = {
+            "n_synopses": state.options.size,
+            "synopsis": state.synopsis,
+            "half_life": state.half_life,
+        }
+        for name, value in begun.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, but the stream began with {value!r}. "
+                    "Set it back, or begin a new stream with fit."
+                )
+
     def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
         """Blocks were checked when they were read."""
         self._validate_params()
         validation.no_weights(sample_weight)
         for block in source:
+            if not block.X.shape[0]:
+                continue
             state = self._state
             if state is None:
                 set_features(self, source, block.X.shape[1])
