@@ -191,6 +191,7 @@ class ShardedCosts:
         map: Callable[..., Iterable[Any]] = map,  # noqa: A002
     ) -> None:
         self._shards, self.starts, self._map = shards, starts, map
+        self._totals: list[int] | None = None  # of the shards, while they are known
 
     def _ask(self, ask: Callable[[Costs], Answer]) -> list[Answer]:
         return list(self._map(ask, self._shards))
@@ -210,12 +211,19 @@ class ShardedCosts:
         return max(self._ask(lambda shard: shard.largest()))
 
     def set_exponent(self, exponent: int) -> None:
+        self._totals = None
         self._ask(lambda shard: shard.set_exponent(exponent))
 
     def total(self) -> int:
-        return sum(self._ask(lambda shard: shard.total()))
+        return sum(self._known_totals())
+
+    def _known_totals(self) -> list[int]:
+        if self._totals is None:
+            self._totals = self._ask(lambda shard: shard.total())
+        return self._totals
 
     def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
+        self._totals = None
         self._ask(lambda shard: shard.lower(centers, first, limit))
 
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
@@ -228,19 +236,20 @@ class ShardedCosts:
         return [sum(gains) for gains in zip(*parts, strict=True)]
 
     def lower_to(self, candidates: F64, best: int, name: int) -> None:
+        self._totals = None
         self._ask(lambda shard: shard.lower_to(candidates, best, name))
 
     def propose(self, goal: int, pending: F64, first: int) -> Proposal:
-        for start, shard in zip(self.starts, self._shards, strict=True):
-            total = shard.total()
-            if goal < total:
-                found = shard.propose(goal, pending, first)
-                return found._replace(row=start + found.row)
-            goal -= total
-        raise ValueError("the goal is not below the total")
+        totals = self._known_totals()
+        ends = list(itertools.accumulate(totals))
+        s = bisect.bisect_right(ends, goal)
+        found = self._shards[s].propose(goal - ends[s] + totals[s], pending, first)
+        if found.cost < found.bound:
+            totals[s] = self._shards[s].total()
+        return found._replace(row=self.starts[s] + found.row)
 
     def rows_at(self, goals: list[int]) -> I64:
-        ends = list(itertools.accumulate(self._ask(lambda shard: shard.total())))
+        ends = list(itertools.accumulate(self._known_totals()))
         owner = np.array([bisect.bisect_right(ends, goal) for goal in goals], dtype=np.int64)
         rows = np.empty(len(goals), dtype=np.int64)
         for s in np.unique(owner).tolist():

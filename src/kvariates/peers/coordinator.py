@@ -1,0 +1,202 @@
+"""The coordinator: asks peers, checks their answers, and drops those that cannot be trusted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kvariates.data.cluster_sums import SumScale
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import QUESTIONS, Answer, Question, logged, scale_of_numbers
+from kvariates.peers.transcript import Dropped, Transcript, n_bytes
+from kvariates.peers.transport import Failure, Reply, Transport
+
+
+class PeerLost(RuntimeError):  # noqa: N818
+    """A peer that was needed was dropped."""
+
+
+class Call(NamedTuple):
+    """A question, and how its answer is read. `read` raises ValueError if an answer is wrong."""
+
+    question: Question
+    read: Callable[[Answer], Any]
+
+
+def call(name: str, read: Callable[[Answer], Any] | str | None = None, /, **arguments: Any) -> Call:
+    """A question to be asked. `read`: the name of a part of the answer, or a function of it."""
+    if read is None:
+        return Call(Question(name, arguments), lambda _: None)
+    if isinstance(read, str):
+        part = read
+        return Call(Question(name, arguments), lambda answer: answer[part])
+    return Call(Question(name, arguments), read)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a peer says of its rows."""
+
+    n: int
+    d: int
+    dtype: np.dtype[Any]
+    weight: float
+    scale: SumScale
+    weighted: bool
+
+    @classmethod
+    def of(cls, answer: Answer) -> Description:
+        n, d, weight = int(answer["n"]), int(answer["d"]), float(answer["weight"])
+        if n < 0 or d < 1 or not 0 <= weight < np.inf:
+            raise ValueError(f"describes {n} rows of weight {weight:g} and {d} features")
+        dtype = np.dtype(answer["dtype"])
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"has rows of type {dtype}")
+        scale = scale_of_numbers(answer["scale"])
+        return cls(n, d, dtype, weight, scale, bool(answer["weighted"]))
+
+
+class Coordinator:
+    """Asks peers over a transport.
+
+    Parameters
+    ----------
+    transport : Transport
+    fit : int
+        The number of this fit: peers keep the states of different fits apart.
+    least_peers : int or None
+        Peers that fail are dropped while so many are left. None: no peer may fail.
+    """
+
+    def __init__(self, transport: Transport, fit: int, least_peers: int | None = None) -> None:
+        self._transport, self._fit, self._least = transport, fit, least_peers
+        self.transcript = Transcript()
+        self._positions: dict[str, int] = {}
+        self._logs: dict[str, list[Question]] = {}
+        self._gone: set[str] = set()
+        self.descriptions: dict[str, Description] = {}
+        self.refresh()
+
+    @property
+    def peers(self) -> list[str]:
+        """The peers that take part now, in the order in which they came."""
+        return list(self.descriptions)
+
+    def refresh(self) -> list[str]:
+        """Take in peers that have joined; return their names."""
+        known = self.descriptions.keys() | self._gone
+        new = [name for name in self._transport.peers() if name not in known]
+        if new:
+            self._positions |= dict.fromkeys(new, 0)
+            self._logs |= {name: [] for name in new}
+            described = self._answers(dict.fromkeys(new, call("describe", Description.of)))
+            self._take_in(described)
+        self._check_enough()
+        return [name for name in new if name in self.descriptions]
+
+    def _take_in(self, described: dict[str, Description]) -> None:
+        """Peers need the features of those before; the first ones, those of most."""
+        common = Counter(peer.d for peer in (self.descriptions or described).values())
+        for name, peer in described.items():
+            expected = common.most_common(1)[0][0]
+            if peer.d == expected:
+                self.descriptions[name] = peer
+            else:
+                self._drop(name, f"has {peer.d} features, others have {expected}")
+
+    def ask(self, calls: Mapping[str, Call]) -> dict[str, Any]:
+        """Ask peers, all at the same time. Those that fail are dropped, and are left out."""
+        answers = self._answers(calls)
+        self._check_enough()
+        return answers
+
+    def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
+        self.transcript.rounds += 1
+        replies = self._send(calls, with_log=())
+        lost = [name for name, r in replies.items() if isinstance(r, Failure) and r.log_needed]
+        if lost:
+            again = {name: calls[name] for name in lost}
+            replies |= self._send(again, with_log=lost)
+        answers: dict[str, Any] = {}
+        for name, reply in replies.items():
+            try:
+                answers[name] = self._read(name, calls[name], reply)
+            except (ValueError, KeyError, TypeError) as error:
+                self._drop(name, str(error))
+        return answers
+
+    def one(self, peer: str, asked: Call) -> Any:
+        """Ask one peer. PeerLost if it fails."""
+        answers = self.ask({peer: asked})
+        if peer not in answers:
+            raise PeerLost(peer)
+        return answers[peer]
+
+    def everyone(self, asked: Call) -> dict[str, Any]:
+        return self.ask(dict.fromkeys(self.peers, asked))
+
+    def map(self, function: Callable[[Any], Any], shards: Iterable[Any]) -> list[Any]:
+        """As the built-in, for functions that ask one question of a remote shard, or none.
+
+        All shards are asked at the same time. Shards of dropped peers are left out.
+        """
+        found = {
+            shard.peer: function(shard.recording())
+            for shard in shards
+            if shard.peer in self.descriptions
+        }
+        calls = {peer: asked for peer, asked in found.items() if isinstance(asked, Call)}
+        if not calls:
+            return list(found.values())
+        answers = self.ask(calls)
+        return [answers[peer] for peer in found if peer in answers]
+
+    def end(self) -> None:
+        self._transport.end()
+
+    def _send(self, calls: Mapping[str, Call], with_log: Sequence[str]) -> dict[str, Reply]:
+        envelopes = {
+            name: Envelope(
+                self._fit, self._positions[name], asked.question,
+                tuple(self._logs[name]) if name in with_log else None,
+            )
+            for name, asked in calls.items()
+        }  # fmt: skip
+        self.transcript.messages += len(envelopes)
+        for envelope in envelopes.values():
+            self.transcript.bytes_sent += n_bytes(envelope.question.arguments)
+            self.transcript.bytes_sent += sum(n_bytes(q.arguments) for q in envelope.log or ())
+        return self._transport.send(envelopes)
+
+    def _read(self, name: str, asked: Call, reply: Reply) -> Any:
+        if isinstance(reply, Failure):
+            raise ValueError(reply.reason)
+        self.transcript.messages += 1
+        self.transcript.bytes_received += n_bytes(reply)
+        entry = QUESTIONS[asked.question.name]
+        value = asked.read(reply)
+        if entry.points:
+            self.transcript.points_revealed += len(reply[entry.points])
+        if entry.keeps:
+            self._positions[name] += 1
+            self._logs[name] = logged(self._logs[name], asked.question)
+        return value
+
+    def _drop(self, name: str, reason: str) -> None:
+        if self._least is None:
+            raise PeerLost(f"peer {name}: {reason}")
+        self.transcript.dropped.append(Dropped(name, self.transcript.rounds, reason))
+        self.descriptions.pop(name, None)
+        self._gone.add(name)
+
+    def _check_enough(self) -> None:
+        if len(self.descriptions) < (self._least or 1):
+            gone = "; ".join(f"{d.peer}: {d.reason}" for d in self.transcript.dropped[-3:])
+            raise PeerLost(
+                f"{len(self.descriptions)} peers are left, but at least {self._least or 1} are "
+                f"needed. Dropped last: {gone or 'none'}."
+            )

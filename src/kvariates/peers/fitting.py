@@ -1,0 +1,104 @@
+"""k-means over peers: seed, Lloyd, cost. The only loops are `sample` and `lloyd`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvariates import guarantees
+from kvariates.data.rows import F64, Floats
+from kvariates.guarantees import Guarantee
+from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.remote import PeersAssigner, PeersRows
+from kvariates.peers.seeding import PEER_SEEDINGS, CheckPoint, PeersSeeding, spread_of_peers
+from kvariates.peers.transcript import Transcript
+from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
+
+
+def any_point(point: F64) -> None:
+    """Accept every finite point."""
+
+
+@dataclass(frozen=True, eq=False)
+class PeersProblem:
+    """k-means over peers.
+
+    Attributes
+    ----------
+    k : int
+    init : str or ndarray of shape (k, d)
+        A name in `PEER_SEEDINGS`, or centres.
+    max_iter : int
+        The most iterations of Lloyd; with 0 the centres are the seeds.
+    tol : float
+        Lloyd stops when the centres' squared shift is at most `tol` times the mean variance.
+    shows_rows : bool
+        Whether peers show rows to fill empty clusters.
+    check : callable
+        Raises ValueError if a point cannot be a row of a peer.
+    callback : callable or None
+        See `StopRule`.
+    """
+
+    k: int
+    init: str | F64
+    max_iter: int = 300
+    tol: float = 1e-4
+    shows_rows: bool = True
+    check: CheckPoint = any_point
+    callback: Callable[[Step], bool] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PeersResult:
+    """Centres in the rows' dtype, the cost of these rounded centres, and what was sent.
+
+    `spread`: that of Theorem 4; None if the seeding was another one.
+    """
+
+    centers: Floats
+    inertia: float
+    n_iter: int
+    converged: bool
+    spread: float | None
+    transcript: Transcript
+
+
+def fit_peers(
+    coordinator: Coordinator, problem: PeersProblem, rng: np.random.Generator
+) -> PeersResult:
+    """Seed and refine."""
+    start, spread = problem.init, None
+    if isinstance(start, str):
+        seeding = PeersSeeding(coordinator, problem.k, problem.check, rng)
+        if start == "dk-means++":
+            spread = spread_of_peers(coordinator)
+        start = PEER_SEEDINGS[start].run(seeding)
+    rows = PeersRows(coordinator)
+    n_iter, converged = 0, False
+    if problem.max_iter:
+        tol = problem.tol * rows.spread() if problem.tol else 0.0
+        stop = StopRule(problem.max_iter, tol, problem.callback)
+        assigner = PeersAssigner(coordinator, shows_rows=problem.shows_rows)
+        end = lloyd(assigner, start, MeanUpdate(assigner), stop)
+        start, n_iter, converged = end.centers, end.n_iter, end.converged
+    rounded = start.astype(rows.dtype, copy=False)
+    inertia = PeersRows(coordinator).cost_at(rounded.astype(np.float64, copy=False))
+    return PeersResult(rounded, inertia, n_iter, converged, spread, coordinator.transcript)
+
+
+def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
+    """The guarantee of the seeding, or why it is lost."""
+    if not isinstance(init, str):
+        return "the first centres were given."
+    if result.transcript.dropped:
+        names = ", ".join(dropped.peer for dropped in result.transcript.dropped)
+        return f"peers were dropped, and their rows are not in the result: {names}."
+    entry = PEER_SEEDINGS[init]
+    if entry.lost is not None:
+        return entry.lost
+    if init == "dk-means++":
+        return guarantees.theorem_4(k, opt=None, spread=result.spread)
+    return guarantees.plain_seeding(k, certifiable=False)

@@ -1,0 +1,128 @@
+"""A peer: it holds rows, and answers the questions that its policy allows."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kvariates.data.rows import F64, Rows
+from kvariates.peers.questions import QUESTIONS, Answer, Entry, PeerState, Question
+
+FITS = 4  # whose states are kept; others are computed again from their logs
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """A question on its way to a peer.
+
+    Attributes
+    ----------
+    fit : int
+        The number of the fit.
+    position : int
+        How many questions before it have changed the state of the peer.
+    question : Question
+    log : sequence of Question or None
+        Those questions, for a peer that has lost its state. None: not sent.
+    """
+
+    fit: int
+    position: int
+    question: Question
+    log: Sequence[Question] | None = None
+
+
+class LogNeeded(Exception):  # noqa: N818
+    """The peer has lost its state. Ask again, with the log."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a peer answers.
+
+    Attributes
+    ----------
+    questions : frozenset of str
+        The names of the questions.
+    points : int or None
+        The most rows that it shows in one fit; None: any number.
+    """
+
+    questions: frozenset[str]
+    points: int | None = None
+
+
+TRUSTING = Policy(frozenset(QUESTIONS))
+
+
+class Peer:
+    """Rows that may not leave, and the state of the last few fits.
+
+    Parameters
+    ----------
+    rows : Rows
+    weight : ndarray of shape (n,) or None
+        None: all weights are one.
+    seed : int
+        Of the peer's own draws.
+    policy : Policy
+        By default, every question is answered.
+    """
+
+    def __init__(
+        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy = TRUSTING
+    ) -> None:
+        self._rows, self._weight, self._seed, self._policy = rows, weight, seed, policy
+        self._states: OrderedDict[int, PeerState] = OrderedDict()
+        self._shown: dict[int, int] = {}  # rows, by fit
+        self._lock = threading.Lock()
+
+    def answer(self, envelope: Envelope) -> Answer:
+        """Raise LogNeeded if the state is lost, and ValueError if the policy forbids the answer."""
+        with self._lock:
+            entry = self._allowed(envelope)
+            state = self._state(envelope)
+            try:
+                answer = entry.run(state, **envelope.question.arguments)
+            except BaseException:
+                self._states.pop(envelope.fit, None)  # it may have changed in part
+                raise
+            state.position += bool(entry.keeps)
+            self._count(envelope.fit, answer, entry)
+            return answer
+
+    def _allowed(self, envelope: Envelope) -> Entry:
+        name = envelope.question.name
+        if name not in QUESTIONS:
+            raise ValueError(f"the question {name!r} is not known")
+        if name not in self._policy.questions:
+            raise ValueError(f"the question {name!r} is not allowed by the policy of this peer")
+        most = self._policy.points
+        if QUESTIONS[name].points and most is not None and self._shown.get(envelope.fit, 0) >= most:
+            raise ValueError(f"{most} rows were shown in this fit, and no more are allowed")
+        return QUESTIONS[name]
+
+    def _state(self, envelope: Envelope) -> PeerState:
+        state = self._states.get(envelope.fit)
+        if state is None or state.position != envelope.position:
+            state = self._computed_again(envelope)
+        self._states[envelope.fit] = state
+        self._states.move_to_end(envelope.fit)
+        while len(self._states) > FITS:
+            self._states.popitem(last=False)
+        return state
+
+    def _computed_again(self, envelope: Envelope) -> PeerState:
+        if envelope.position and envelope.log is None:
+            raise LogNeeded
+        state = PeerState(self._rows, self._weight, (self._seed, envelope.fit))
+        for question in envelope.log or ():
+            QUESTIONS[question.name].run(state, **question.arguments)
+        state.position = envelope.position
+        return state
+
+    def _count(self, fit: int, answer: Answer, entry: Entry) -> None:
+        if entry.points:
+            self._shown[fit] = self._shown.get(fit, 0) + len(answer[entry.points])

@@ -1,0 +1,286 @@
+"""What a coordinator can ask a peer, and how the peer computes the answer.
+
+A question has a name and arguments, an answer is a dictionary; both hold only arrays, numbers,
+strings, lists of numbers and None, so that any transport can carry them.
+
+The answer to a question follows from the rows of the peer and the questions before it that *keep*
+something. So a peer whose state is lost, because its process ended, computes it again from a log of
+those questions (see `Peer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.cluster_sums import SumsByLabel, SumScale
+from kvariates.data.exact_sums import exact_total, to_float
+from kvariates.data.row_costs import RowCosts
+from kvariates.data.rows import F64, Rows
+from kvariates.refining.assigners import InMemoryAssigner
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(eq=False)
+class PeerState:
+    """What a peer keeps for one fit. `seed`: of its own draws."""
+
+    rows: Rows
+    weight: F64 | None
+    seed: tuple[int, ...]
+    position: int = 0  # questions so far that keep something
+    costs: RowCosts | None = None
+    by_weight: RowCosts | None = None
+    assigner: InMemoryAssigner | None = None
+    assigner_for: tuple[int, SumScale] | None = None  # the number of centres, and the scale
+
+    def seeding_costs(self) -> RowCosts:
+        if self.costs is None:
+            raise ValueError("no seeding has begun; ask 'begin_costs' first")
+        return self.costs
+
+    def costs_for(self, exponent: int | None) -> RowCosts:
+        """The costs of the seeding; with an exponent, the weights in its unit instead."""
+        costs = self.seeding_costs()
+        if exponent is None:
+            return costs
+        if self.by_weight is None:
+            self.by_weight = costs.by_weight()
+        self.by_weight.set_exponent(exponent)
+        return self.by_weight
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a question is answered.
+
+    Attributes
+    ----------
+    run : callable
+        From the state and the arguments to the answer.
+    keeps : {"", "costs", "assigner"}
+        The part of the state that it changes.
+    begins : bool
+        Whether that part is made anew, so that earlier questions do not matter any more.
+    points : str
+        The name of the rows in the answer, if there are any.
+    """
+
+    run: Callable[..., Answer]
+    keeps: str = ""
+    begins: bool = False
+    points: str = ""
+
+
+def scale_numbers(scale: SumScale) -> list[float]:
+    """The scale as numbers, for a message."""
+    return [scale.largest, scale.smallest, scale.heaviest, scale.lightest, float(scale.digits)]
+
+
+def scale_of_numbers(numbers: list[float]) -> SumScale:
+    """The scale that `scale_numbers` was given."""
+    largest, smallest, heaviest, lightest, digits = numbers
+    return SumScale(largest, smallest, heaviest, lightest, int(digits))
+
+
+# -- about all rows --------------------------------------------------------------------------------
+
+
+def _describe(state: PeerState) -> Answer:
+    rows, weight = state.rows, state.weight
+    total = float(rows.n) if weight is None else to_float(exact_total(weight))
+    scale = scale_numbers(SumScale.of(rows, weight))
+    return {
+        "n": rows.n, "d": rows.d, "dtype": rows.dtype.str, "weight": total, "scale": scale,
+        "weighted": weight is not None,
+    }  # fmt: skip
+
+
+def _take(state: PeerState, indices: Any) -> Answer:
+    return {"points": state.rows.take(indices)}
+
+
+def _column_sums(state: PeerState, exponent: int) -> Answer:
+    return {"limbs": state.rows.column_sums(exponent).limbs}
+
+
+def _evaluate(state: PeerState, centers: F64, weighted: bool = True) -> Answer:
+    """The cost of the rows at their nearest centres, and how many rows each centre has."""
+    labels = state.rows.nearest(centers)
+    cost = exact_total(state.rows.costs(centers, labels), state.weight if weighted else None)
+    return {"cost": cost, "counts": np.bincount(labels, minlength=len(centers))}
+
+
+def _spread(state: PeerState) -> Answer:
+    """The sum of the weighted squared distances to the mean of the peer: a term of Theorem 4."""
+    rows, weight = state.rows, state.weight
+    labels = np.zeros(rows.n, dtype=np.int32)
+    sums = SumsByLabel(rows, weight, labels, 1, SumScale.of(rows, weight)).values
+    mean = sums / (rows.n if weight is None else weight.sum())
+    return {"spread": to_float(exact_total(rows.costs(mean, labels), weight))}
+
+
+# -- exact seeding: see `Costs` --------------------------------------------------------------------
+
+
+def _begin_costs(state: PeerState) -> Answer:
+    state.costs, state.by_weight = RowCosts(state.rows, state.weight), None
+    return {}
+
+
+def _quantized(state: PeerState) -> Answer:
+    return {"quantized": state.seeding_costs().quantized}
+
+
+def _quantize(state: PeerState) -> Answer:
+    state.seeding_costs().quantize()
+    return {}
+
+
+def _largest(state: PeerState, by_weight: bool) -> Answer:
+    costs = state.seeding_costs()
+    return {"largest": (costs.by_weight() if by_weight else costs).largest()}
+
+
+def _set_exponent(state: PeerState, exponent: int) -> Answer:
+    state.seeding_costs().set_exponent(exponent)
+    return {}
+
+
+def _total(state: PeerState, exponent: int | None) -> Answer:
+    return {"total": state.costs_for(exponent).total()}
+
+
+def _lower(state: PeerState, centers: F64, first: int, limit: F64 | None) -> Answer:
+    state.seeding_costs().lower(centers, first, limit)
+    return {}
+
+
+def _gain_bounds(state: PeerState, candidates: F64, limit: F64 | None) -> Answer:
+    return {"bounds": state.seeding_costs().gain_bounds(candidates, limit)}
+
+
+def _gains(state: PeerState, candidates: F64, limit: F64 | None) -> Answer:
+    return {"gains": state.seeding_costs().gains(candidates, limit)}
+
+
+def _lower_to(state: PeerState, candidates: F64, best: int, name: int) -> Answer:
+    state.seeding_costs().lower_to(candidates, best, name)
+    return {}
+
+
+def _propose(state: PeerState, goal: int, pending: F64, first: int) -> Answer:
+    found = state.seeding_costs().propose(goal, pending, first)
+    return {"row": found.row, "bound": found.bound, "cost": found.cost}
+
+
+def _rows_at(state: PeerState, goals: list[int], exponent: int | None) -> Answer:
+    return {"rows": state.costs_for(exponent).rows_at(goals)}
+
+
+def _masses(state: PeerState, k: int, exponent: int) -> Answer:
+    return {"masses": state.seeding_costs().masses(k, exponent)}
+
+
+# -- Dk-means++: a peer shows its potential and one row a draw -------------------------------------
+
+
+def _potential(state: PeerState, centers: F64, known: int) -> Answer:
+    """The cost of the rows at their nearest centres, of which the first `known` are not new."""
+    if known == 0 or state.costs is None:
+        state.costs, known = RowCosts(state.rows, state.weight), 0
+    costs = state.costs
+    if len(centers):
+        costs.lower(centers[known:], known, None)
+        return {"potential": to_float(exact_total(costs.cost, state.weight))}
+    return {"potential": _describe(state)["weight"]}
+
+
+def _draw(state: PeerState, step: int) -> Answer:
+    """A row, drawn by weight with the peer's own random numbers."""
+    rng = np.random.default_rng([*state.seed, step])
+    share = None if state.weight is None else state.weight / state.weight.sum()
+    return {"points": state.rows.take(rng.choice(state.rows.n, size=1, p=share))}
+
+
+# -- Lloyd: see `ExactAssigner` --------------------------------------------------------------------
+
+
+def _assign(state: PeerState, centers: F64, scale: list[float]) -> Answer:
+    """Exact statistics of the clusters. The scale is that of the rows of all peers."""
+    k, wanted = len(centers), scale_of_numbers(scale)
+    if state.assigner is None or state.assigner_for != (k, wanted):
+        state.assigner = InMemoryAssigner(state.rows, state.weight, k, scale=wanted)
+        state.assigner_for = k, wanted
+    found = state.assigner.assign(centers)
+    return {
+        "sums": found.exact_sums.limbs, "weights": found.exact_weights.limbs,
+        "counts": found.counts, "changed": found.changed,
+    }  # fmt: skip
+
+
+def _far_costs(state: PeerState, count: int) -> Answer:
+    """The largest costs at the last assignment."""
+    return {"costs": _assigned(state).farthest(count).costs}
+
+
+def _far_rows(state: PeerState, count: int, least: float) -> Answer:
+    """The rows of at least this cost."""
+    far = _assigned(state).farthest(count)
+    kept = far.costs >= least
+    fields: Any = far._asdict()
+    return {name: values[kept] for name, values in fields.items()}
+
+
+def _assigned(state: PeerState) -> InMemoryAssigner:
+    if state.assigner is None:
+        raise ValueError("nothing was assigned yet; ask 'assign' first")
+    return state.assigner
+
+
+QUESTIONS: dict[str, Entry] = {
+    "describe": Entry(_describe),
+    "take": Entry(_take, points="points"),
+    "column_sums": Entry(_column_sums),
+    "evaluate": Entry(_evaluate),
+    "spread": Entry(_spread),
+    "begin_costs": Entry(_begin_costs, "costs", begins=True),
+    "quantized": Entry(_quantized),
+    "quantize": Entry(_quantize, "costs"),
+    "largest": Entry(_largest),
+    "set_exponent": Entry(_set_exponent, "costs"),
+    "total": Entry(_total),
+    "lower": Entry(_lower, "costs"),
+    "gain_bounds": Entry(_gain_bounds, "costs"),
+    "gains": Entry(_gains),
+    "lower_to": Entry(_lower_to, "costs"),
+    "propose": Entry(_propose, "costs"),
+    "rows_at": Entry(_rows_at),
+    "masses": Entry(_masses),
+    "potential": Entry(_potential, "costs", begins=True),
+    "draw": Entry(_draw, points="points"),
+    "assign": Entry(_assign, "assigner", begins=True),
+    "far_costs": Entry(_far_costs),
+    "far_rows": Entry(_far_rows, points="points"),
+}
+
+
+def logged(log: list[Question], question: Question) -> list[Question]:
+    """The questions from which the state can be computed again, after one more."""
+    entry = QUESTIONS[question.name]
+    if not entry.keeps:
+        return log
+    kept = log
+    if entry.begins:
+        kept = [q for q in log if QUESTIONS[q.name].keeps != entry.keeps]
+    return [*kept, question]

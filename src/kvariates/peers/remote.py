@@ -1,0 +1,270 @@
+"""The rows of peers, as the loops want them: `Costs`, `ExactAssigner`, `ShardedRows`.
+
+A method of a remote shard asks its peer one question. `recording()` gives the same shard whose
+methods return the question instead; `Coordinator.map` collects those of all shards and asks them at
+the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from itertools import accumulate
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.cluster_sums import SumScale
+from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
+from kvariates.data.row_costs import Proposal
+from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
+from kvariates.numerics.draws import I64
+from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.questions import Answer, scale_numbers
+from kvariates.refining.assigners import ExactStatistics, FarRows, ShardedAssigner
+
+Ask = Callable[[Call], Any]
+
+
+class RemoteShard:
+    """The rows of one peer."""
+
+    def __init__(self, peer: str, ask: Ask) -> None:
+        self.peer, self._ask = peer, ask
+        self._shared: dict[str, Any] = {}  # with `recording`
+
+    def recording(self) -> Any:
+        """The same shard, whose methods return questions instead of asking them."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, _ask=lambda asked: asked)
+        return copy
+
+
+class RemoteCosts(RemoteShard):
+    """The costs of the rows of one peer (see `Costs`).
+
+    With `by_weight` all costs are one. That changes nothing at the peer: the exponent is part of
+    the questions.
+    """
+
+    quantized = False  # copies of the rows would have to be made anew after a loss
+
+    def __init__(self, peer: str, ask: Ask, weighted: bool, by_weight: bool = False) -> None:
+        super().__init__(peer, ask)
+        self._real_ask, self.weighted, self._by_weight = ask, weighted, by_weight
+
+    def quantize(self) -> None:
+        """Do nothing."""
+
+    def largest(self) -> float:
+        found: float = self._ask(call("largest", "largest", by_weight=self._by_weight))
+        return found
+
+    def set_exponent(self, exponent: int) -> None:
+        if self._by_weight:
+            self._shared["exponent"] = exponent
+            return None
+        asked: None = self._ask(call("set_exponent", exponent=exponent))
+        return asked
+
+    def total(self) -> int:
+        found: int = self._ask(call("total", "total", exponent=self._shared.get("exponent")))
+        return found
+
+    def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
+        asked: None = self._ask(call("lower", centers=centers, first=first, limit=limit))
+        return asked
+
+    def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
+        asked = call("gain_bounds", "bounds", candidates=candidates, limit=limit)
+        found: F64 = self._ask(asked)
+        return found
+
+    def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
+        asked = call("gains", "gains", candidates=candidates, limit=limit)
+        found: list[int] = self._ask(asked)
+        return found
+
+    def lower_to(self, candidates: F64, best: int, name: int) -> None:
+        asked: None = self._ask(call("lower_to", candidates=candidates, best=best, name=name))
+        return asked
+
+    def propose(self, goal: int, pending: F64, first: int) -> Proposal:
+        def read(answer: Answer) -> Proposal:
+            return Proposal(int(answer["row"]), float(answer["bound"]), float(answer["cost"]))
+
+        found: Proposal = self._ask(call("propose", read, goal=goal, pending=pending, first=first))
+        return found
+
+    def rows_at(self, goals: list[int]) -> I64:
+        unit = self._shared.get("exponent")
+        found: I64 = self._ask(call("rows_at", "rows", goals=goals, exponent=unit))
+        return found
+
+    def masses(self, k: int, exponent: int) -> list[int]:
+        found: list[int] = self._ask(call("masses", "masses", k=k, exponent=exponent))
+        return found
+
+    def by_weight(self) -> RemoteCosts:
+        return RemoteCosts(self.peer, self._real_ask, self.weighted, by_weight=True)
+
+
+class RemoteRows(RemoteShard):
+    """The rows of one peer. `take` shows rows to the coordinator."""
+
+    def __init__(self, peer: str, ask: Ask, n: int) -> None:
+        super().__init__(peer, ask)
+        self.n = n
+
+    def take(self, indices: I64) -> F64:
+        found: F64 = self._ask(call("take", "points", indices=indices))
+        return found
+
+    def column_sums(self, exponent: int) -> ExactSums:
+        def read(answer: Answer) -> ExactSums:
+            return ExactSums(answer["limbs"], exponent)
+
+        found: ExactSums = self._ask(call("column_sums", read, exponent=exponent))
+        return found
+
+    def cost_at(self, centers: F64, weighted: bool) -> int:
+        asked = call("evaluate", "cost", centers=centers, weighted=weighted)
+        found: int = self._ask(asked)
+        return found
+
+
+class PeersRows:
+    """The rows of all peers, numbered one peer after the other."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        known = coordinator.descriptions
+        self._map = coordinator.map
+        self.shards = [
+            RemoteRows(peer, partial(coordinator.one, peer), known[peer].n) for peer in known
+        ]
+        self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
+        self.n = self.starts.pop()
+        self.d = next(iter(known.values())).d
+        self.dtype = np.result_type(*(peer.dtype for peer in known.values()))
+        self.largest = max(peer.scale.largest for peer in known.values())
+
+    def take(self, indices: I64) -> F64:
+        """Show rows to the coordinator."""
+        owner = np.searchsorted(self.starts, indices, side="right") - 1
+        owners = np.unique(owner).tolist()
+        wanted = {self.shards[s].peer: indices[owner == s] - self.starts[s] for s in owners}
+        parts = self._map(
+            lambda shard: shard.take(wanted[shard.peer]), [self.shards[s] for s in owners]
+        )
+        taken = np.empty((len(indices), self.d))
+        for s, part in zip(owners, parts, strict=True):
+            taken[owner == s] = part
+        return taken
+
+    def subset(self, indices: I64) -> Rows:
+        return Rows.of(self.take(indices).astype(self.dtype))
+
+    def spread(self) -> float:
+        """As `joint_spread`, of the rows of all peers."""
+        exponent = exponent_of(self.largest)
+        sums = reduce(add, self._map(lambda shard: shard.column_sums(exponent), self.shards))
+        spread = self.cost_at(sums.values / self.n, weighted=False) / (self.n * self.d)
+        if not spread < WIDEST:
+            raise ValueError(OVERFLOW)
+        return spread
+
+    def cost_at(self, centers: F64, *, weighted: bool = True) -> float:
+        """The cost of all rows at their nearest centres."""
+        return to_float(sum(self._map(lambda shard: shard.cost_at(centers, weighted), self.shards)))
+
+
+class RemoteAssigner(RemoteShard):
+    """Assigns the rows of one peer (see `ExactAssigner`)."""
+
+    def __init__(self, peer: str, ask: Ask, scale: SumScale) -> None:
+        super().__init__(peer, ask)
+        self.set_scale(scale)
+
+    @property
+    def scale(self) -> SumScale:
+        scale: SumScale = self._shared["scale"]
+        return scale
+
+    def set_scale(self, scale: SumScale) -> None:
+        self._shared["scale"] = scale
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
+        shape = (self.scale.levels, len(centers), LIMBS, centers.shape[1])
+        of_sums, of_weights = self.scale.exponents
+
+        def read(answer: Answer) -> ExactStatistics:
+            counts = _checked(answer["counts"], "counts", shape[1:2])
+            sums = ExactSums(_checked(answer["sums"], "sums", shape), of_sums)
+            weights = _checked(answer["weights"], "weights", (1, *shape[1:3], 1))
+            if counts.min() < 0:
+                raise ValueError("a count is negative")
+            changed = answer["changed"]
+            return ExactStatistics(
+                sums, ExactSums(weights, of_weights), counts, changed, cost_of=_not_asked
+            )
+
+        asked = call("assign", read, centers=centers, scale=scale_numbers(self.scale))
+        found: ExactStatistics = self._ask(asked)
+        return found
+
+    def far_costs(self, count: int) -> F64:
+        found: F64 = self._ask(call("far_costs", "costs", count=count))
+        return found
+
+    def far_rows(self, count: int, least: float) -> FarRows:
+        def read(answer: Answer) -> FarRows:
+            return FarRows(**answer)
+
+        found: FarRows = self._ask(call("far_rows", read, count=count, least=least))
+        return found
+
+
+def _not_asked() -> int:
+    raise ValueError("costs are not part of an assignment; ask for them with 'evaluate'")
+
+
+def _checked(array: Any, name: str, shape: tuple[int, ...]) -> Any:
+    if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != shape:
+        raise ValueError(f"{name} should be int64 of shape {shape}")
+    return array
+
+
+class PeersAssigner(ShardedAssigner):
+    """The rows of all peers as one assigner.
+
+    `shows_rows`: whether peers show rows to fill empty clusters. Costs are asked for first, so that
+    only rows that become centres are shown, or rows of the same cost.
+    """
+
+    def __init__(self, coordinator: Coordinator, *, shows_rows: bool = True) -> None:
+        self._coordinator, self._shows_rows = coordinator, shows_rows
+        self._remote: list[RemoteAssigner] = []
+        self._add_peers(coordinator.peers)
+        shards: Any = self._remote  # `farthest` is asked in two questions, of all peers
+        super().__init__(shards, coordinator.map)
+
+    def _add_peers(self, peers: list[str]) -> None:
+        known, one = self._coordinator.descriptions, self._coordinator.one
+        self._remote += [RemoteAssigner(p, partial(one, p), known[p].scale) for p in peers]
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
+        """Assign the rows of all peers that take part now, also those that have joined."""
+        if joined := self._coordinator.refresh():
+            self._add_peers(joined)
+            self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
+        return super().assign(centers, moves)
+
+    def farthest(self, count: int) -> FarRows:
+        if not self._shows_rows:
+            d = next(iter(self._coordinator.descriptions.values())).d
+            return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
+        costs = np.concatenate(list(self._map(lambda shard: shard.far_costs(count), self._remote)))
+        least = float(np.sort(costs)[::-1][:count][-1])
+        parts = self._map(lambda shard: shard.far_rows(count, least), self._remote)
+        return FarRows.joined(parts).first(count)

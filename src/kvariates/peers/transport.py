@@ -1,0 +1,87 @@
+"""Transports carry questions to peers and answers back.
+
+A transport is three calls. It knows nothing of clustering: `peers` names those that can be reached
+now, `send` delivers envelopes and waits for the answers, `end` releases what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass
+from typing import Protocol
+
+from kvariates.peers.peer import Envelope, LogNeeded
+from kvariates.peers.questions import Answer
+
+
+@dataclass(frozen=True)
+class Failure:
+    """There is no answer. `log_needed`: the peer has lost its state, and can be asked again."""
+
+    reason: str
+    log_needed: bool = False
+
+
+Reply = Answer | Failure
+Answering = Callable[[Envelope], Answer]
+
+
+class Transport(Protocol):
+    def peers(self) -> Sequence[str]:
+        """The names of the peers that can be reached now."""
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        """Deliver envelopes to the named peers, all at the same time, and wait for the replies."""
+
+    def end(self) -> None:
+        """Release what was held for this fit."""
+
+
+def reply_of(answering: Answering, envelope: Envelope) -> Reply:
+    """The answer of a peer, or why there is none. For the side of the peer."""
+    try:
+        return answering(envelope)
+    except LogNeeded:
+        return Failure("the state is lost", log_needed=True)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+class LocalTransport:
+    """Peers in this process, each asked in a thread.
+
+    Parameters
+    ----------
+    peers : mapping from str to callable
+        The `answer` of each peer. It may change between two questions: peers leave and join.
+    seconds : float or None
+        How long to wait for an answer; None: for ever.
+    """
+
+    def __init__(self, peers: Mapping[str, Answering], seconds: float | None = None) -> None:
+        self._peers, self._seconds = peers, seconds
+        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="kvariates-peer")
+
+    def peers(self) -> list[str]:
+        return list(self._peers)
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        waiting = {
+            name: self._pool.submit(reply_of, self._peers[name], envelope)
+            for name, envelope in envelopes.items()
+            if name in self._peers
+        }
+        replies: dict[str, Reply] = {name: Failure("the peer has left") for name in envelopes}
+        return replies | {name: self._result(future) for name, future in waiting.items()}
+
+    def _result(self, future: Future[Reply]) -> Reply:
+        try:
+            return future.result(self._seconds)
+        except TooLate:
+            future.cancel()
+            return Failure(f"no answer within {self._seconds:g} s")
+
+    def end(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
