@@ -94,15 +94,15 @@ class Peer:
             return answer
 
     def _allowed(self, envelope: Envelope) -> Entry:
-        name = envelope.question.name
-        if name not in QUESTIONS:
-            raise ValueError(f"the question {name!r} is not known")
-        if name not in self._policy.questions:
-            raise ValueError(f"the question {name!r} is not allowed by the policy of this peer")
-        most = self._policy.points
-        if QUESTIONS[name].points and most is not None and self._shown.get(envelope.fit, 0) >= most:
+        for question in (*(envelope.log or ()), envelope.question):
+            if question.name not in QUESTIONS:
+                raise ValueError(f"the question {question.name!r} is not known")
+            if question.name not in self._policy.questions:
+                raise ValueError(f"the question {question.name!r} is not allowed by this peer")
+        entry, most = QUESTIONS[envelope.question.name], self._policy.points
+        if entry.points and most is not None and self._shown.get(envelope.fit, 0) >= most:
             raise ValueError(f"{most} rows were shown in this fit, and no more are allowed")
-        return QUESTIONS[name]
+        return entry
 
     def _state(self, envelope: Envelope) -> PeerState:
         state = self._states.get(envelope.fit)

@@ -38,6 +38,10 @@ CheckPoint = Callable[[F64], None]
 """Raises ValueError if a point cannot be a row."""
 
 
+def any_point(point: F64) -> None:
+    """Accept every finite point."""
+
+
 def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[PeersRows]:
     """The exact potential of the rows of all peers, with room for k centres."""
     rows = PeersRows(coordinator)
