@@ -13,6 +13,7 @@ from kvariates.peers.coordinator import Coordinator, PeerLost, call
 from kvariates.peers.fitting import guarantee_of
 from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
 from kvariates.peers.questions import Question
+from kvariates.peers.seeding import PeersPotential
 from kvariates.peers.transport import LocalTransport
 
 SHARDS = shards_of(rows(300, 3), (100, 200))
@@ -46,7 +47,7 @@ LIES = {
         "has grown",
     ),
     "an answer of another kind": ("potential", with_values(potential="much"), "could not convert"),
-    "an answer without the value": ("potential", lambda answer: {}, "potential"),
+    "an answer without the value": ("potential", lambda answer: {}, "has no 'potential'"),
     "a row of another dimension": ("draw", with_values(points=np.zeros((1, 9))), "of shape"),
     "a row that is not finite": ("draw", with_values(points=np.full((1, 3), np.inf)), "finite"),
     "sums of another shape": ("assign", with_values(sums=np.zeros(2, np.int64)), "sums should be"),
@@ -128,6 +129,23 @@ def test_peers_leave_and_join():
     assert found.n_iter > 3
     np.testing.assert_array_equal(found.centers, left.centers)  # a fixed point of those left
     assert found.inertia == left.inertia
+
+
+def test_a_peer_joins_a_seeding():
+    """It is asked before the next draw: from then on the draws are those of all peers."""
+    peers = {name: peer.answer for name, peer in peers_of(SHARDS).items()}
+    coming = peers.pop("peer 2")
+    potential = PeersPotential(Coordinator(LocalTransport(peers), 1, 1), 4)
+    potential.add(SHARDS[0][0][:1])
+    before = potential.total()
+    peers["peer 2"] = coming
+    together = potential.total()
+    X = np.concatenate([X for X, _ in SHARDS])
+    assert before < together == pytest.approx(((X - X[0]) ** 2).sum())
+    potential.add(SHARDS[0][0][1:2])
+    assert potential.total() == pytest.approx(
+        np.minimum(((X - X[0]) ** 2).sum(axis=1), ((X - X[1]) ** 2).sum(axis=1)).sum()
+    )
 
 
 def ask(peer, name, fit=1, position=0, **arguments):

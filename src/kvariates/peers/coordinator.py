@@ -125,7 +125,9 @@ class Coordinator:
         for name, reply in replies.items():
             try:
                 answers[name] = self._read(name, calls[name], reply)
-            except (ValueError, KeyError, TypeError) as error:
+            except KeyError as error:
+                self._drop(name, f"its answer has no {error}")
+            except (ValueError, TypeError) as error:
                 self._drop(name, str(error))
         return answers
 
