@@ -28,21 +28,28 @@ def local(shards, **options):
     return LocalTransport({name: peer.answer for name, peer in peers.items()})
 
 
-class ForgetfulTransport:
-    """Every message finds a peer that has just been started, and knows nothing."""
+class SerialTransport:
+    """Peers are asked one after the other."""
 
     def __init__(self, shards):
-        self._shards = shards
+        self._shards, self._peers = shards, peers_of(shards)
 
     def peers(self):
-        return list(peers_of(self._shards))
+        return list(self._peers)
 
     def send(self, envelopes):
-        peers = peers_of(self._shards)
-        return {name: reply_of(peers[name].answer, e) for name, e in envelopes.items()}
+        return {name: reply_of(self._peers[name].answer, e) for name, e in envelopes.items()}
 
     def end(self):
         pass
+
+
+class ForgetfulTransport(SerialTransport):
+    """Every message finds a peer that has just been started, and knows nothing."""
+
+    def send(self, envelopes):
+        self._peers = peers_of(self._shards)
+        return super().send(envelopes)
 
 
 def fitted(transport, k, init, seed=0, fit=5, least=None, **options):
