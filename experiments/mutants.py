@@ -161,9 +161,15 @@ MUTANTS = [
     ),
     Mutant(
         "drawn rows keep their own weights", "summaries.coreset",
-        "points.points[drawn.rows], drawn.weights)",
-        "points.points[drawn.rows], points.weights[drawn.rows])",
+        "weights=drawn.weights)",
+        "weights=points.weights[drawn.rows])",
         "laws/test_summary_laws.py sampling/test_summary_distribution.py",
+    ),
+    Mutant(
+        "the memory of a leaf is used again at once", "summaries.merge_reduce",
+        "self._empty_leaf(), None, leaf",
+        "leaf.emptied(), None, leaf",
+        "contracts/test_streaming_kmeans.py",
     ),
     Mutant(
         "coresets always take the same draws", "data.cells",

@@ -215,6 +215,15 @@ def test_a_small_far_cluster_is_kept():
         assert 8 <= far.sum() <= 12
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_moments_of_weighted_points_are_those_of_repeated_rows(layout):
+    rng = np.random.default_rng(4)
+    X, weight = rng.normal(size=(50, 3)) ** 3, rng.integers(1, 9, size=50)
+    points, repeated = WeightedPoints(layout(X), weight.astype(float)), np.repeat(X, weight, axis=0)
+    np.testing.assert_allclose(points.mean()[0], repeated.mean(axis=0))
+    assert points.variance() == pytest.approx(repeated.var(axis=0).mean())
+
+
 def test_memory_is_bounded():
     X, _ = stream(20_000)
     summary = MergeReduce(OPTIONS, coreset)
