@@ -40,8 +40,8 @@ class FixedPoint:
     def agreed(cls, exponents: Sequence[int]) -> FixedPoint:
         """From the `bound_exponent` of each party."""
         least = min(exponents)
-        total = sum(2 ** (e - least) for e in exponents)
-        return cls(least + (int(total) - 1).bit_length(), len(exponents))
+        total = sum(1 << (e - least) for e in exponents)
+        return cls(least + (total - 1).bit_length(), len(exponents))
 
     @property
     def error(self) -> float:
@@ -51,15 +51,16 @@ class FixedPoint:
     @property
     def largest(self) -> int:
         """The largest sum, in units."""
-        return 2**BITS + self.parties
+        return (1 << BITS) + self.parties
 
     def encode(self, values: F64) -> U64:
         """Values in units. Pre: from 0 to the bound of this party."""
-        return np.rint(np.ldexp(values, BITS - self.exponent)).astype(np.uint64)
+        scaled = values * math.ldexp(1.0, BITS - self.exponent)  # a power of two: exact
+        return np.rint(scaled, out=scaled).astype(np.int64).view(np.uint64)
 
     def decode(self, sums: I64) -> F64:
         """Sums in units as float64."""
-        return np.ldexp(sums.astype(np.float64), self.exponent - BITS)
+        return sums.astype(np.float64) * math.ldexp(1.0, self.exponent - BITS)
 
     def decode_total(self, total: int) -> float:
         """An integer of any size, in units, as float64."""

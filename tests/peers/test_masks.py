@@ -1,0 +1,89 @@
+"""Pairwise masks: they cancel, they are fresh, and only the right party reads a message."""
+
+import numpy as np
+import pytest
+
+from kvariates.peers.masks import KeyPair, PairwiseKeys, fingerprint, stream
+
+
+def keys_of(parties):
+    pairs = [KeyPair() for _ in range(parties)]
+    public = [pair.public_key for pair in pairs]
+    return [PairwiseKeys(pair, i, public) for i, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize("parties", [2, 3, 7])
+def test_masks_of_all_parties_add_up_to_zero(parties):
+    keys = keys_of(parties)
+    for round_number, size in ((1, 1), (2, 1000), (9, 17), (2**40, 3)):
+        masks = np.array([own.mask(size, round_number) for own in keys])
+        assert masks.dtype == np.uint64
+        assert not masks.sum(axis=0).any()
+        for left_out in range(parties):  # no smaller group of parties has masks that cancel
+            assert np.delete(masks, left_out, axis=0).sum(axis=0).all()
+
+
+def test_rounds_pairs_and_sessions_have_other_numbers():
+    first, second, third = keys_of(3)
+    numbers = [own.mask(50, t) for t in (1, 2) for own in (first, second, third)]
+    numbers += [own.mask(50, 1) for own in keys_of(3)]
+    assert len(np.unique(numbers)) == 9 * 50
+
+
+def test_a_stream_is_a_function_of_key_and_round():
+    key = bytes(range(32))
+    assert np.array_equal(stream(key, 5, 100), stream(key, 5, 200)[:100])
+    assert not np.intersect1d(stream(key, 5, 1000), stream(key, 6, 1000)).size
+
+
+def test_the_numbers_are_those_of_chacha20():
+    """RFC 8439, test vector 1 of appendix A.1: key, counter and nonce are zero."""
+    expected = bytes.fromhex("76b8e0ada0f13d90405d6ae55386bd28")
+    assert stream(bytes(32), 0, 2).tobytes() == expected
+
+
+@pytest.mark.parametrize("again", [1, 4, 5])
+def test_a_round_is_used_once(again):
+    own, _ = keys_of(2)
+    own.mask(3, 5)
+    with pytest.raises(ValueError, match=f"Round {again} comes after round 5: a mask that is used"):
+        own.mask(3, again)
+    own.mask(3, 6)
+
+
+def test_a_message_is_read_by_its_receiver_only():
+    first, second, third = keys_of(3)
+    sealed = first.seal(1, b"to the second")
+    assert second.unseal(0, sealed) == b"to the second"
+    changed = sealed[:-1] + bytes([sealed[-1] ^ 1])
+    for reader, sender, message in ((third, 0, sealed), (second, 2, sealed), (second, 0, changed)):
+        with pytest.raises(ValueError, match=f"message from party {sender} cannot be read"):
+            reader.unseal(sender, message)
+    with pytest.raises(ValueError, match="cannot be read"):  # sent back to its sender
+        first.unseal(1, sealed)
+
+
+def test_a_key_that_was_put_in_between_changes_the_fingerprint_and_all_keys():
+    one, two, false = KeyPair(), KeyPair(), KeyPair()
+    of_one = PairwiseKeys(one, 0, [one.public_key, false.public_key])
+    of_two = PairwiseKeys(two, 1, [false.public_key, two.public_key])
+    assert of_one.fingerprint != of_two.fingerprint
+    assert (of_one.mask(9, 1) + of_two.mask(9, 1)).any()
+    with pytest.raises(ValueError, match="Compare the fingerprints"):
+        of_two.unseal(0, of_one.seal(1, b"message"))
+    assert of_one.fingerprint == fingerprint([one.public_key, false.public_key])
+
+
+def test_lists_of_public_keys_that_are_refused():
+    own, other = KeyPair(), KeyPair()
+    mine, theirs = own.public_key, other.public_key
+    with pytest.raises(ValueError, match="two parties at least; got 1"):
+        PairwiseKeys(own, 0, [mine])
+    with pytest.raises(ValueError, match="Public key 1 of the list is not the key of this party"):
+        PairwiseKeys(own, 1, [mine, theirs])
+    with pytest.raises(ValueError, match="the list was changed"):
+        PairwiseKeys(own, 2, [mine, theirs])
+    with pytest.raises(ValueError, match="same public key"):
+        PairwiseKeys(own, 0, [mine, mine])
+    with pytest.raises(ValueError, match="256 parties at most; got 257"):
+        PairwiseKeys(own, 0, [bytes([i // 256, i % 256]) * 16 for i in range(257)])
