@@ -174,6 +174,26 @@ def test_a_party_answers_a_round_once_and_meets_its_peers_once():
     assert parties[0]._keys is keys[0]
 
 
+def test_hashed_ids_of_two_sessions_have_nothing_in_common():
+    """The secret is new in every session: the aggregator cannot try names."""
+    parties = [VerticalParty(own, IDS) for own in PARTS]
+    digests, tokens = [], []
+    for _ in range(2):
+        met = VerticalSession(InProcessParties(parties))
+        public = [party.answer("keys", {})["public_key"] for party in parties]
+        sealed = [
+            party.answer("peers", {"index": i, "public_keys": public})["sealed"]
+            for i, party in enumerate(parties)
+        ]
+        for i, party in enumerate(parties):
+            digests.append(party.answer("agree", {"sealed": [s[i] for s in sealed]})["digest"])
+        tokens.append(met.ask("tokens"))
+    assert digests[0] == digests[1] != digests[2] == digests[3]
+    found = [[answer["tokens"] for answer in answers] for answers in tokens]
+    assert found[0][0] == found[0][1] != found[1][0] == found[1][1]
+    assert len(found[0][0]) == 16 * len(IDS)
+
+
 def test_an_answer_of_another_round_is_noticed():
     parties, met = session()
     met.ask("start", rows=np.arange(3))

@@ -74,6 +74,24 @@ def test_a_key_that_was_put_in_between_changes_the_fingerprint_and_all_keys():
     assert of_one.fingerprint == fingerprint([one.public_key, false.public_key])
 
 
+def test_one_false_key_in_the_list_of_one_party_spoils_all_its_keys():
+    """So nobody can be given another list without its messages becoming unreadable."""
+    pairs, false = [KeyPair() for _ in range(3)], KeyPair()
+    public = [pair.public_key for pair in pairs]
+    deceived = PairwiseKeys(pairs[0], 0, [*public[:2], false.public_key])
+    other = PairwiseKeys(pairs[1], 1, public)
+    with pytest.raises(ValueError, match="cannot be read"):
+        other.unseal(0, deceived.seal(1, b"message"))
+
+
+def test_each_purpose_has_its_own_key():
+    own, other = KeyPair(), KeyPair()
+    key = own.shared_with(other.public_key, b"salt", b"masks")
+    assert key == other.shared_with(own.public_key, b"salt", b"masks")
+    assert key != own.shared_with(other.public_key, b"salt", b"messages")
+    assert key != own.shared_with(other.public_key, b"pepper", b"masks")
+
+
 def test_lists_of_public_keys_that_are_refused():
     own, other = KeyPair(), KeyPair()
     mine, theirs = own.public_key, other.public_key
