@@ -6,11 +6,11 @@ from itertools import count
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from kvariates.peers import masks
-
 
 @pytest.fixture
 def fixed_keys(monkeypatch):
+    from kvariates.peers import masks  # not above: mutants are planted after this file is read
+
     numbers = count()
 
     class FixedKeys:

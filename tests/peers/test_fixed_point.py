@@ -1,5 +1,6 @@
 """The encoding of sums: its error, its limits, and exact sums and draws of large integers."""
 
+import math
 from fractions import Fraction
 from itertools import accumulate
 
@@ -53,6 +54,13 @@ def test_no_distance_between_rows_and_means_is_above_the_bound(scale, offset):
     centers = [X[rng.integers(60, size=m)].mean(axis=0) for m in range(1, 30)]
     assert Rows.of(X).distances(np.array(centers), squared=True).max() < bound
     assert Rows.of(X).distances(X, squared=True).max() < bound
+
+
+def test_means_of_constant_columns_are_within_the_bound():
+    """A mean of equal numbers may be another number."""
+    low = np.array([0.1])
+    means = np.array([math.fsum([0.1] * m) / m for m in range(1, 200)])
+    assert 0 < ((means - low) ** 2).max() < 2.0 ** bound_exponent(low, low)
 
 
 def test_squares_that_overflow_are_refused():

@@ -27,6 +27,7 @@ SETS = {
     "other scales": RNG.normal(size=(600, 7)) * 10.0 ** np.array([-9, 4, 0, 3, -2, 4, 1]),
     "far from zero": RNG.normal(size=(500, 7)) + 1e7,
     "constant columns": np.hstack([RNG.normal(size=(300, 5)), np.full((300, 2), 0.1)]),
+    "zeros beside tiny": np.hstack([np.zeros((300, 3)), 1e-130 * RNG.normal(size=(300, 4))]),
     "tiny": 1e-130 * RNG.normal(size=(300, 7)),
     "huge": 1e130 * RNG.normal(size=(300, 7)),
 }
@@ -102,6 +103,14 @@ def test_more_clusters_than_distinct_rows():
         model = VerticalKMeans(5, random_state=0).fit(split(X, (1,)))
     assert model.inertia_ == 0
     assert np.isin(np.hstack(model.cluster_centers_), X).all()
+
+
+def test_rows_that_are_all_equal():
+    X = np.full((30, 3), 0.1)
+    with pytest.warns(UserWarning, match=r"distinct clusters \(1\) found smaller than"):
+        model = VerticalKMeans(2, random_state=0).fit(split(X, (1,)))
+    assert model.inertia_ == pytest.approx(0, abs=1e-30)
+    assert np.hstack(model.cluster_centers_) == pytest.approx(0.1)
 
 
 def test_the_best_run_is_kept():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.exact_sums import exponent_of
+from kvariates.data.exact_sums import SMALLEST, exponent_of
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -79,7 +79,7 @@ def bound_exponent(low: F64, high: F64) -> int:
         bound = float(np.einsum("i,i->", sides, sides)) * SLACK
     if not math.isfinite(bound):
         raise ValueError("squared distances overflow float64")
-    return exponent_of(bound)
+    return exponent_of(bound) if bound > 0 else SMALLEST
 
 
 def exact_sum(values: I64) -> int:
