@@ -174,6 +174,24 @@ def test_a_party_answers_a_round_once_and_meets_its_peers_once():
     assert parties[0]._keys is keys[0]
 
 
+@pytest.mark.parametrize("answer", [False, None])
+def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
+    seen = []
+
+    def confirm(text):
+        seen.append(text)
+        return answer
+
+    parties = [VerticalParty(PARTS[0]), VerticalParty(PARTS[1], confirm=confirm)]
+    with pytest.raises(ValueError, match=r"Party 1: The fingerprint .* was not confirmed"):
+        VerticalSession(InProcessParties(parties))
+    assert seen == [parties[0].fingerprint]
+    with pytest.raises(ValueError, match="There is no session"):
+        parties[1].answer("agree", {"sealed": [b"", b""]})
+    answer = True
+    assert VerticalSession(InProcessParties(parties)).fingerprint == seen[-1]
+
+
 def test_hashed_ids_of_two_sessions_have_nothing_in_common():
     """The secret is new in every session: the aggregator cannot try names."""
     parties = [VerticalParty(own, IDS) for own in PARTS]

@@ -101,7 +101,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
 
     @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> VerticalKMeans:
+    def fit(self, X: Any, ids: Any = None) -> VerticalKMeans:
         """Find the clusters.
 
         Parameters
@@ -109,7 +109,6 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         X : sequence of array-like of shape (n_samples, n_columns)
             The columns of each party, two parties at least. All have the same rows in the same
             order.
-        y : ignored
         ids : sequence of array-like of shape (n_samples,) or None
             For each party a key of each row, to check that the rows are the same.
 

@@ -110,7 +110,7 @@ def stream(key: bytes, round_number: int, size: int) -> U64:
 def fingerprint(public_keys: Sequence[bytes]) -> str:
     """A short text to compare, by telephone for example: equal if all public keys are."""
     digest = hashlib.sha256(b"fingerprint" + b"".join(public_keys)).hexdigest()
-    return " ".join(digest[i : i + 4] for i in range(0, 32, 4))
+    return " ".join(digest[i : i + 4] for i in range(0, 40, 4))
 
 
 def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:

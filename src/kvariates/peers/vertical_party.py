@@ -54,6 +54,9 @@ class VerticalParty:
         the parties share and the aggregator does not have.
     centers : array of shape (n_clusters, n_columns) or None
         This party's part of fitted centres, to label new rows.
+    confirm : callable or None
+        Is given the fingerprint of the public keys before anything else is sent, and returns
+        whether the other parties see the same. If it does not return True, the session ends.
 
     Attributes
     ----------
@@ -65,12 +68,20 @@ class VerticalParty:
         Of the public keys of this session; see docs/vertical.md.
     """
 
-    def __init__(self, X: Any, ids: Any = None, *, centers: Any = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        ids: Any = None,
+        *,
+        centers: Any = None,
+        confirm: Callable[[str], bool] | None = None,
+    ) -> None:
         self._rows = Rows.of(checked_columns(X))
         self._ids = None if ids is None else checked_ids(ids, self._rows.n)
         self.centers: F64 = np.empty((0, self._rows.d)) if centers is None else np.array(centers)
         self.labels: NDArray[np.int32] | None = None
         self._best = self.centers
+        self._confirm = confirm
         self._key_pair: KeyPair | None = None
         self._keys: PairwiseKeys | None = None
         self._share = b""
@@ -100,7 +111,13 @@ class VerticalParty:
         if self._key_pair is None:
             raise ValueError("Ask 'keys' before 'peers'.")
         keys = PairwiseKeys(self._key_pair, index, public_keys)
-        self._keys, self._key_pair = keys, None  # keys that are used twice would repeat masks
+        self._key_pair = None  # keys that are used twice would repeat masks
+        if self._confirm is not None and self._confirm(keys.fingerprint) is not True:
+            raise ValueError(
+                f"The fingerprint {keys.fingerprint} was not confirmed: perhaps the aggregator "
+                "relayed false keys. Nothing was sent; find out why before another session."
+            )
+        self._keys = keys
         message = self._share + self._exponent().to_bytes(4, "little", signed=True)
         others = range(keys.parties)
         return {"sealed": [keys.seal(j, message) if j != index else b"" for j in others]}
