@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kvariates.peers.masks import KeyPair, PairwiseKeys, fingerprint, stream
+from kvariates.peers.masks import PART, KeyPair, PairwiseKeys, fingerprint, stream
 
 
 def keys_of(parties):
@@ -30,16 +30,30 @@ def test_rounds_pairs_and_sessions_have_other_numbers():
     assert len(np.unique(numbers)) == 9 * 50
 
 
+def numbers_of(key, round_number, size):
+    return np.concatenate([part.copy() for _, part in stream(key, round_number, size)])
+
+
 def test_a_stream_is_a_function_of_key_and_round():
-    key = bytes(range(32))
-    assert np.array_equal(stream(key, 5, 100), stream(key, 5, 200)[:100])
-    assert not np.intersect1d(stream(key, 5, 1000), stream(key, 6, 1000)).size
+    key, size = bytes(range(32)), 3 * PART // 2
+    numbers = numbers_of(key, 5, size)
+    assert np.array_equal(numbers_of(key, 5, 100), numbers[:100])
+    assert len(np.unique(numbers)) == size
+    assert not np.intersect1d(numbers, numbers_of(key, 6, size)).size
 
 
 def test_the_numbers_are_those_of_chacha20():
-    """RFC 8439, test vector 1 of appendix A.1: key, counter and nonce are zero."""
-    expected = bytes.fromhex("76b8e0ada0f13d90405d6ae55386bd28")
-    assert stream(bytes(32), 0, 2).tobytes() == expected
+    """RFC 8439, test vectors 1 and 2 of appendix A.1: key and nonce are zero, two blocks."""
+    numbers = numbers_of(bytes(32), 0, 16).tobytes()
+    assert numbers[:16] == bytes.fromhex("76b8e0ada0f13d90405d6ae55386bd28")
+    assert numbers[64:80] == bytes.fromhex("9f07e7be5551387a98ba977c732d080d")
+
+
+def test_long_masks_add_up_to_zero():
+    keys = keys_of(3)
+    masks = [own.mask(2 * PART + 5, 1) for own in keys]
+    assert not (masks[0] + masks[1] + masks[2]).any()
+    assert all(len(np.unique(mask)) == mask.size for mask in masks)
 
 
 @pytest.mark.parametrize("again", [1, 4, 5])

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 U64 = NDArray[np.uint64]
 
 NONCE = 12  # bytes
+PART = 2**15  # numbers
+ZEROS = memoryview(bytes(8 * PART))
 
 
 class KeyPair:
@@ -73,11 +75,11 @@ class PairwiseKeys:
         self._last_round = round_number
         mask = np.zeros(size, dtype=np.uint64)
         for other, key in self._masks.items():
-            numbers = stream(key, round_number, size)
-            if other > self.index:
-                mask += numbers
-            else:
-                mask -= numbers
+            for part, numbers in stream(key, round_number, size):
+                if other > self.index:
+                    mask[part] += numbers
+                else:
+                    mask[part] -= numbers
         return mask
 
     def seal(self, other: int, message: bytes) -> bytes:
@@ -98,13 +100,19 @@ class PairwiseKeys:
             ) from None
 
 
-def stream(key: bytes, round_number: int, size: int) -> U64:
-    """Numbers of a pair of parties in a round."""
+def stream(key: bytes, round_number: int, size: int) -> Iterator[tuple[slice, U64]]:
+    """The numbers of a pair of parties in a round, in parts that fit into the cache.
+
+    A part is valid until the next one.
+    """
     counter_and_nonce = bytes(8) + round_number.to_bytes(8, "little")
     encryptor = Cipher(algorithms.ChaCha20(key, counter_and_nonce), mode=None).encryptor()
-    return np.frombuffer(encryptor.update(bytes(8 * size)), dtype="<u8").astype(
-        np.uint64, copy=False
-    )
+    numbers = np.empty(min(size, PART), dtype="<u8")
+    for first in range(0, size, PART):
+        part = slice(first, min(first + PART, size))
+        count = part.stop - first
+        encryptor.update_into(ZEROS[: 8 * count], numbers.view(np.uint8).data)
+        yield part, numbers[:count]
 
 
 def fingerprint(public_keys: Sequence[bytes]) -> str:
