@@ -338,7 +338,7 @@ MUTANTS = [
     ),
     Mutant(
         "vertical: the hash of ids has no secret", "peers.vertical_party",
-        'self._secret = hashlib.sha256(b"".join(shares)).digest()',
+        'self._secret = hashlib.sha256(b"".join(m[:SHARE] for m in messages)).digest()',
         "self._secret = bytes(32)",
         "contracts/test_vertical_contract.py",
     ),

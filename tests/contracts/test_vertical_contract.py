@@ -144,13 +144,19 @@ def test_columns_that_a_party_refuses(columns, message):
         VerticalParty(columns)
 
 
+def test_centers_that_a_party_refuses():
+    with pytest.raises(ValueError, match="centers have 3 columns, and X has 5"):
+        VerticalParty(X, centers=PARTS[1][:4])
+
+
 def test_questions_that_come_too_early_or_do_not_exist():
-    party = VerticalParty(X)
+    party = VerticalParty(X, IDS)
     for question, arguments, message in (
         ("columns", {}, r"no question 'columns'; ask one of keys, peers"),
         ("peers", {"index": 0, "public_keys": []}, "Ask 'keys' before 'peers'"),
         ("distances", {"first": 0, "last": 1, "round": 1}, "ask 'agree' first"),
         ("agree", {"sealed": []}, "ask 'keys' and 'peers' first"),
+        ("tokens", {}, "no common secret: ask 'agree' first"),
         ("spread", {"round": 1}, "ask 'keys' and 'peers' first"),
     ):
         with pytest.raises(ValueError, match=message):

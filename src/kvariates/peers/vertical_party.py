@@ -78,13 +78,13 @@ class VerticalParty:
     ) -> None:
         self._rows = Rows.of(checked_columns(X))
         self._ids = None if ids is None else checked_ids(ids, self._rows.n)
-        self.centers: F64 = np.empty((0, self._rows.d)) if centers is None else np.array(centers)
+        self.centers = checked_centers(centers, self._rows.d)
         self.labels: NDArray[np.int32] | None = None
         self._best = self.centers
         self._confirm = confirm
         self._key_pair: KeyPair | None = None
         self._keys: PairwiseKeys | None = None
-        self._share = b""
+        self._message = b""  # to each other party: a share of the common secret, and an exponent
         self._secret = b""
         self._unit: FixedPoint | None = None
 
@@ -104,7 +104,7 @@ class VerticalParty:
     def _new_keys(self) -> Message:
         """New keys: rounds of different sessions never share a mask."""
         self._key_pair, self._keys, self._unit = KeyPair(), None, None
-        self._share, self._secret = os.urandom(SHARE), b""
+        self._message, self._secret = b"", b""
         return {"public_key": self._key_pair.public_key, "rows": self._rows.n}
 
     def _meet_peers(self, index: int, public_keys: Sequence[bytes]) -> Message:
@@ -115,31 +115,26 @@ class VerticalParty:
         if self._confirm is not None and self._confirm(keys.fingerprint) is not True:
             raise ValueError(
                 f"The fingerprint {keys.fingerprint} was not confirmed: perhaps the aggregator "
-                "relayed false keys. Nothing was sent; find out why before another session."
+                "relayed false keys. No data were sent; find out why before another session."
             )
         self._keys = keys
-        message = self._share + self._exponent().to_bytes(4, "little", signed=True)
-        others = range(keys.parties)
-        return {"sealed": [keys.seal(j, message) if j != index else b"" for j in others]}
+        self._message = os.urandom(SHARE) + self._exponent().to_bytes(2, "little", signed=True)
+        everyone = range(keys.parties)
+        return {"sealed": [keys.seal(j, self._message) if j != index else b"" for j in everyone]}
 
     def _agree(self, sealed: Sequence[bytes]) -> Message:
         keys = self._session_keys
-        shares, exponents = [], []
-        for j, message in enumerate(sealed):
-            own = j == keys.index
-            opened = b"" if own else keys.unseal(j, message)
-            shares.append(self._share if own else opened[:SHARE])
-            exponents.append(
-                self._exponent() if own else int.from_bytes(opened[SHARE:], "little", signed=True)
-            )
-        self._secret = hashlib.sha256(b"".join(shares)).digest()
-        self._unit = FixedPoint.agreed(exponents)
-        digest = (
-            b"" if self._ids is None else _hash(self._secret, b"".join(map(_framed, self._ids)))
-        )
+        own = {keys.index: self._message}
+        messages = [own[j] if j in own else keys.unseal(j, m) for j, m in enumerate(sealed)]
+        self._secret = hashlib.sha256(b"".join(m[:SHARE] for m in messages)).digest()
+        self._unit = FixedPoint.agreed([_integer(m[SHARE:]) for m in messages])
+        ids = b"".join(map(_framed, self._ids or []))
+        digest = b"" if self._ids is None else _hash(self._secret, ids)
         return {"exponent": self._unit.exponent, "digest": digest}
 
     def _tokens(self) -> Message:
+        if not self._secret:  # without it, anybody could try names
+            raise ValueError("The parties have no common secret: ask 'agree' first.")
         tokens = [_hash(self._secret, b"row" + row)[:TOKEN] for row in self._ids or []]
         return {"tokens": b"".join(tokens)}
 
@@ -238,6 +233,22 @@ def checked_ids(ids: Any, n: int) -> list[bytes]:
     if values.shape != (n,):
         raise ValueError(f"ids have the shape {values.shape} for {n} rows; give one id a row.")
     return [str(value).encode() for value in values.tolist()]
+
+
+def checked_centers(centers: Any, d: int) -> F64:
+    """Centres as float64; none if they are None. ValueError unless they have d columns."""
+    if centers is None:
+        return np.empty((0, d))
+    values = checked_columns(centers)
+    if values.shape[1] != d:
+        raise ValueError(
+            f"centers have {values.shape[1]} columns, and X has {d}; give this party's part."
+        )
+    return values
+
+
+def _integer(value: bytes) -> int:
+    return int.from_bytes(value, "little", signed=True)
 
 
 def _framed(value: bytes) -> bytes:
