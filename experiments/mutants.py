@@ -302,8 +302,8 @@ MUTANTS = [
     ),
     Mutant(
         "vertical: masks do not cancel", "peers.masks",
-        "mask -= numbers",
-        "mask += numbers",
+        "mask[part] -= numbers",
+        "mask[part] += numbers",
         "peers/test_masks.py",
     ),
     Mutant(
