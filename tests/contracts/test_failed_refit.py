@@ -18,6 +18,7 @@ ESTIMATORS = {
     name: thing
     for name, thing in vars(kvariates).items()
     if isinstance(thing, type) and issubclass(thing, BaseEstimator)
+    if name != "VerticalKMeans"  # takes a list of matrices: test_vertical_contract.py
 }
 
 

@@ -1,1 +1,1 @@
-"""A coordinator and peers: each peer holds a part of the rows and answers questions about it."""
+"""A coordinator and peers who keep their rows, and parties who keep their columns."""

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from kvariates.data.rows import F64, Labels, Rows
 from kvariates.data.scans import SCANS
 
 Map = Callable[..., Iterable[Any]]
+Centers_contra = TypeVar(
+    "Centers_contra", contravariant=True
+)  # an array, or whatever stands for it
 
 AT_ONCE = 2**15  # values whose differences are computed at once
 
@@ -133,8 +136,8 @@ class FarRows(NamedTuple):
         return FarRows(*(values[order] for values in fields))
 
 
-class Assigner(Protocol):
-    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+class Assigner(Protocol[Centers_contra]):
+    def assign(self, centers: Centers_contra, moves: F64 | None = None) -> Statistics:
         """Assign every row to its nearest centre, ties to the lowest index.
 
         `moves`: the `squared_moves` since the last call, if the caller knows them.

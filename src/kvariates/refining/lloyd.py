@@ -2,15 +2,15 @@
 
 The loop is the only one. What varies is given to it: the assigner (where the rows are and how they
 are assigned), the update (how statistics become centres) and the rule when to stop. Besides those
-of this room, `objectives.divergence_objective` and `private_methods.noisy_lloyd` have assigners and
-updates.
+of this room, `objectives.divergence_objective`, `private_methods.noisy_lloyd` and `peers.vertical`
+have assigners and updates. The loop does not look into centres: they need not be an array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.refining import assigners
 from kvariates.refining.assigners import Statistics, squared_moves
 
+Centers = TypeVar("Centers")
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """What is known after one iteration."""
 
     iteration: int
-    centers: F64  # that the rows were assigned to
+    centers: Any  # that the rows were assigned to
     statistics: Statistics
     shift: float  # sum of the squared movements of the centres
 
@@ -36,19 +38,28 @@ Stop = Callable[[Step], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class LloydEnd:
-    centers: F64
+class LloydEnd(Generic[Centers]):
+    centers: Centers
     n_iter: int
     converged: bool  # no label changed in the last iteration
 
 
-def lloyd(assigner: assigners.Assigner, centers: F64, update: Update, stop: Stop) -> LloydEnd:
-    """Iterate until `stop` says so. `centers` are not changed."""
+def lloyd(
+    assigner: assigners.Assigner[Centers],
+    centers: Centers,
+    update: Callable[[Centers, Statistics], Centers],
+    stop: Stop,
+    moves_of: Callable[[Any, Any], F64] = squared_moves,
+) -> LloydEnd[Centers]:
+    """Iterate until `stop` says so. `centers` are not changed.
+
+    `moves_of` returns how far each centre moved, squared, from the centres before and after.
+    """
     iteration, moves = 0, None
     while True:
         statistics = assigner.assign(centers, moves)
         updated = update(centers, statistics)
-        moves = squared_moves(centers, updated)
+        moves = moves_of(centers, updated)
         done = stop(Step(iteration, centers, statistics, float(moves.sum())))
         centers, iteration = updated, iteration + 1
         if done:
@@ -88,16 +99,21 @@ class MeanUpdate:
             return centers
         if isinstance(statistics, assigners.ExactStatistics) and not statistics.counts.all():
             statistics = assigners.fill_empty_clusters(statistics, self.assigner)
-        sums, weights = statistics.sums, statistics.weights
-        scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if self.unit else weights
-        full = (statistics.counts > 0) & (scale > 0)
-        if full.all():
-            own = isinstance(statistics, assigners.ExactStatistics)
-            return np.divide(sums, scale[:, None], out=sums if own else None)
-        out = centers.copy()
-        out[full] = sums[full] / scale[full, None]
-        out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
-        return out
+        return mean_centers(centers, statistics, self.unit)
+
+
+def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
+    """The means of the clusters; a centre without rows goes to the heaviest cluster."""
+    sums, weights = statistics.sums, statistics.weights
+    scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if unit else weights
+    full = (statistics.counts > 0) & (scale > 0)
+    if full.all():
+        own = isinstance(statistics, assigners.ExactStatistics)
+        return np.divide(sums, scale[:, None], out=sums if own else None)
+    out = centers.copy()
+    out[full] = sums[full] / scale[full, None]
+    out[statistics.counts == 0] = out[np.argmax(np.where(full, weights, 0))]
+    return out
 
 
 @dataclass(frozen=True)

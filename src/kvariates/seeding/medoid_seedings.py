@@ -78,7 +78,7 @@ class PointIndex:
     """The density that returns the number of the picked point as the centre."""
 
     def sample(
-        self, points: MetricSpace, picked: Ints, weight: F64 | None, rng: np.random.Generator
+        self, points: object, picked: Ints, weight: F64 | None, rng: np.random.Generator
     ) -> Ints:
         return picked
 

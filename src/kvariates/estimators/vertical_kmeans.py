@@ -1,0 +1,193 @@
+"""VerticalKMeans: k-means over parties that hold different columns of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from kvariates import guarantees
+from kvariates.estimators import validation
+from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
+from kvariates.peers.vertical_party import VerticalParty
+from kvariates.peers.vertical_session import InProcessParties
+
+
+class VerticalKMeans(ClusterMixin, BaseEstimator):
+    """k-means over parties that hold different columns of the same rows.
+
+    All parties and the aggregator are in this process, to study the protocol. They exchange the
+    messages that they would exchange over a network: the aggregator is given the sums of the
+    parties' squared distances under fresh masks, and no distance of a single party. The clustering
+    is that of the pooled columns, up to the error of the encoding (``transcript_.error``). The
+    first centres are drawn by plain k-means++ and refined by Lloyd.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    n_init : int, default=1
+        Runs, of which the one of lowest inertia is kept.
+    max_iter : int, default=300
+        The most iterations of a run.
+    tol : float, default=1e-4
+        A run stops when the centres' squared shift is at most `tol` times the mean variance of
+        all columns.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the drawn rows come from. Keys and masks never do.
+    block_bytes : int, default=2**22
+        Masked matrices are sent in blocks of rows with at most so many bytes.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The nearest centre of every row; ties go to the lowest index.
+    cluster_centers_ : list of ndarray of shape (n_clusters, n_columns)
+        Each party's part of the centres. In a real setting, each is known to its party only.
+    inertia_ : float
+        The sum of squared distances to the nearest centre.
+    n_iter_ : int
+        Iterations of the best run.
+    seed_rows_ : ndarray of shape (n_clusters,)
+        The rows that the first centres of the best run were.
+    transcript_ : VerticalTranscript
+        Rounds, messages, bytes, and what each side learns.
+    guarantee_ : Guarantee
+        The theorem that holds for this fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kvariates.estimators.vertical_kmeans import VerticalKMeans
+    >>> ages = np.array([[31.0], [30.0], [62.0], [60.0]])
+    >>> blood = np.array([[5.1, 0.9], [5.0, 1.0], [7.9, 2.1], [8.1, 2.0]])
+    >>> model = VerticalKMeans(n_clusters=2, random_state=0).fit([ages, blood])
+    >>> model.labels_[0] == model.labels_[1], model.labels_[0] == model.labels_[2]
+    (np.True_, np.False_)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": validation.COUNT,
+        "n_init": validation.COUNT,
+        "max_iter": validation.COUNT,
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+        "block_bytes": [Interval(Integral, 8, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        block_bytes: int = 2**22,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.block_bytes = block_bytes
+
+    @validation.all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, ids: Any = None) -> VerticalKMeans:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : sequence of array-like of shape (n_samples, n_columns)
+            The columns of each party, two parties at least. All have the same rows in the same
+            order.
+        ids : sequence of array-like of shape (n_samples,) or None
+            For each party a key of each row, to check that the rows are the same.
+
+        Returns
+        -------
+        self
+        """
+        columns = _columns(X)
+        ids = [None] * len(columns) if ids is None else list(ids)
+        if len(ids) != len(columns):
+            raise ValueError(
+                f"ids are given for {len(ids)} parties and X for {len(columns)}; give ids of the "
+                "rows for every party."
+            )
+        parties = [_party(i, *own) for i, own in enumerate(zip(columns, ids, strict=True))]
+        aggregator = Aggregator(InProcessParties(parties), block_bytes=self.block_bytes)
+        options = VerticalOptions(
+            int(self.n_clusters), int(self.n_init), int(self.max_iter), float(self.tol)
+        )
+        result = aggregator.fit(options, validation.generator(self.random_state))
+        self._store(result)
+        self.cluster_centers_ = [party.centers for party in parties]
+        self.transcript_ = aggregator.transcript
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The index of the nearest centre of every row: ndarray of shape (n_samples,).
+
+        X : the columns of each party, as in `fit`. The messages are those of one iteration.
+        """
+        check_is_fitted(self)
+        columns = _columns(X)
+        expected = [centers.shape[1] for centers in self.cluster_centers_]
+        found = [own.shape[1] for own in columns]
+        if found != expected:
+            raise ValueError(
+                f"The parties have {found} columns, but the model was fitted on {expected}; give "
+                "the same columns in the same order."
+            )
+        pairs = zip(columns, self.cluster_centers_, strict=True)
+        parties = [VerticalParty(own, centers=centers) for own, centers in pairs]
+        aggregator = Aggregator(InProcessParties(parties), block_bytes=self.block_bytes)
+        return aggregator.predict(len(self.cluster_centers_[0]))
+
+    def _store(self, result: VerticalResult) -> None:
+        self.labels_ = result.labels
+        self.inertia_ = result.inertia
+        self.n_iter_ = result.n_iter
+        self.seed_rows_ = result.seeds
+        self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
+        distinct = len(np.unique(result.labels))
+        if distinct < self.n_clusters:
+            validation.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+            )
+
+
+def _columns(X: Any) -> list[Any]:
+    """The columns of each party, checked and converted."""
+    if not isinstance(X, Sequence):
+        raise ValueError(
+            f"X must be a list with the columns of each party; got {type(X).__name__}. "
+            "Write fit([X_1, X_2])."
+        )
+    if len(X) < 2:
+        raise ValueError(
+            f"X holds the columns of {len(X)} party; two at least are needed, since the values of "
+            "a single party would not be hidden."
+        )
+    return [
+        check_array(own, dtype=np.float64, order="C", input_name=f"X[{i}]")
+        for i, own in enumerate(X)
+    ]
+
+
+def _party(number: int, columns: Any, ids: Any) -> VerticalParty:
+    try:
+        return VerticalParty(columns, ids)
+    except ValueError as error:
+        raise ValueError(f"Party {number}: {error}") from None

@@ -1,0 +1,137 @@
+"""Pairwise masks: numbers that hide the values of each party and cancel in the sum of all parties.
+
+| what | made by |
+|---|---|
+| a key pair for each party and session | X25519 |
+| two keys for each pair of parties, for masks and for messages | HKDF-SHA256 of the shared secret |
+| the numbers of a pair in a round | ChaCha20; the number of the round is the nonce |
+| messages from party to party | ChaCha20-Poly1305 |
+
+    mask of party i = sum over j > i of stream(i, j) - sum over j < i of stream(i, j)   mod 2^64
+
+Whoever does not know the keys of a party cannot tell its mask from uniform numbers. Whoever knows
+all keys but those of two parties learns the sum of these two, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+U64 = NDArray[np.uint64]
+
+NONCE = 12  # bytes
+PART = 2**15  # numbers
+ZEROS = memoryview(bytes(8 * PART))
+
+
+class KeyPair:
+    """The keys of one party in one session. The secret one never leaves it."""
+
+    def __init__(self) -> None:
+        self._secret = X25519PrivateKey.generate()
+        self.public_key = self._secret.public_key().public_bytes_raw()
+
+    def shared_with(self, public_key: bytes, salt: bytes, purpose: bytes) -> bytes:
+        """A key of 32 bytes that only this party and the owner of `public_key` can compute."""
+        secret = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
+        return HKDF(SHA256(), 32, salt, b"kvariates " + purpose).derive(secret)
+
+
+class PairwiseKeys:
+    """The keys that party `index` shares with each of the others.
+
+    The public keys of all parties are part of every key: parties that were given different lists
+    have no key in common.
+    """
+
+    def __init__(self, own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:
+        _check_public_keys(own, index, public_keys)
+        salt = hashlib.sha256(b"".join(public_keys)).digest()
+        others = {j: key for j, key in enumerate(public_keys) if j != index}
+        self.index, self.parties = index, len(public_keys)
+        self.fingerprint = fingerprint(public_keys)
+        self._masks = {j: own.shared_with(key, salt, b"masks") for j, key in others.items()}
+        self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
+        self._last_round = 0
+
+    def mask(self, size: int, round_number: int) -> U64:
+        """The mask of this party in a round. ValueError unless rounds are counted upwards."""
+        if round_number <= self._last_round:
+            raise ValueError(
+                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
+                "twice hides nothing. Count rounds upwards, or start a new session."
+            )
+        self._last_round = round_number
+        mask = np.zeros(size, dtype=np.uint64)
+        for other, key in self._masks.items():
+            for part, numbers in stream(key, round_number, size):
+                if other > self.index:
+                    mask[part] += numbers
+                else:
+                    mask[part] -= numbers
+        return mask
+
+    def seal(self, other: int, message: bytes) -> bytes:
+        """A message that only party `other` can read."""
+        nonce = os.urandom(NONCE)
+        sender = bytes([self.index])
+        return nonce + ChaCha20Poly1305(self._seals[other]).encrypt(nonce, message, sender)
+
+    def unseal(self, other: int, sealed: bytes) -> bytes:
+        """A message from party `other`. ValueError if it is not."""
+        nonce, encrypted = sealed[:NONCE], sealed[NONCE:]
+        try:
+            return ChaCha20Poly1305(self._seals[other]).decrypt(nonce, encrypted, bytes([other]))
+        except InvalidTag:
+            raise ValueError(
+                f"The message from party {other} cannot be read: it was changed, or the parties "
+                "were given different public keys. Compare the fingerprints of all parties."
+            ) from None
+
+
+def stream(key: bytes, round_number: int, size: int) -> Iterator[tuple[slice, U64]]:
+    """The numbers of a pair of parties in a round, in parts that fit into the cache.
+
+    A part is valid until the next one.
+    """
+    counter_and_nonce = bytes(8) + round_number.to_bytes(8, "little")
+    encryptor = Cipher(algorithms.ChaCha20(key, counter_and_nonce), mode=None).encryptor()
+    numbers = np.empty(min(size, PART), dtype="<u8")
+    for first in range(0, size, PART):
+        part = slice(first, min(first + PART, size))
+        count = part.stop - first
+        encryptor.update_into(ZEROS[: 8 * count], numbers.view(np.uint8).data)
+        yield part, numbers[:count]
+
+
+def fingerprint(public_keys: Sequence[bytes]) -> str:
+    """A short text to compare, by telephone for example: equal if all public keys are."""
+    digest = hashlib.sha256(b"fingerprint" + b"".join(public_keys)).hexdigest()
+    return " ".join(digest[i : i + 4] for i in range(0, 40, 4))
+
+
+def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:
+    if len(public_keys) < 2:
+        raise ValueError(
+            f"Masks need two parties at least; got {len(public_keys)}. A single party has nobody "
+            "to hide its values with."
+        )
+    if len(public_keys) > 256:
+        raise ValueError(f"There can be 256 parties at most; got {len(public_keys)}.")
+    if len(set(public_keys)) < len(public_keys):
+        raise ValueError("Two parties have the same public key; each must make its own.")
+    if not 0 <= index < len(public_keys) or public_keys[index] != own.public_key:
+        raise ValueError(
+            f"Public key {index} of the list is not the key of this party: the list was changed."
+        )
