@@ -131,7 +131,7 @@ class _Reader:
             raise ValueError(f"the shape of an array is not a list of at most {MOST_AXES} numbers")
         dtype = np.dtype(code)
         raw = self._cut(math.prod(_size(axis) for axis in shape) * dtype.itemsize)
-        if dtype == bool and np.frombuffer(raw, np.uint8).max(initial=0) > 1:
+        if code == "|b1" and np.frombuffer(raw, np.uint8).max(initial=0) > 1:
             raise ValueError("an array of bool has other values than 0 and 1")
         return np.frombuffer(raw, dtype).reshape(shape).copy()
 
@@ -164,6 +164,7 @@ def _size(number: Any) -> int:
 
 
 def encode_envelope(envelope: Envelope) -> bytes:
+    """The bytes of an envelope."""
     log = envelope.log
     return encode(
         {
@@ -188,6 +189,7 @@ def decode_envelope(data: bytes, most_bytes: int = MOST_BYTES) -> Envelope:
 
 
 def encode_reply(reply: Reply) -> bytes:
+    """The bytes of an answer or of a failure."""
     if isinstance(reply, Failure):
         return encode({"failure": reply.reason, "log_needed": reply.log_needed})
     return encode({"answer": reply})
