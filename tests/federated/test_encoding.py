@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -56,13 +56,11 @@ def depth(value: object) -> int:
     return 1 + max(map(depth, inner), default=0)
 
 
-@settings(deadline=None, max_examples=150)
 @given(VALUES.filter(lambda value: depth(value) <= 8))
 def test_every_value_comes_back(value):
     assert same(value, decode(encode(value)))
 
 
-@settings(deadline=None, max_examples=150)
 @given(VALUES.filter(lambda value: depth(value) <= 8), st.data())
 def test_changed_bytes_give_a_value_or_a_value_error(value, data):
     sent = bytearray(encode(value))
