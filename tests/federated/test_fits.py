@@ -11,9 +11,9 @@ from flwr.app import Message
 
 from kvariates.data.rows import Rows
 from kvariates.federated import client, client_app
+from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
 from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
-from kvariates.federated.transport import FlowerTransport
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.encoding import decode_reply, encode_envelope
 from kvariates.peers.peer import Envelope, Peer, Policy

@@ -7,8 +7,8 @@ import pytest
 from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, loader, shards_of
 
 from kvariates.federated import client_app
+from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.server import fit, server_options
-from kvariates.federated.transport import FlowerTransport
 
 SHARDS = shards_of(blobs(200), 4)
 LIAR = 2

@@ -10,10 +10,10 @@ import pytest
 from federated.fake_grid import BOX, blobs, grid_of, shards_of
 
 from kvariates.federated import Private, client, private_peer
+from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
 from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused, Releases
 from kvariates.federated.server import fit, server_options
-from kvariates.federated.transport import FlowerTransport
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.privacy import BudgetError

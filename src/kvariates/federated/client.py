@@ -21,8 +21,8 @@ from flwr.clientapp import ClientApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.files import locked
 from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
+from kvariates.federated.locked_files import locked
 from kvariates.federated.messages import ACTION, content_of, record_of
 from kvariates.federated.private_peer import FileReleases, Private, PrivatePeer, Releases
 from kvariates.peers.bounds import PublicBounds

@@ -31,7 +31,7 @@ import numpy as np
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.lattice_rows import lattice_sums
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.files import write_aside
+from kvariates.federated.locked_files import write_aside
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.encoding import decode, encode

@@ -17,10 +17,10 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
-from kvariates.federated.files import write_aside
+from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.locked_files import write_aside
 from kvariates.federated.private_fit import fit_private_peers
-from kvariates.federated.transport import FlowerTransport
 from kvariates.guarantees import Guarantee
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
