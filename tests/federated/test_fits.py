@@ -189,3 +189,11 @@ def test_the_result_file_is_complete(tmp_path):
 def test_wrong_parameters(options, words):
     with pytest.raises(ValueError, match=words):
         server_app(2, **options)
+
+
+def test_a_peer_that_forgets_gets_the_log_at_once():
+    """Flower starts a process for each message; a second message for each would double the time."""
+    shards = shards_of(X, 3)
+    steady, fresh = fitted(grid_of(shards)), fitted(grid_of(shards, {"fresh": True}))
+    twice = 2 * 2 * len(shards)  # each peer is asked again at most twice
+    assert fresh.transcript.messages - steady.transcript.messages <= twice

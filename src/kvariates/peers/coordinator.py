@@ -22,6 +22,9 @@ WRONG_ANSWER = (ValueError, KeyError, TypeError, AttributeError, IndexError, Ari
 PLAIN = Entry(lambda _: {})
 
 
+FORGETFUL = 2  # a peer that has lost its state so often gets the log with every question
+
+
 class PeerLost(RuntimeError):  # noqa: N818
     """A peer that was needed was dropped."""
 
@@ -95,6 +98,7 @@ class Coordinator:
         self._positions: dict[str, int] = {}
         self._logs: dict[str, list[Question]] = {}
         self._gone: set[str] = set()
+        self._lost: Counter[str] = Counter()  # how often a peer has lost its state
         self.descriptions: dict[str, Description] = {}
         self.refresh()
 
@@ -134,9 +138,10 @@ class Coordinator:
 
     def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
         self.transcript.rounds += 1
-        replies = self._send(calls, with_log=())
+        replies = self._send(calls, with_log=[n for n in calls if self._lost[n] >= FORGETFUL])
         lost = [name for name, r in replies.items() if isinstance(r, Failure) and r.log_needed]
         if lost:
+            self._lost.update(lost)
             again = {name: calls[name] for name in lost}
             replies |= self._send(again, with_log=lost)
         answers: dict[str, Any] = {}
