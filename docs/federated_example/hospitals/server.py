@@ -17,7 +17,9 @@ def main(grid: Grid, context: Context) -> None:
         int(config["n-clusters"]),
         bounds=BOUNDS,
         most_rows=100_000,
+        max_iter=int(config["steps"]),
         wait_for=int(config["peers"]),
+        seconds=float(config["seconds"]),
         random_state=int(config["seed"]),
         save_to=str(config["save-to"]),
     )
