@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-compare quality audit mutants docs lint format sanitize tsan hostile clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -29,6 +29,7 @@ help:
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
 	@echo "make audit          attack all private methods with many runs (minutes)"
 	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
+	@echo "make federated      run a fit with real processes of Flower on this machine (minutes)"
 	@echo "make build          only set up .venv and compile"
 	@echo "make clean          remove .venv and everything built"
 
@@ -76,6 +77,9 @@ audit: build
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m experiments.mutants
+
+federated: $(VENV)/.dev
+	$(BIN)/pytest tests/federated -m "hostile or not hostile"
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
+from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import QUESTIONS, Answer, Question, logged, scale_of_numbers
+from kvariates.peers.questions import QUESTIONS, Answer, Entry, Question, logged, scale_of_numbers
 from kvariates.peers.transcript import Dropped, Transcript, n_bytes
 from kvariates.peers.transport import Failure, Reply, Transport
+
+# What a reader raises if an answer is not what it should be.
+WRONG_ANSWER = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
+# Questions to other kinds of peers keep nothing that a log must hold, and show no row.
+PLAIN = Entry(lambda _: {})
+
+
+FORGETFUL = 2  # a peer that has lost its state so often gets the log with every question
 
 
 class PeerLost(RuntimeError):  # noqa: N818
@@ -49,7 +58,8 @@ class Description:
     weighted: bool
 
     @classmethod
-    def of(cls, answer: Answer) -> Description:
+    def of(cls, answer: Answer, bounds: PublicBounds | None = None) -> Description:
+        """ValueError if there are no such rows, or not within the public bounds."""
         n, d, weight = int(answer["n"]), int(answer["d"]), float(answer["weight"])
         if n < 0 or d < 1 or not 0 <= weight < np.inf:
             raise ValueError(f"describes {n} rows of weight {weight:g} and {d} features")
@@ -57,6 +67,7 @@ class Description:
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"has rows of type {dtype}")
         scale = scale_of_numbers(answer["scale"])
+        PeerLimits(n, weight, bounds).description(d, scale)
         return cls(n, d, dtype, weight, scale, bool(answer["weighted"]))
 
 
@@ -70,14 +81,24 @@ class Coordinator:
         The number of this fit: peers keep the states of different fits apart.
     least_peers : int or None
         Peers that fail are dropped while so many are left. None: no peer may fail.
+    bounds : PublicBounds or None
+        Peers whose answers cannot be those of rows within them are dropped.
     """
 
-    def __init__(self, transport: Transport, fit: int, least_peers: int | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        fit: int,
+        least_peers: int | None = None,
+        bounds: PublicBounds | None = None,
+    ) -> None:
         self._transport, self._fit, self._least = transport, fit, least_peers
+        self.bounds = bounds
         self.transcript = Transcript()
         self._positions: dict[str, int] = {}
         self._logs: dict[str, list[Question]] = {}
         self._gone: set[str] = set()
+        self._lost: Counter[str] = Counter()  # how often a peer has lost its state
         self.descriptions: dict[str, Description] = {}
         self.refresh()
 
@@ -93,7 +114,8 @@ class Coordinator:
         if new:
             self._positions |= dict.fromkeys(new, 0)
             self._logs |= {name: [] for name in new}
-            described = self._answers(dict.fromkeys(new, call("describe", Description.of)))
+            asked = call("describe", lambda answer: Description.of(answer, self.bounds))
+            described = self._answers(dict.fromkeys(new, asked))
             self._take_in(described)
         self._check_enough()
         return [name for name in new if name in self.descriptions]
@@ -116,19 +138,18 @@ class Coordinator:
 
     def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
         self.transcript.rounds += 1
-        replies = self._send(calls, with_log=())
+        replies = self._send(calls, with_log=[n for n in calls if self._lost[n] >= FORGETFUL])
         lost = [name for name, r in replies.items() if isinstance(r, Failure) and r.log_needed]
         if lost:
+            self._lost.update(lost)
             again = {name: calls[name] for name in lost}
             replies |= self._send(again, with_log=lost)
         answers: dict[str, Any] = {}
         for name, reply in replies.items():
             try:
                 answers[name] = self._read(name, calls[name], reply)
-            except KeyError as error:
-                self._drop(name, f"its answer has no {error}")
-            except (ValueError, TypeError) as error:
-                self._drop(name, str(error))
+            except WRONG_ANSWER as error:
+                self._drop(name, _words(error))
         return answers
 
     def one(self, peer: str, asked: Call) -> Any:
@@ -137,6 +158,11 @@ class Coordinator:
         if peer not in answers:
             raise PeerLost(peer)
         return answers[peer]
+
+    def limits(self, peer: str) -> PeerLimits:
+        """What the answers of a peer can be."""
+        known = self.descriptions[peer]
+        return PeerLimits(known.n, known.weight, self.bounds)
 
     def everyone(self, asked: Call) -> dict[str, Any]:
         return self.ask(dict.fromkeys(self.peers, asked))
@@ -179,7 +205,7 @@ class Coordinator:
             raise ValueError(reply.reason)
         self.transcript.messages += 1
         self.transcript.bytes_received += n_bytes(reply)
-        entry = QUESTIONS[asked.question.name]
+        entry = QUESTIONS.get(asked.question.name, PLAIN)
         value = asked.read(reply)
         if entry.points:
             self.transcript.points_revealed += len(reply[entry.points])
@@ -202,3 +228,11 @@ class Coordinator:
                 f"{len(self.descriptions)} peers are left, but at least {self._least or 1} are "
                 f"needed. Dropped last: {gone or 'none'}."
             )
+
+
+def _words(error: Exception) -> str:
+    """What was wrong with an answer, in one line."""
+    if isinstance(error, KeyError):
+        return f"its answer has no {error}"
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return text if isinstance(error, ValueError) else f"its answer is malformed: {text}"

@@ -20,6 +20,7 @@ from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
 from kvariates.data.row_costs import Proposal
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
 from kvariates.numerics.draws import I64
+from kvariates.peers.bounds import PeerLimits
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
 from kvariates.refining.assigners import ExactStatistics, FarRows, ShardedAssigner
@@ -113,9 +114,9 @@ class RemoteCosts(RemoteShard):
 class RemoteRows(RemoteShard):
     """The rows of one peer. `take` shows rows to the coordinator."""
 
-    def __init__(self, peer: str, ask: Ask, n: int) -> None:
+    def __init__(self, peer: str, ask: Ask, limits: PeerLimits, d: int) -> None:
         super().__init__(peer, ask)
-        self.n = n
+        self.n, self._limits, self._d = limits.n, limits, d
 
     def take(self, indices: I64) -> F64:
         found: F64 = self._ask(call("take", "points", indices=indices))
@@ -123,13 +124,24 @@ class RemoteRows(RemoteShard):
 
     def column_sums(self, exponent: int) -> ExactSums:
         def read(answer: Answer) -> ExactSums:
-            return ExactSums(answer["limbs"], exponent)
+            limbs = _checked(answer["limbs"], "sums", (1, 1, LIMBS, self._d))
+            found = ExactSums(self._limits.limbs(limbs, "sums"), exponent)
+            limits = PeerLimits(self.n, self.n, self._limits.bounds)  # rows count, not weights
+            limits.sums(found.values, np.array([float(self.n)]))
+            return found
 
         found: ExactSums = self._ask(call("column_sums", read, exponent=exponent))
         return found
 
     def cost_at(self, centers: F64, weighted: bool) -> int:
-        asked = call("evaluate", "cost", centers=centers, weighted=weighted)
+        limits = self._limits
+        if not weighted:
+            limits = PeerLimits(self.n, self.n, limits.bounds)
+
+        def read(answer: Answer) -> int:
+            return limits.exact_cost(answer["cost"])
+
+        asked = call("evaluate", read, centers=centers, weighted=weighted)
         found: int = self._ask(asked)
         return found
 
@@ -141,7 +153,10 @@ class PeersRows:
         known = coordinator.descriptions
         self._map = coordinator.map
         self.shards = [
-            RemoteRows(peer, partial(coordinator.one, peer), known[peer].n) for peer in known
+            RemoteRows(
+                peer, partial(coordinator.one, peer), coordinator.limits(peer), known[peer].d
+            )
+            for peer in known
         ]
         self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
         self.n = self.starts.pop()
@@ -182,8 +197,9 @@ class PeersRows:
 class RemoteAssigner(RemoteShard):
     """Assigns the rows of one peer (see `ExactAssigner`)."""
 
-    def __init__(self, peer: str, ask: Ask, scale: SumScale) -> None:
+    def __init__(self, peer: str, ask: Ask, scale: SumScale, limits: PeerLimits) -> None:
         super().__init__(peer, ask)
+        self._limits = limits
         self.set_scale(scale)
 
     @property
@@ -200,14 +216,13 @@ class RemoteAssigner(RemoteShard):
 
         def read(answer: Answer) -> ExactStatistics:
             counts = _checked(answer["counts"], "counts", shape[1:2])
-            sums = ExactSums(_checked(answer["sums"], "sums", shape), of_sums)
-            weights = _checked(answer["weights"], "weights", (1, *shape[1:3], 1))
-            if counts.min() < 0:
-                raise ValueError("a count is negative")
-            changed = answer["changed"]
-            return ExactStatistics(
-                sums, ExactSums(weights, of_weights), counts, changed, cost_of=_not_asked
-            )
+            of_limbs, limits = self._limits.limbs, self._limits
+            limbs = of_limbs(_checked(answer["sums"], "sums", shape), "sums")
+            heavy = of_limbs(_checked(answer["weights"], "weights", (1, *shape[1:3], 1)), "weights")
+            sums, weights = ExactSums(limbs, of_sums), ExactSums(heavy, of_weights)
+            limits.counts(counts, answer["changed"])
+            limits.sums(sums.values, weights.values[:, 0])
+            return ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
 
         asked = call("assign", read, centers=centers, scale=scale_numbers(self.scale))
         found: ExactStatistics = self._ask(asked)
@@ -251,7 +266,10 @@ class PeersAssigner(ShardedAssigner):
 
     def _add_peers(self, peers: list[str]) -> None:
         known, one = self._coordinator.descriptions, self._coordinator.one
-        self._remote += [RemoteAssigner(p, partial(one, p), known[p].scale) for p in peers]
+        self._remote += [
+            RemoteAssigner(p, partial(one, p), known[p].scale, self._coordinator.limits(p))
+            for p in peers
+        ]
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         """Assign the rows of all peers that take part now, also those that have joined."""

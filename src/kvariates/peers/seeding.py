@@ -24,7 +24,7 @@ import numpy as np
 from kvariates.data.row_costs import ShardedCosts
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.peers.coordinator import Coordinator, PeerLost, call
+from kvariates.peers.coordinator import Call, Coordinator, PeerLost, call
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote import PeersRows, RemoteCosts
 from kvariates.seeding.densities import Dirac
@@ -75,15 +75,15 @@ class PeersPotential(AddedCenters):
     """The potential of every peer: a draw is the number of a peer, not of a row.
 
     A peer that fails is dropped, and its potential leaves the total. A peer that joins is asked
-    before the next draw.
+    before the next draw. `noisy`: whether peers add noise to their potentials, which then can grow.
     """
 
     weight = None
 
-    def __init__(self, coordinator: Coordinator, k: int) -> None:
+    def __init__(self, coordinator: Coordinator, k: int, *, noisy: bool = False) -> None:
         d = next(iter(coordinator.descriptions.values())).d
         super().__init__(np.empty((k, d)))
-        self._coordinator = coordinator
+        self._coordinator, self._noisy = coordinator, noisy
         self._values: dict[str, float] = {}
         self._measured: int | None = None  # centres that the values belong to
         self.points = self  # a density asks the peer that was drawn
@@ -120,13 +120,14 @@ class PeersPotential(AddedCenters):
         self._measured = self._known
 
     def _asked(self, peer: str, known: int) -> Any:
-        before = self._values.get(peer, np.inf)
+        before, limits = self._values.get(peer, np.inf), self._coordinator.limits(peer)
 
         def read(answer: Answer) -> float:
             value = float(answer["potential"])
-            if not 0 <= value < np.inf:
-                raise ValueError(f"its potential is {value:g}")
-            if known and value > before:
+            if not self._known:  # no centre yet
+                return limits.same_weight(value)
+            limits.cost(value, "potential")
+            if known and not self._noisy and value > before:
                 raise ValueError(f"its potential has grown from {before:g} to {value:g}")
             return value
 
@@ -151,6 +152,8 @@ class DrawnByPeer:
             point = np.asarray(answer["points"], dtype=np.float64)
             if point.shape != (1, d) or not np.isfinite(point).all():
                 raise ValueError(f"its row should be finite, of shape {(1, d)}")
+            if self._coordinator.bounds is not None:
+                self._coordinator.bounds.check_points(point)
             self._check(point)
             return point
 
@@ -161,10 +164,19 @@ class DrawnByPeer:
 
 
 def dk_means_plusplus(
-    coordinator: Coordinator, k: int, rng: np.random.Generator, *, check: CheckPoint
+    coordinator: Coordinator,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    check: CheckPoint,
+    noisy: bool = False,
 ) -> F64:
-    """Draw k centres; a peer that fails is dropped, and another one is drawn."""
-    potential, density = PeersPotential(coordinator, k), DrawnByPeer(coordinator, check)
+    """Draw k centres; a peer that fails is dropped, and another one is drawn.
+
+    `noisy`: whether peers add noise to what they say (PDk-means++).
+    """
+    potential = PeersPotential(coordinator, k, noisy=noisy)
+    density = DrawnByPeer(coordinator, check)
     while len(potential.centers) < k:
         before = len(coordinator.transcript.dropped)
         try:
@@ -179,13 +191,11 @@ def dk_means_plusplus(
 def spread_of_peers(coordinator: Coordinator) -> float:
     """Theorem 4's spread: how far the rows of each peer are from their mean."""
 
-    def read(answer: Answer) -> float:
-        value = float(answer["spread"])
-        if not 0 <= value < np.inf:
-            raise ValueError(f"its spread is {value:g}")
-        return value
+    def asked(peer: str) -> Call:
+        limits = coordinator.limits(peer)
+        return call("spread", lambda answer: limits.cost(float(answer["spread"]), "spread"))
 
-    spreads: dict[str, float] = coordinator.everyone(call("spread", read))
+    spreads: dict[str, float] = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
     return sum(spreads.values())
 
 

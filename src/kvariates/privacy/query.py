@@ -5,6 +5,7 @@
 | `count_query` | noisy counts of disjoint cells | l1: 1; 2. l2: 1; sqrt 2 |
 | `total_query` | one noisy count | 1; 1, or as `count_query` in a parallel group |
 | `sum_query` | noisy sums of rows on a lattice | the largest norm in its ball; twice that |
+| `capped_sum_query` | one noisy sum of integers between 0 and a cap | the cap; the cap |
 | `score_query` | the index of a high score | the range of the changes of the scores |
 | `histogram_query` | the cells with a noisy count above a threshold | as `count_query` |
 
@@ -47,6 +48,23 @@ class CellCounts:
 
     def l2_squared(self, adjacency: Adjacency) -> int:
         return self.l1(adjacency)
+
+
+@dataclass(frozen=True)
+class CappedSum:
+    """The sensitivity of one sum of integers in 0..most, of one for each row.
+
+    A replaced row moves it by the difference of two such integers, which is not more.
+    """
+
+    most: int
+    step: float
+
+    def l1(self, adjacency: Adjacency) -> int:
+        return self.most
+
+    def l2_squared(self, adjacency: Adjacency) -> int:
+        return self.most**2
 
 
 @dataclass(frozen=True)
@@ -97,7 +115,7 @@ class Query(Generic[T]):
     """
 
     values: I64 = field(repr=False)
-    sensitivity: CellCounts | Lattice | Scores
+    sensitivity: CellCounts | CappedSum | Lattice | Scores
     adjacency: Adjacency
     label: str
     answer: Callable[[Calibrated, I64], T] = field(repr=False)
@@ -134,6 +152,17 @@ def sum_query(sums: ArrayLike, lattice: Lattice, adjacency: Adjacency, label: st
         return np.asarray(add_noise(noise, values) * lattice.step)
 
     return Query(steps, lattice, adjacency, label, answer)
+
+
+def capped_sum_query(
+    total: int, sensitivity: CappedSum, adjacency: Adjacency, label: str
+) -> Query[int]:
+    """One sum of integers in 0..most, one for each row, in steps of the sensitivity."""
+
+    def answer(noise: Calibrated, values: I64) -> int:
+        return int(add_noise(noise, values)[0])
+
+    return Query(_integers([total]), sensitivity, adjacency, label, answer)
 
 
 def score_query(

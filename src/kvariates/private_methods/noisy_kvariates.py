@@ -190,12 +190,7 @@ def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:
 
 def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
     """Noise for the largest l1 distance of two rows of the domain."""
-    lattice = task.domain.lattice
-    largest = lattice.l1("add-remove")
-    if not task.domain.ball:
-        sides = (math.floor(Fraction(side) / Fraction(lattice.step)) for side in task.domain.half)
-        largest = min(largest, sum(sides))
-    return noisy_rows(lattice, 2 * largest, shares, epsilon)
+    return noisy_rows(task.domain.lattice, task.domain.widest, shares, epsilon)
 
 
 def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
@@ -62,6 +63,15 @@ class Domain:
     @cached_property
     def lattice(self) -> Lattice:
         return Lattice(self.radius, self.d, "l2")
+
+    @cached_property
+    def widest(self) -> int:
+        """The largest l1 distance of two rows, in steps of the lattice."""
+        largest = self.lattice.l1("add-remove")
+        if not self.ball:
+            sides = (math.floor(Fraction(side) / Fraction(self.lattice.step)) for side in self.half)
+            largest = min(largest, sum(sides))
+        return 2 * largest
 
     def rows(self, X: NDArray[np.floating]) -> F64:
         """Rows of X centred, clipped and rounded towards the centre, each independently."""

@@ -1,0 +1,19 @@
+"""k-means over parties that keep their rows, behind Flower.
+
+`client_app` and `server_app` make the two apps of a Flower project; `simulate` runs both on one
+machine. Needs Flower: pip install 'kvariates[federated]'.
+"""
+
+try:
+    import flwr  # noqa: F401
+except ImportError as error:
+    raise ImportError("kvariates.federated needs Flower: pip install 'kvariates[federated]'") from (
+        error
+    )
+
+from kvariates.federated.client import client_app
+from kvariates.federated.private_peer import Private
+from kvariates.federated.server import FederatedResult, server_app
+from kvariates.federated.simulation import simulate
+
+__all__ = ["FederatedResult", "Private", "client_app", "server_app", "simulate"]

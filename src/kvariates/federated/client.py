@@ -1,0 +1,196 @@
+"""The ClientApp: it holds a peer and answers the questions of the coordinator.
+
+Flower may run a ClientApp in a new process for each message. Data and the state of a fit are kept
+if the process lives on; else data are loaded and the state is computed again (`LogNeeded`). What
+must not be forgotten, the number of rows shown and the releases of a private peer, is kept in the
+state of Flower's context, or in a file.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import ConfigRecord, Context, Message
+from flwr.clientapp import ClientApp
+from numpy.typing import ArrayLike
+
+from kvariates.data.rows import F64, Rows
+from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
+from kvariates.federated.locked_files import locked
+from kvariates.federated.messages import ACTION, content_of, record_of
+from kvariates.federated.private_peer import FileReleases, Private, PrivatePeer, Releases
+from kvariates.peers.bounds import PublicBounds
+from kvariates.peers.encoding import decode_envelope, encode_reply
+from kvariates.peers.peer import Envelope, Peer, Policy
+from kvariates.peers.questions import QUESTIONS, Answer
+from kvariates.peers.transport import Failure, Reply, reply_of
+
+CACHED = 32  # peers whose data a process keeps; a simulation has many peers in a process
+STATE = "kvariates"
+FEDERATED = Policy(
+    frozenset({"describe", "potential", "draw", "spread", "assign", "evaluate", "column_sums"})
+)
+
+_cached: OrderedDict[tuple[str, int, int], Peer | PrivatePeer] = OrderedDict()
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientOptions:
+    """See `client_app`. `key`: tells apps in one process apart."""
+
+    load_data: Callable[[Context], Any]
+    bounds: PublicBounds | None
+    policy: Policy
+    private: Private | None
+    most_points: int
+    clip: bool
+    seed: int
+    key: str
+
+
+def client_app(
+    load_data: Callable[[Context], Any],
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    policy: Policy = FEDERATED,
+    private: Private | None = None,
+    most_points: int = 20,
+    clip: bool = False,
+    random_state: int | None = None,
+) -> ClientApp:
+    """Make the ClientApp of a party that keeps its rows.
+
+    Parameters
+    ----------
+    load_data : callable
+        From Flower's context to X, or to (X, sample_weight). It may be called for every message.
+    bounds : (low, high) or None
+        The public bounds of each feature. Rows outside them are an error, unless `clip`.
+    policy : Policy
+        Which questions are answered. By default those of Dk-means++, Lloyd and the cost.
+    private : Private or None
+        A budget: answers get noise, `policy` is not used, and rows are always clipped to `bounds`.
+    most_points : int
+        The most rows that are shown in a run of Flower.
+    clip : bool
+        Whether rows are moved into the bounds.
+    random_state : int or None
+        Seed of the rows that are drawn. None: it cannot be repeated. Noise has no seed.
+
+    Returns
+    -------
+    flwr.clientapp.ClientApp
+    """
+    limits = None if bounds is None else checked_bounds(bounds)
+    if limits is None and (clip or private is not None):
+        raise ValueError("clip and private need public bounds: bounds=(low, high).")
+    if most_points < 0:
+        raise ValueError(f"most_points must be at least 0; got {most_points!r}.")
+    seed = secrets.randbits(63) if random_state is None else int(random_state)
+    options = ClientOptions(
+        load_data, limits, policy, private, most_points, clip, seed, secrets.token_hex(8)
+    )
+    app = ClientApp()
+
+    @app.query(ACTION)
+    def answer(message: Message, context: Context) -> Message:
+        fields = record_of(message)
+        if "greeting" in fields:
+            return Message(content_of(name=_name(context)), reply_to=message)
+        reply = _reply(options, fields.get("envelope"), context)
+        return Message(content_of(reply=encode_reply(reply)), reply_to=message)
+
+    return app
+
+
+def _name(context: Context) -> str:
+    """What the operator of the node calls it; "" if nothing."""
+    config = context.node_config
+    return str(config.get("name", config.get("partition-id", "")))
+
+
+def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
+    try:
+        envelope = decode_envelope(data if isinstance(data, bytes) else b"")
+    except ValueError as error:
+        return Failure(str(error))
+    try:
+        peer = _peer(options, context)
+    except Exception as error:
+        _logger.exception("The data of this peer could not be loaded")
+        # The text of the error may tell something of the data.
+        return Failure(f"its data could not be loaded ({type(error).__name__})")
+    if isinstance(peer, PrivatePeer):
+        return reply_of(lambda asked: _private_answer(peer, asked, context), envelope)
+    return reply_of(lambda asked: _counted(peer, asked, options.most_points, context), envelope)
+
+
+def _peer(options: ClientOptions, context: Context) -> Peer | PrivatePeer:
+    place = (options.key, context.run_id, context.node_id)
+    if place not in _cached:
+        _cached[place] = _loaded(options, context)
+        while len(_cached) > CACHED:
+            _cached.popitem(last=False)
+    _cached.move_to_end(place)
+    return _cached[place]
+
+
+def _loaded(options: ClientOptions, context: Context) -> Peer | PrivatePeer:
+    private = options.private is not None
+    data = checked_data(options.load_data(context), least=0 if private else 1)
+    if options.private is not None:
+        assert options.bounds is not None  # noqa: S101
+        return PrivatePeer(_unweighted(data), options.bounds, options.private)
+    if options.bounds is not None:
+        data = clipped(data, options.bounds, clip=options.clip)
+    return Peer(Rows.of(data.X), data.weight, options.seed, options.policy)
+
+
+def _unweighted(data: Data) -> F64:
+    if data.weight is not None:
+        raise ValueError("a private peer cannot use sample_weight")
+    return data.X.astype(np.float64, copy=False)
+
+
+def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> Answer:
+    if (path := peer.private.ledger) is None:
+        return peer.answer(envelope, _ContextReleases(context))
+    with locked(path):  # another run must not spend the same budget
+        return peer.answer(envelope, FileReleases(path))
+
+
+def _counted(peer: Peer, envelope: Envelope, most: int, context: Context) -> Answer:
+    """The answer, if not too many rows were shown in this run."""
+    answer = peer.answer(envelope)
+    part = QUESTIONS[envelope.question.name].points
+    if part:
+        shown = int(_state(context).get("shown", 0)) + len(answer[part])  # type: ignore[arg-type]
+        if shown > most:
+            raise ValueError(f"{most} rows may be shown in a run, and no more")
+        _state(context)["shown"] = shown
+    return answer
+
+
+def _state(context: Context) -> ConfigRecord:
+    if STATE not in context.state.config_records:
+        context.state[STATE] = ConfigRecord({})
+    return context.state.config_records[STATE]
+
+
+class _ContextReleases(Releases):
+    """Releases in the state of the context: those of this run of Flower."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        stored = _state(context).get("releases")
+        super().__init__(stored if isinstance(stored, bytes) else None)
+
+    def save(self, data: bytes) -> None:
+        _state(self._context)["releases"] = data

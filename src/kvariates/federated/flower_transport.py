@@ -1,0 +1,125 @@
+"""Flower as a transport: a peer is a node that is connected to the SuperLink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
+from kvariates.peers.encoding import MOST_BYTES, decode_reply, encode_envelope
+from kvariates.peers.peer import Envelope
+from kvariates.peers.transport import Failure, Reply
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between two looks for replies
+LONGEST_NAME = 60
+GREETING = "greeting"
+
+
+class FlowerTransport:
+    """Asks the nodes of a Flower grid.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+    seconds : float
+        How long to wait for an answer. A message that was not answered is not valid any more.
+    most_bytes : int
+        A longer answer is a failure.
+
+    Nodes say a name when they are met; without one it is the number of the node. Those that are met
+    at the same time are in the order of their names, so that a run can be repeated: the numbers of
+    Flower's nodes are random.
+    """
+
+    def __init__(self, grid: Grid, seconds: float = 60.0, most_bytes: int = MOST_BYTES) -> None:
+        self._grid, self._seconds, self._most_bytes = grid, seconds, most_bytes
+        self._nodes: dict[str, int] = {}
+        self._silent: dict[str, Failure] = {}  # nodes that did not say their name
+
+    def peers(self) -> list[str]:
+        connected = set(self._grid.get_node_ids())
+        self._meet(connected - set(self._nodes.values()))
+        return [name for name, node in self._nodes.items() if node in connected]
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        asked = {
+            self._nodes[name]: content_of(envelope=encode_envelope(envelope))
+            for name, envelope in envelopes.items()
+            if name not in self._silent
+        }
+        answered = self._exchange(asked)
+        replies: dict[str, Reply] = {}
+        for name in envelopes:
+            found = self._silent.get(name) or answered[self._nodes[name]]
+            replies[name] = found if isinstance(found, Failure) else self._reply(found)
+        return replies
+
+    def end(self) -> None:
+        """Do nothing: a node does nothing between two messages."""
+
+    def _reply(self, fields: dict[str, Any]) -> Reply:
+        data = fields.get("reply")
+        if not isinstance(data, bytes):
+            return Failure("its message has no reply")
+        return decode_reply(data, self._most_bytes)
+
+    def _meet(self, nodes: Iterable[int]) -> None:
+        """Ask new nodes for their names."""
+        if not (new := sorted(nodes)):
+            return
+        said = self._exchange({node: content_of(greeting=GREETING) for node in new})
+        names = {node: _name(node, said[node]) for node in new}
+        for node in sorted(new, key=lambda node: (*_order(names[node]), node)):
+            name = names[node]
+            if name in self._nodes:
+                name = f"{name} ({node})"  # a name belongs to the node that said it first
+            self._nodes[name] = node
+            if isinstance(failure := said[node], Failure):
+                self._silent[name] = failure
+
+    def _exchange(self, contents: Mapping[int, RecordDict]) -> dict[int, dict[str, Any] | Failure]:
+        """Send a message to each node, and wait for the replies."""
+        if not contents:
+            return {}
+        messages = [
+            Message(content, node, MESSAGE_TYPE, ttl=self._seconds)
+            for node, content in contents.items()
+        ]
+        nodes = [message.metadata.dst_node_id for message in messages]
+        self._grid.push_messages(messages)
+        waiting = {m.metadata.message_id: node for m, node in zip(messages, nodes, strict=True)}
+        late = Failure(f"no answer within {self._seconds:g} s")
+        found: dict[int, dict[str, Any] | Failure] = dict.fromkeys(contents, late)
+        end, pause = time.monotonic() + self._seconds, FIRST_PAUSE
+        while waiting and time.monotonic() < end:
+            for reply in self._grid.pull_messages(list(waiting)):
+                node = waiting.pop(reply.metadata.reply_to_message_id, None)
+                if node is not None:
+                    found[node] = _fields(reply)
+            if waiting:
+                time.sleep(min(pause, max(0.0, end - time.monotonic())))
+                pause = min(2 * pause, LONGEST_PAUSE)
+        return found
+
+
+def _fields(reply: Message) -> dict[str, Any] | Failure:
+    if reply.has_error():
+        reason = " ".join((reply.error.reason or "no reason given").split())
+        return Failure(f"Flower's error {reply.error.code}: {reason[:200]}")
+    return record_of(reply)
+
+
+def _name(node: int, said: dict[str, Any] | Failure) -> str:
+    name = "" if isinstance(said, Failure) else said.get("name", "")
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+        return str(node)
+    return name
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Numbers by size, before other names."""
+    return (int(name), "") if name.isdecimal() and name.isascii() else (2**64, name)

@@ -1,0 +1,109 @@
+"""The coordinator's side of private peers: PDk-means++, then Lloyd with the noise of each peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
+from kvariates.peers.bounds import PublicBounds
+from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.fitting import any_point
+from kvariates.peers.questions import Answer
+from kvariates.peers.seeding import dk_means_plusplus
+from kvariates.privacy.budget import Loss
+from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.private_methods.noisy_lloyd import CLEAR
+from kvariates.refining.assigners import FloatStatistics, Statistics
+from kvariates.refining.lloyd import Step, lloyd
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFit:
+    """Centres, and the ledger that each peer has sent."""
+
+    centers: F64
+    ledgers: dict[str, Ledger]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPart:
+    """The noisy statistics of one peer. `scale`: of the noise of its counts."""
+
+    counts: I64
+    sums: F64
+    scale: float
+
+
+class NoisyPeersAssigner:
+    """Adds up the noisy counts and sums of all peers. Sums are relative to the box's centre."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self.clear: np.ndarray[Any, np.dtype[np.bool_]]  # whether a count is more than noise
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        parts: list[NoisyPart] = list(self._coordinator.everyone(self._asked(centers)).values())
+        counts = np.sum([part.counts for part in parts], axis=0)
+        sums = np.sum([part.sums for part in parts], axis=0)
+        noise = float(np.linalg.norm([part.scale for part in parts]))
+        self.clear = counts > max(1.0, CLEAR * noise)
+        return FloatStatistics(sums, counts.astype(np.float64), counts, changed=None)
+
+    def _asked(self, centers: F64) -> Call:
+        def read(answer: Answer) -> NoisyPart:
+            counts, sums = answer["counts"], answer["sums"]
+            for name, array, shape in (
+                ("counts", counts, (len(centers),)),
+                ("sums", sums, centers.shape),
+            ):
+                if not isinstance(array, np.ndarray) or array.shape != shape:
+                    raise ValueError(f"the noisy {name} should have the shape {shape}")
+            scale = float(answer["scale"])
+            if not (np.isfinite(sums).all() and 0 <= scale < np.inf) or counts.dtype != np.int64:
+                raise ValueError("its noisy statistics are not finite")
+            if np.abs(counts.astype(np.float64)).max(initial=0) > 2.0**53:
+                raise ValueError("a noisy count is too large")
+            return NoisyPart(counts, sums, scale)
+
+        return call("noisy_statistics", read, centers=centers.copy())
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyPeersMean:
+    """Moves each centre with a clear count to the noisy mean of its rows, inside the bounds."""
+
+    assigner: NoisyPeersAssigner
+    bounds: PublicBounds
+
+    def __call__(self, centers: F64, statistics: Statistics) -> F64:
+        clear, out = self.assigner.clear, centers.copy()
+        middle = self.bounds.low + (self.bounds.high - self.bounds.low) / 2
+        out[clear] = middle + statistics.sums[clear] / statistics.weights[clear, None]
+        return np.clip(out, self.bounds.low, self.bounds.high)
+
+
+def fit_private_peers(
+    coordinator: Coordinator, k: int, steps: int, rng: np.random.Generator
+) -> PrivateFit:
+    """PDk-means++, and so many noisy steps of Lloyd. Pre: the coordinator has public bounds."""
+    assert coordinator.bounds is not None  # noqa: S101
+    centers = dk_means_plusplus(coordinator, k, rng, check=any_point, noisy=True)
+    if steps:
+
+        def stop(step: Step) -> bool:
+            return step.iteration + 1 == steps
+
+        assigner = NoisyPeersAssigner(coordinator)
+        update = NoisyPeersMean(assigner, coordinator.bounds)
+        centers = lloyd(assigner, centers, update, stop).centers
+    return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)))
+
+
+def ledger_of(answer: Answer) -> Ledger:
+    """The ledger that a peer has sent. ValueError if it costs more than it claims."""
+    charges = tuple(Charge(**charge) for charge in answer["charges"])
+    return Ledger(answer["adjacency"], charges, Loss(float(answer["epsilon"]), 0.0))

@@ -1,0 +1,319 @@
+"""A peer whose every answer is a release with a charge (PDk-means++, Lloyd with local noise).
+
+| question | release | share of epsilon |
+|---|---|---|
+| describe | the noisy number of rows (add-remove), or the public one (replace-one) | COUNT_SHARE |
+| potential | the noisy potential, n_clusters - 1 of them | POTENTIAL_SHARE |
+| draw | a row drawn uniformly, with Laplace noise, n_clusters of them | DRAW_SHARE |
+| noisy_statistics | noisy counts and sums of the clusters, `steps` of them | STEPS_SHARE |
+| ledger | nothing of the data: the charges so far | - |
+
+A question that is asked again gets the release that was made before: it costs nothing. A question
+beyond the numbers above is refused. `privacy/proofs/peers.md` has the proof.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from kvariates.data.cluster_sums import SumScale
+from kvariates.data.lattice_rows import lattice_sums
+from kvariates.data.rows import F64, Rows
+from kvariates.federated.locked_files import write_aside
+from kvariates.numerics.lattice import Adjacency, Lattice
+from kvariates.peers.bounds import PublicBounds
+from kvariates.peers.encoding import decode, encode
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Answer, scale_numbers
+from kvariates.privacy.budget import Cost, Loss, check_loss
+from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.privacy.mechanisms import release
+from kvariates.privacy.mixture import Share, noisy_rows
+from kvariates.privacy.noise_source import below
+from kvariates.privacy.query import (
+    CappedSum,
+    capped_sum_query,
+    count_query,
+    sum_query,
+    total_query,
+)
+from kvariates.private_methods.task import Domain
+
+UNIT = 2**30  # a row's cost is an integer in 0..UNIT; 2^31 rows add up to less than 2^62
+MOST_ROWS = 2**31 - 1
+COUNT_SHARE, POTENTIAL_SHARE, DRAW_SHARE, STEPS_SHARE = 0.05, 0.2, 0.25, 0.5
+COUNTS_OVER_SUMS = 0.25  # what the counts of a step cost, to what its sums cost
+
+_logger = logging.getLogger(__name__)
+
+
+class Refused(ValueError):  # noqa: N818
+    """The peer does not answer. The text may be shown to the coordinator."""
+
+
+@dataclass(frozen=True)
+class Private:
+    """The budget of a private peer, and what it is for.
+
+    Attributes
+    ----------
+    epsilon : float
+        What all answers together cost.
+    n_clusters : int
+        How many centres the peer takes part in.
+    steps : int
+        How many noisy steps of Lloyd it takes part in.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets are neighbours. With "replace-one" the number of rows is public.
+    ledger : path or None
+        A file that keeps all releases, so that all runs of Flower together cost `epsilon`. None:
+        each run costs `epsilon`.
+    """
+
+    epsilon: float
+    n_clusters: int
+    steps: int = 0
+    adjacency: Adjacency = "add-remove"
+    ledger: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_loss(self.epsilon, 0.0)
+        if self.n_clusters < 1 or self.steps < 0:
+            raise ValueError("Private: n_clusters must be at least 1, and steps at least 0.")
+        if self.adjacency not in get_args(Adjacency):
+            names = " or ".join(map(repr, get_args(Adjacency)))
+            raise ValueError(f"Private: adjacency must be {names}; got {self.adjacency!r}.")
+
+    def costs(self) -> dict[str, list[Cost]]:
+        """What each release may cost, by kind. Together they never cost more than epsilon."""
+        k, steps = self.n_clusters, self.steps
+        counted = COUNT_SHARE if self.adjacency == "add-remove" else 0.0
+        shares = {
+            "count": [counted] if counted else [],
+            "potential": [POTENTIAL_SHARE / (k - 1)] * (k - 1) if k > 1 else [],
+            "draw": [DRAW_SHARE / k] * k,
+            "counts": [STEPS_SHARE * COUNTS_OVER_SUMS / steps] * steps if steps else [],
+            "sums": [STEPS_SHARE / steps] * steps if steps else [],
+        }
+        parts = iter(Cost(epsilon=self.epsilon).split([s for of in shares.values() for s in of]))
+        return {kind: [next(parts) for _ in of] for kind, of in shares.items()}
+
+
+class Releases:
+    """The releases of a peer so far, with their charges; `save` is called before one leaves."""
+
+    def __init__(self, data: bytes | None = None) -> None:
+        stored = {"answers": {}, "charges": []} if data is None else decode(data)
+        self.answers: dict[str, Answer] = stored["answers"]
+        self.charges = [Charge(**charge) for charge in stored["charges"]]
+
+    def add(self, key: str, answer: Answer, charges: Sequence[Charge]) -> None:
+        self.answers[key] = answer
+        self.charges += charges
+        stored = [asdict(charge) for charge in self.charges]
+        self.save(encode({"answers": self.answers, "charges": stored}))
+
+    def save(self, data: bytes) -> None:
+        """Keep all releases in memory only."""
+
+
+class FileReleases(Releases):
+    """Releases that are kept in a file. Use it inside `locked`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path = Path(path)
+        super().__init__(path.read_bytes() if path.exists() else None)
+
+    def save(self, data: bytes) -> None:
+        write_aside(self._path, data)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """An answer and its charges."""
+
+    answer: Answer
+    charges: tuple[Charge, ...]
+
+
+Make = Callable[[int], _Made]
+"""From the number of releases of this kind before to a release."""
+
+
+class PrivatePeer:
+    """Rows of which only noisy answers leave.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Clipped to the bounds.
+    bounds : PublicBounds
+    private : Private
+    """
+
+    def __init__(self, X: F64, bounds: PublicBounds, private: Private) -> None:
+        if X.shape[1] != len(bounds.low):
+            raise ValueError(f"Rows have {X.shape[1]} features, the bounds {len(bounds.low)}.")
+        if len(X) > MOST_ROWS:
+            raise ValueError(f"A private peer can have at most {MOST_ROWS} rows.")
+        self._bounds, self.private, self._costs = bounds, private, private.costs()
+        self._domain = Domain.box(bounds.low, bounds.high)
+        self._points = self._domain.rows(X)
+        self._rows = Rows.of(self._points)
+        self._lock = threading.Lock()
+        self._questions: dict[str, Callable[..., Answer]] = {
+            "describe": self._describe,
+            "potential": self._potential,
+            "draw": self._draw,
+            "noisy_statistics": self._statistics,
+            "ledger": self._ledger,
+        }
+
+    def answer(self, envelope: Envelope, releases: Releases) -> Answer:
+        """Raise Refused if the question is not answered."""
+        name, arguments = envelope.question.name, dict(envelope.question.arguments)
+        if name not in self._questions:
+            raise Refused(f"the question {name!r:.40} is not answered by a private peer")
+        try:
+            with self._lock:
+                return self._questions[name](releases, envelope.fit, **arguments)
+        except Refused:
+            raise
+        except Exception:
+            _logger.exception("A question could not be answered")
+            raise Refused("the question could not be answered") from None  # it may tell of the data
+
+    def ledger(self, releases: Releases) -> Ledger:
+        """All charges so far, and the claim. BudgetError if they cost more."""
+        return self._check_budget(tuple(releases.charges))
+
+    def _check_budget(self, charges: tuple[Charge, ...]) -> Ledger:
+        return Ledger(self.private.adjacency, charges, Loss(self.private.epsilon, 0.0))
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def _describe(self, releases: Releases, fit: int) -> Answer:
+        """Public numbers, and the number of rows that may be known."""
+        n, largest = self._known_rows(releases), self._bounds.largest
+        return {
+            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
+            "scale": scale_numbers(SumScale(largest, math.inf, 1.0, 1.0, 53)),
+        }  # fmt: skip
+
+    def _ledger(self, releases: Releases, fit: int) -> Answer:
+        charges = [asdict(charge) for charge in releases.charges]
+        private = self.private
+        return {"charges": charges, "epsilon": private.epsilon, "adjacency": private.adjacency}
+
+    def _potential(self, releases: Releases, fit: int, centers: F64, known: int) -> Answer:
+        """The noisy potential; without centres, the number of rows that may be known."""
+        n = self._known_rows(releases)
+        if not len(centers):
+            return {"potential": float(n)}
+        key = f"fit {fit}: potential at {_digest(self._checked(centers))}"
+        return self._released(
+            releases, "potential", key, partial(self._noisy_potential, centers, n)
+        )
+
+    def _draw(self, releases: Releases, fit: int, step: int) -> Answer:
+        n = self._known_rows(releases)
+        if not isinstance(step, int):
+            raise Refused("the number of the step is not an integer")
+        key = f"fit {fit}: draw {step}"
+        return self._released(releases, "draw", key, partial(self._noisy_row, n))
+
+    def _statistics(self, releases: Releases, fit: int, centers: F64) -> Answer:
+        key = f"fit {fit}: statistics at {_digest(self._checked(centers))}"
+        return self._released(releases, "sums", key, partial(self._noisy_statistics, centers))
+
+    def _checked(self, centers: Any) -> F64:
+        shaped = isinstance(centers, np.ndarray) and centers.ndim == 2
+        if not shaped or centers.shape[1] != self._domain.d or not np.isfinite(centers).all():
+            raise Refused(f"centres should be finite, of shape (k, {self._domain.d})")
+        return centers.astype(np.float64, copy=False)  # type: ignore[no-any-return]
+
+    # -- releases ----------------------------------------------------------------------------------
+
+    def _released(self, releases: Releases, kind: str, key: str, make: Make) -> Answer:
+        """The release of this question, made now if it was not made before."""
+        if key not in releases.answers:
+            before = sum(self._kind(other) == self._kind(key) for other in releases.answers)
+            if before >= len(self._costs[kind]):
+                raise Refused(f"its budget is for {before} answers of this kind, and no more")
+            made = make(before)
+            self._check_budget((*releases.charges, *made.charges))
+            releases.add(key, made.answer, made.charges)
+        return releases.answers[key]
+
+    @staticmethod
+    def _kind(key: str) -> str:
+        return key.rsplit(": ", maxsplit=1)[-1].split(maxsplit=1)[0]
+
+    def _known_rows(self, releases: Releases) -> int:
+        """The number of rows: public, or a noisy one that is released once."""
+        if self.private.adjacency == "replace-one":
+            return len(self._points)
+
+        def make(number: int) -> _Made:
+            query = total_query(len(self._points), "add-remove", "number of rows")
+            made = release(query, self._costs["count"][number])
+            return _Made({"n": min(max(made.value, 1), MOST_ROWS)}, (made.charge,))
+
+        return int(self._released(releases, "count", "count", make)["n"])
+
+    def _noisy_potential(self, centers: F64, n: int, number: int) -> _Made:
+        """The sum of costs, each at most the squared diameter."""
+        most = 4 * self._domain.radius**2
+        near = self._domain.clip(centers - self._domain.center)
+        costs = self._rows.costs(near, self._rows.nearest(near))
+        total = int(np.ceil(np.minimum(costs / most, 1.0) * UNIT).astype(np.int64).sum())
+        query = capped_sum_query(
+            total, CappedSum(UNIT, most / UNIT), self.private.adjacency, f"potential {number + 1}"
+        )
+        made = release(query, self._costs["potential"][number])
+        value = min(max(made.value, 0), n * UNIT) / UNIT * self._bounds.squared_diameter
+        return _Made({"potential": value}, (made.charge,))
+
+    def _noisy_row(self, n: int, number: int) -> _Made:
+        """A row drawn from max(n, number of rows) of them; those that are missing are at 0."""
+        noisy = noisy_rows(
+            self._domain.lattice, self._domain.widest, (Share(Fraction(1, max(n, 1)), 1),),
+            self._costs["draw"][number].value,
+        )  # fmt: skip
+        index = below(max(n, len(self._points), 1))
+        row = np.zeros((1, self._domain.d))
+        if index < len(self._points):
+            row = self._points[index : index + 1]
+        point = self._domain.center + self._domain.clip(noisy(row))
+        charge = noisy.charge(f"centre {number + 1}", "uniform draw with Laplace noise")
+        return _Made({"points": np.clip(point, self._bounds.low, self._bounds.high)}, (charge,))
+
+    def _noisy_statistics(self, centers: F64, number: int) -> _Made:
+        """Counts and sums of the rows nearest to each centre, relative to the domain's centre."""
+        domain, adjacency = self._domain, self.private.adjacency
+        lattice = Lattice(domain.l1 * (1 + 1e-12), domain.d, "l1")
+        labels = self._rows.nearest(domain.clip(centers - domain.center))
+        exact = lattice_sums(self._points, labels, len(centers), lattice)
+        step = f"step {number + 1}"
+        counted = count_query(exact.counts, adjacency, f"{step}: rows of each centre")
+        counts = release(counted, self._costs["counts"][number])
+        summed = sum_query(exact.totals, lattice, adjacency, f"{step}: sums of rows")
+        sums = release(summed, self._costs["sums"][number])
+        answer = {"counts": counts.value, "sums": sums.value, "scale": counts.charge.scale}
+        return _Made(answer, (counts.charge, sums.charge))
+
+
+def _digest(centers: F64) -> str:
+    return hashlib.sha256(repr(centers.shape).encode() + centers.tobytes()).hexdigest()

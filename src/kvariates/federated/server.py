@@ -1,0 +1,273 @@
+"""The ServerApp: the coordinator of a fit, and its result in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+from numpy.typing import ArrayLike
+
+from kvariates.data.rows import Floats
+from kvariates.federated.flower_transport import FlowerTransport
+from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.locked_files import write_aside
+from kvariates.federated.private_fit import fit_private_peers
+from kvariates.guarantees import Guarantee
+from kvariates.peers.bounds import PublicBounds
+from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
+from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.transcript import Transcript
+from kvariates.peers.transport import Transport
+from kvariates.privacy.ledger import Ledger
+
+PRIVATE_INIT = "pdk-means++"
+MAX_ITER = 100
+NOISE = (
+    "peers added noise to their centres and to their potentials: Theorem 4 is about neither "
+    "noisy potentials nor clipped centres."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedResult:
+    """The result of a federated fit.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d)
+    inertia : float or None
+        The cost of the rows of all peers; None if peers are private.
+    n_iter : int
+    converged : bool
+    guarantee : Guarantee or None
+    guarantee_lost : str or None
+        Why there is no guarantee.
+    transcript : Transcript
+    ledgers : dict from str to Ledger
+        Of private peers, by name; as they have sent it.
+    """
+
+    centers: Floats
+    inertia: float | None
+    n_iter: int
+    converged: bool
+    guarantee: Guarantee | None
+    guarantee_lost: str | None
+    transcript: Transcript
+    ledgers: dict[str, Ledger]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        page = {
+            "centers": self.centers.tolist(),
+            "inertia": self.inertia,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "guarantee": None if self.guarantee is None else str(self.guarantee),
+            "guarantee_lost": self.guarantee_lost,
+            "transcript": asdict(self.transcript),
+            "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
+        }
+        write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
+
+
+@dataclass(frozen=True, eq=False)
+class ServerOptions:
+    """See `server_app`."""
+
+    n_clusters: int
+    bounds: PublicBounds | None
+    init: str | Floats
+    max_iter: int
+    tol: float
+    least_peers: int
+    wait_for: int
+    wait_seconds: float
+    seconds: float
+    random_state: int | None
+
+    @property
+    def private(self) -> bool:
+        return isinstance(self.init, str) and self.init == PRIVATE_INIT
+
+
+def server_app(
+    n_clusters: int,
+    *,
+    save_to: str | os.PathLike[str] | None = None,
+    on_result: Callable[[FederatedResult], None] | None = None,
+    **options: Any,
+) -> ServerApp:
+    """Make the ServerApp that clusters the rows of all peers.
+
+    Parameters
+    ----------
+    n_clusters : int
+    save_to : path or None
+        The JSON file of the result.
+    on_result : callable or None
+        Called with the `FederatedResult`.
+    bounds : (low, high) or None
+        The public bounds of each feature. Peers whose answers cannot be those of rows inside are
+        dropped.
+    most_rows : int or None
+        The most rows (and the most weight) of one peer; needs `bounds`.
+    init : str or array of shape (n_clusters, d), default "dk-means++"
+        "pdk-means++" needs private peers. Other names of `PEER_SEEDINGS` need peers whose policies
+        allow their questions.
+    max_iter : int or None
+        The most steps of Lloyd; None: 100. With "pdk-means++" the number of noisy steps; None: 0.
+    tol : float, default 1e-4
+        Relative to the mean variance of the features.
+    least_peers : int, default 1
+        Peers that fail are dropped while so many are left.
+    wait_for : int or None
+        How many peers must be connected before the fit begins; None: `least_peers`.
+    wait_seconds : float, default 60
+        How long to wait for them.
+    seconds : float, default 60
+        How long to wait for an answer.
+    random_state : int or None
+
+    Returns
+    -------
+    flwr.serverapp.ServerApp
+    """
+    checked = server_options(n_clusters, **options)
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, _: Context) -> None:
+        wait_for_peers(grid, checked)
+        result = fit(FlowerTransport(grid, checked.seconds), checked)
+        if save_to is not None:
+            result.save(save_to)
+        if on_result is not None:
+            on_result(result)
+
+    return app
+
+
+def server_options(
+    n_clusters: int,
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    most_rows: int | None = None,
+    init: str | ArrayLike = "dk-means++",
+    max_iter: int | None = None,
+    tol: float = 1e-4,
+    least_peers: int = 1,
+    wait_for: int | None = None,
+    wait_seconds: float = 60.0,
+    seconds: float = 60.0,
+    random_state: int | None = None,
+) -> ServerOptions:
+    """Check the parameters of `server_app`."""
+    if most_rows is not None and bounds is None:
+        raise ValueError("most_rows needs public bounds: bounds=(low, high).")
+    limits = None if bounds is None else checked_bounds(bounds, most_rows)
+    start = _checked_init(init, n_clusters, limits)
+    steps = max_iter if max_iter is not None else 0 if start is PRIVATE_INIT else MAX_ITER
+    for name, value, least in (
+        ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tol, 0),
+        ("least_peers", least_peers, 1), ("wait_for", wait_for or least_peers, 1),
+    ):  # fmt: skip
+        if not least <= value < math.inf:
+            raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+    for name, seconds_ in (("seconds", seconds), ("wait_seconds", wait_seconds)):
+        if not 0 < seconds_ < math.inf:
+            raise ValueError(f"{name} must be a number > 0; got {seconds_!r}.")
+    return ServerOptions(
+        n_clusters, limits, start, steps, tol, least_peers, wait_for or least_peers,
+        wait_seconds, seconds, random_state,
+    )  # fmt: skip
+
+
+def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Floats:
+    if isinstance(init, str):
+        if init == PRIVATE_INIT:
+            if bounds is None:
+                raise ValueError(f"init={init!r} needs public bounds: bounds=(low, high).")
+            return PRIVATE_INIT
+        if init not in PEER_SEEDINGS:
+            names = ", ".join(map(repr, [*PEER_SEEDINGS, PRIVATE_INIT]))
+            raise ValueError(f"init must be one of {names}, or an array; got {init!r}.")
+        return init
+    centers = np.array(init, dtype=np.float64)
+    if centers.ndim != 2 or len(centers) != k or not np.isfinite(centers).all():
+        raise ValueError(f"init must be finite, of shape ({k}, d); its shape is {centers.shape}.")
+    if bounds is not None and not (
+        centers.shape[1] == len(bounds.low)
+        and (centers >= bounds.low).all()
+        and (centers <= bounds.high).all()
+    ):
+        raise ValueError("init must be inside the public bounds.")
+    return centers
+
+
+def wait_for_peers(grid: Grid, options: ServerOptions) -> None:
+    """Wait until enough nodes are connected. RuntimeError if they do not come."""
+    end = time.monotonic() + options.wait_seconds
+    while (found := len(list(grid.get_node_ids()))) < options.wait_for:
+        if time.monotonic() > end:
+            raise RuntimeError(
+                f"{found} of {options.wait_for} peers were connected after "
+                f"{options.wait_seconds:g} s; start their SuperNodes, or lower wait_for."
+            )
+        time.sleep(0.1)
+
+
+def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
+    """Cluster the rows of all peers of a transport."""
+    rng = np.random.default_rng(options.random_state)
+    number = int(rng.integers(2**62))
+    coordinator = Coordinator(transport, number, options.least_peers, options.bounds)
+    try:
+        fitted = _private_fit if options.private else _open_fit
+        return fitted(coordinator, options, rng)
+    finally:
+        coordinator.end()
+
+
+def _open_fit(
+    coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
+) -> FederatedResult:
+    problem = PeersProblem(
+        options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False
+    )  # fmt: skip
+    found = fit_peers(coordinator, problem, rng)
+    kept = guarantee_of(options.init, options.n_clusters, found)
+    lost = kept if isinstance(kept, str) else None
+    return FederatedResult(
+        found.centers, found.inertia, found.n_iter, found.converged,
+        None if isinstance(kept, str) else kept, lost, found.transcript, {},
+    )  # fmt: skip
+
+
+def _private_fit(
+    coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
+) -> FederatedResult:
+    found = fit_private_peers(coordinator, options.n_clusters, options.max_iter, rng)
+    return FederatedResult(
+        found.centers, None, options.max_iter, False, None, NOISE, coordinator.transcript,
+        found.ledgers,
+    )  # fmt: skip
+
+
+def _page(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "adjacency": ledger.adjacency,
+        "claim": ledger.claim._asdict(),
+        "total": ledger.total()._asdict(),
+        "charges": [asdict(charge) for charge in ledger.charges],
+    }

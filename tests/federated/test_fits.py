@@ -1,0 +1,199 @@
+"""Federated fits: the same bits as local peers, peers that come and go, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of, shards_of
+from flwr.app import Message
+
+from kvariates.data.rows import Rows
+from kvariates.federated import client, client_app
+from kvariates.federated.flower_transport import FlowerTransport
+from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
+from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
+from kvariates.peers.coordinator import PeerLost
+from kvariates.peers.encoding import decode_reply, encode_envelope
+from kvariates.peers.peer import Envelope, Peer, Policy
+from kvariates.peers.questions import QUESTIONS, Question
+from kvariates.peers.transport import LocalTransport
+
+X = blobs(240)
+
+
+def fitted(grid, seconds=5.0, **options):
+    options = {"random_state": 3, **options}
+    return fit(FlowerTransport(grid, seconds), server_options(options.pop("k", 4), **options))
+
+
+def local(shards, weights=None, policy=None, **options):
+    weights = weights or [None] * len(shards)
+    peers = {
+        str(i): Peer(Rows.of(shard), weight, 5).answer
+        for i, (shard, weight) in enumerate(zip(shards, weights, strict=True))
+    }
+    return fit(LocalTransport(peers), server_options(4, random_state=3, **options))
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
+    shards = shards_of(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
+    here, there = local(shards), fitted(grid_of(shards, {"fresh": fresh}, most_points=4))
+    assert here.centers.tobytes() == there.centers.tobytes()
+    assert here.centers.dtype == dtype
+    assert here.inertia == there.inertia
+    assert here.guarantee == there.guarantee
+    assert there.guarantee is not None
+    assert there.transcript.points_revealed == 4
+
+
+def test_weights_travel():
+    weight = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
+    shards, weights = shards_of(X, 3), np.array_split(weight, 3)
+    here = local(shards, weights)
+    there = fitted(grid_of(list(zip(shards, weights, strict=True))))
+    assert here.centers.tobytes() == there.centers.tobytes()
+
+
+def test_exact_seedings_work_if_the_policy_allows_them():
+    shards, trusting = shards_of(X, 3), Policy(frozenset(QUESTIONS))
+    there = fitted(grid_of(shards, policy=trusting, most_points=1000), init="k-means++")
+    assert there.centers.tobytes() == local(shards, init="k-means++").centers.tobytes()
+    with pytest.raises(PeerLost, match="not allowed by the policy"):
+        fitted(grid_of(shards), init="k-means++")
+
+
+@pytest.mark.parametrize("push", [3, 6, 12])
+def test_a_client_that_vanishes_leaves_the_fit(push):
+    def vanish(grid, number):
+        if number == push:
+            grid.nodes.pop(1000 - 1)
+
+    shards = shards_of(X, 3)
+    found = fitted(grid_of(shards, {"before": vanish}), seconds=0.3)
+    assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]
+    assert found.transcript.dropped[0].reason == "no answer within 0.3 s"
+    assert found.guarantee is None
+    assert "1" in found.guarantee_lost
+    rest = np.concatenate([shards[0], shards[2]])
+    nearest = ((rest[:, None] - found.centers[None]) ** 2).sum(axis=2).min(axis=1).sum()
+    assert found.inertia == pytest.approx(nearest)
+
+
+def test_a_client_that_joins_is_in_the_result():
+    shards = shards_of(X, 3)
+
+    def join(grid, number):
+        if number == 12:
+            grid.nodes[500] = Node(client_app(lambda _: shards[2], random_state=5), 500)
+
+    grid = grid_of(shards[:2], {"before": join})
+    found = fitted(grid, tol=0, max_iter=50)
+    nearest = ((X[:, None] - found.centers[None]) ** 2).sum(axis=2).min(axis=1).sum()
+    assert found.inertia == pytest.approx(nearest)
+
+
+def test_too_few_peers_is_one_clear_error():
+    def vanish(grid, number):
+        if number == 5:
+            grid.nodes.clear()
+
+    with pytest.raises(PeerLost, match=r"0 peers are left, but at least 2 .* no answer within"):
+        fitted(grid_of(shards_of(X, 3), {"before": vanish}), seconds=0.2, least_peers=2)
+    with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
+        wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_seconds=0.1))
+
+
+def ask(node, name, **arguments):
+    envelope = encode_envelope(Envelope(1, 0, Question(name, arguments)))
+    message = Message(content_of(envelope=envelope), 999, MESSAGE_TYPE)
+    return decode_reply(record_of(node.answer(message))["reply"])
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_client_refuses_other_questions_and_more_rows(fresh):
+    app = client_app(lambda _: X, most_points=2, random_state=1)
+    node = Node(app, 0)
+    for name in QUESTIONS.keys() - {"describe", "potential", "draw", "spread", "assign",
+                                    "evaluate", "column_sums"}:  # fmt: skip
+        assert "not allowed" in ask(node, name).reason
+    assert "not known" in ask(node, "rows").reason
+    for step in range(2):
+        assert ask(node, "draw", step=step)["points"].shape == (1, 2)
+        if fresh:
+            client._cached.clear()
+    assert "2 rows may be shown" in ask(node, "draw", step=2).reason
+
+
+def test_a_client_says_little_of_its_errors():
+    def load(_):
+        raise OSError("/secret/path")
+
+    reply = ask(Node(client_app(load), 0), "describe")
+    assert reply.reason == "its data could not be loaded (OSError)"
+    message = Message(content_of(envelope=b"nonsense"), 999, MESSAGE_TYPE)
+    reply = record_of(Node(client_app(load), 0).answer(message))["reply"]
+    assert "message" in decode_reply(reply).reason
+
+
+def test_rows_outside_the_bounds():
+    small = ([-1.0, -1.0], [1.0, 1.0])
+    assert "ValueError" in ask(Node(client_app(lambda _: X, bounds=small), 0), "describe").reason
+    clipped = Node(client_app(lambda _: X, bounds=small, clip=True), 0)
+    assert ask(clipped, "describe")["scale"][0] == 1.0
+
+
+def test_bytes_a_centre_grow_with_peers_and_not_with_data(monkeypatch):
+    monkeypatch.setattr(client, "CACHED", 2000)
+
+    def sent(n_peers, rows):
+        grid = grid_of(shards_of(blobs(n_peers * rows), n_peers))
+        fitted(grid, max_iter=0, k=3)
+        return grid.bytes / n_peers
+
+    few = sent(10, 2)
+    assert sent(10, 200) == pytest.approx(few, rel=0.05)
+    for n_peers in (100, 1000):
+        assert sent(n_peers, 2) == pytest.approx(few, rel=0.1)
+
+
+def test_the_result_file_is_complete(tmp_path):
+    path, results = tmp_path / "out" / "result.json", []
+    app = server_app(4, bounds=BOX, save_to=path, on_result=results.append, random_state=3)
+    app(grid_of(shards_of(X, 3)), None)
+    page = json.loads(path.read_text())
+    assert np.array_equal(page["centers"], results[0].centers)
+    assert "Theorem 4" in page["guarantee"]
+    assert page["transcript"]["points_revealed"] == 4
+    assert [file.name for file in path.parent.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"init": "kmeans"}, "'dk-means\\+\\+'.*'pdk-means\\+\\+'"),
+        ({"init": "pdk-means++"}, "needs public bounds"),
+        ({"init": [[1.0, 2.0]]}, r"shape \(2, d\)"),
+        ({"init": [[1.0, 2.0], [3.0, 11.0]], "bounds": BOX}, "inside the public bounds"),
+        ({"bounds": ([1, 2], [0, 3])}, "low below high"),
+        ({"bounds": (0, 1)}, "one number for each feature"),
+        ({"most_rows": 3}, "needs public bounds"),
+        ({"seconds": 0}, "seconds must be"),
+        ({"least_peers": 0}, "least_peers must be"),
+        ({"tol": -1}, "tol must be"),
+    ],
+)
+def test_wrong_parameters(options, words):
+    with pytest.raises(ValueError, match=words):
+        server_app(2, **options)
+
+
+def test_a_peer_that_forgets_gets_the_log_at_once():
+    """Flower starts a process for each message; a second message for each would double the time."""
+    shards = shards_of(X, 3)
+    steady, fresh = fitted(grid_of(shards)), fitted(grid_of(shards, {"fresh": True}))
+    twice = 2 * 2 * len(shards)  # each peer is asked again at most twice
+    assert fresh.transcript.messages - steady.transcript.messages <= twice

@@ -1,0 +1,133 @@
+"""Flower's simulation, and real SuperLink and SuperNode processes: the same bits as local peers.
+
+A SuperNode starts a process for each message, so that a fit takes minutes on a busy machine: `make
+federated` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvariates.data.rows import Rows
+from kvariates.federated.server import fit, server_options
+from kvariates.federated.simulation import simulate
+from kvariates.peers.peer import Peer
+from kvariates.peers.transport import LocalTransport
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "federated_example"
+BIN = Path(sys.executable).parent
+BOX = ([0.0, 80.0], [100.0, 200.0])
+
+
+def patients(number):
+    """As the example's `load_data`."""
+    rng = np.random.default_rng(number)
+    groups = np.array([[25.0, 110.0], [50.0, 130.0], [75.0, 160.0]])
+    chosen = rng.choice(3, size=200, p=rng.dirichlet([2.0, 2.0, 2.0]))
+    return groups[chosen] + rng.normal(scale=5.0, size=(200, 2))
+
+
+def here(n_peers, k, **options):
+    rows = [np.clip(patients(i), *BOX) for i in range(n_peers)]
+    peers = {str(i): Peer(Rows.of(part), None, 0).answer for i, part in enumerate(rows)}
+    return fit(LocalTransport(peers), server_options(k, bounds=BOX, random_state=0, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's
+def test_the_simulation_gives_the_same_bits(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
+    found = simulate(
+        lambda context: patients(int(context.node_config["partition-id"])),
+        2, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
+    )  # fmt: skip
+    expected = here(2, 2, max_iter=2)
+    assert found.centers.tobytes() == expected.centers.tobytes()
+    assert found.inertia == expected.inertia
+    assert not found.transcript.dropped
+
+
+@contextmanager
+def running(name, *arguments, env, log):
+    with log.open("w") as file:
+        process = subprocess.Popen([BIN / name, *arguments], env=env, stdout=file, stderr=file)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def free_ports(count):
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def wait_until(done, seconds, words):
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, words()
+        time.sleep(0.5)
+
+
+@pytest.mark.hostile
+def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
+    app, home, result = tmp_path / "app", tmp_path / "home", tmp_path / "result.json"
+    shutil.copytree(EXAMPLE, app)
+    home.mkdir()
+    link_port, *node_ports = free_ports(3)
+    link = f"127.0.0.1:{link_port}"
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{link}"\ninsecure = true\n'
+    )
+    env = {
+        **os.environ, "FLWR_HOME": str(home), "FLWR_TELEMETRY_ENABLED": "0",
+        "PYTHONPATH": str(ROOT / "src"), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    with ExitStack() as stack:
+        start = lambda *command, log: stack.enter_context(  # noqa: E731
+            running(*command, env=env, log=tmp_path / log)
+        )
+        superlink = start(
+            "flower-superlink", "--insecure", "--disable-runtime-dependency-installation",
+            "--port", str(link_port), log="link.log",
+        )  # fmt: skip
+        nodes = [
+            start(
+                "flower-supernode", "--insecure", "--superlink", link, "--port", str(port),
+                "--max-wait-time", "20", "--node-config", f"partition-id={i}", log=f"node{i}.log",
+            )
+            for i, port in enumerate(node_ports)
+        ]  # fmt: skip
+        words = lambda: "\n".join(p.read_text()[-2000:] for p in tmp_path.glob("*.log"))  # noqa: E731
+        wait_until(lambda: "SuperNode ID" in (tmp_path / "node1.log").read_text(), 120, words)
+        options = f'save-to="{result}" n-clusters=2 steps=1 seconds=300.0'
+        command = [BIN / "flwr", "run", str(app), "here", "-c", options]
+        subprocess.run(command, env=env, check=True, timeout=120)
+        wait_until(result.exists, 900, words)
+        page, expected = json.loads(result.read_text()), here(2, 2, max_iter=1)
+        assert page["transcript"]["dropped"] == []
+        assert page["centers"] == expected.centers.tolist()
+        assert page["inertia"] == expected.inertia
+        superlink.kill()
+        killed = time.monotonic()
+        wait_until(lambda: all(node.poll() is not None for node in nodes), 120, words)
+        print(f"SuperNodes ended {time.monotonic() - killed:.0f} s after the SuperLink")
