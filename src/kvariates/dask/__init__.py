@@ -14,8 +14,8 @@ except ImportError as error:
         "kvariates.dask needs dask and distributed: pip install 'kvariates[dask]'."
     ) from error
 
-from kvariates.dask.kmeans import KMeans
+from kvariates.dask.dask_kmeans import KMeans
+from kvariates.dask.dask_transport import DaskTransport
 from kvariates.dask.summary import StreamingSummary
-from kvariates.dask.transport import DaskTransport
 
 __all__ = ["DaskTransport", "KMeans", "StreamingSummary"]

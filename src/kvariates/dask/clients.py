@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import distributed
 from rich import progress as bars
@@ -81,7 +81,7 @@ class FitProgress:
         self._max_iter = max_iter
         self._task: Any = None
 
-    def __enter__(self) -> FitProgress:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from kvariates.dask.blocks import DelayedBlocks
+from kvariates.dask.delayed_blocks import DelayedBlocks
 from kvariates.data.rows import F64, Floats, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.peers.peer import Peer
@@ -42,7 +42,7 @@ class Partition:
         """Dask decides by it what to move and what to write to a disk."""
         parts = (self.X.data, self.X.indices, self.X.indptr) if hasattr(self.X, "indptr") else ()
         arrays = [*(parts or (self.X,)), *(() if self.weight is None else (self.weight,))]
-        return OBJECT_BYTES + sum(array.nbytes for array in arrays)
+        return OBJECT_BYTES + sum(int(array.nbytes) for array in arrays)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def checked_block(block: Any, where: str) -> Floats:
     check_sparse(block)
     options = {**validation.CSR_OR_DENSE, "ensure_min_samples": 0, "ensure_all_finite": False}
     try:
-        X = validation.canonical(check_array(block, **options))
+        X: Floats = validation.canonical(check_array(block, **options))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {str(error).splitlines()[0]}") from error
     _refuse_missing(X, where, names_of(block))

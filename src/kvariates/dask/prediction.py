@@ -10,7 +10,7 @@ from dask import array as da
 from dask import compute
 from dask.delayed import delayed
 
-from kvariates.dask.blocks import DelayedBlocks, blocks_of, is_frame, whole_rows
+from kvariates.dask.delayed_blocks import DelayedBlocks, blocks_of, is_frame, whole_rows
 from kvariates.dask.partitions import checked_block, checked_weight, names_of
 from kvariates.dask.threads import limited_threads
 from kvariates.data.exact_sums import exact_total, to_float

@@ -11,8 +11,8 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.dask.blocks import blocks_of
 from kvariates.dask.clients import client_for
+from kvariates.dask.delayed_blocks import blocks_of
 from kvariates.dask.partitions import checked_block, checked_weight
 from kvariates.dask.threads import limited_threads
 from kvariates.data.rows import Rows

@@ -29,6 +29,7 @@ def is_frame(X: Any) -> bool:
 
 
 def is_delayed_list(X: Any) -> bool:
+    """Whether X is a list of delayed blocks."""
     return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(b, Delayed) for b in X)
 
 

@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kvariates.dask.blocks import blocks_of, is_collection
 from kvariates.dask.clients import FitProgress, client_for
+from kvariates.dask.dask_transport import DaskTransport
+from kvariates.dask.delayed_blocks import blocks_of, is_collection
 from kvariates.dask.partitions import HeldPartitions, hold_partitions
 from kvariates.dask.prediction import FittedModel, cost_of_blocks, lazy_distances, lazy_labels
-from kvariates.dask.transport import DaskTransport
 from kvariates.estimators import validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
