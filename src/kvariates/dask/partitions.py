@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import distributed
 import numpy as np
+from dask.delayed import delayed
 from sklearn.utils import check_array
 
+from kvariates.dask.balance import moves
 from kvariates.dask.delayed_blocks import DelayedBlocks
 from kvariates.data.rows import F64, Floats, Rows, check_sparse
 from kvariates.estimators import validation
@@ -88,8 +91,9 @@ class HeldPartitions:
 def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartitions:
     """Check all blocks on their workers and keep their rows there. ValueError in one line."""
     weights = blocks.weights or [None] * len(blocks.rows)
+    hold = delayed(_hold, pure=False)
     made = [
-        _delayed(_hold)(block, weight, number)
+        hold(block, weight, number)
         for number, (block, weight) in enumerate(zip(blocks.rows, weights, strict=True))
     ]
     held = client.compute(made)
@@ -109,15 +113,26 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
     for i in full:
         if infos[i].dtype != dtype:
             held[i] = client.submit(_converted, held[i], dtype, pure=False)
-    first = infos[full[0]]
-    futures = {f"partition {i}": held[i] for i in full}
-    return HeldPartitions(futures, sum(infos[i].n for i in full), first.d, dtype, first.names)
+    first, rows = infos[full[0]], {f"partition {i}": infos[i].n for i in full}
+    futures = _balanced(client, {f"partition {i}": held[i] for i in full}, rows)
+    return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
 
 
-def _delayed(function: Any) -> Any:
-    from dask import delayed
-
-    return delayed(function, pure=False)
+def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dict[str, Any]:
+    """The same partitions, of which some are moved to workers that have less to do."""
+    distributed.wait(list(futures.values()))
+    where, threads = client.who_has(list(futures.values())), client.nthreads()
+    holders = {
+        name: next((a for a in where.get(future.key, ()) if a in threads), None)
+        for name, future in futures.items()
+    }
+    if None in holders.values():  # a worker was lost just now
+        return futures
+    for name, worker in moves(rows, holders, threads).items():  # type: ignore[arg-type]
+        futures[name] = client.submit(
+            _moved, futures[name], workers=[worker], allow_other_workers=True, pure=False
+        )
+    return futures
 
 
 def _check_columns(infos: dict[int, PartitionInfo]) -> None:
@@ -154,6 +169,10 @@ def _info(partition: Partition | Refused) -> PartitionInfo | Refused:
     positive = np.ones(1) if weight is None else weight[weight > 0]
     lightest, heaviest = positive.min(initial=np.inf), positive.max(initial=0.0)
     return PartitionInfo(n, d, partition.X.dtype, partition.names, lightest, heaviest)
+
+
+def _moved(partition: Partition) -> Partition:
+    return Partition(partition.X, partition.weight, partition.names)
 
 
 def _converted(partition: Partition, dtype: np.dtype[Any]) -> Partition:
