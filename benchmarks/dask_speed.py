@@ -49,7 +49,7 @@ def cluster(workers: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as started,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as started,
         Client(started) as client,
     ):
         yield client
@@ -116,7 +116,7 @@ def read(path, first, last):
 if __name__ == "__main__":
     from dask_ml.cluster import KMeans
     path, n, k = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as c, Client(c):
         ends = np.linspace(0, n, 5).astype(int).tolist()
         parts = [array.from_delayed(delayed(read)(path, a, b), (b - a, 16), dtype="float32")
                  for a, b in zip(ends, ends[1:])]

@@ -54,7 +54,7 @@ def _in_a_task() -> bool:
 def _own_client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(  # threads: the kernels do not hold Python's lock
-            n_workers=1, processes=False, dashboard_address=None
+            n_workers=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

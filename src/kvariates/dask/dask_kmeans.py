@@ -79,7 +79,7 @@ class KMeans(FittedCenters):
     >>> from distributed import Client
     >>> from kvariates.dask import KMeans
     >>> X = da.random.default_rng(0).normal(size=(10_000, 4), chunks=(2_500, 4))
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     model = KMeans(n_clusters=5, random_state=0).fit(X)
     ...     labels = model.predict(X).compute()
     >>> labels.shape, model.transcript_.points_revealed
@@ -152,11 +152,13 @@ class KMeans(FittedCenters):
         problem = PeersProblem(k, init, self.max_iter, self.tol, callback=progress.iteration)
         # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
         number = int(copy.deepcopy(rng).integers(2**62))
-        coordinator = Coordinator(DaskTransport(client, held.futures), number)
+        transport = DaskTransport(client, held.futures)
         try:
+            coordinator = Coordinator(transport, number)
             return fit_peers(coordinator, problem, rng)
         finally:
-            coordinator.end()
+            transport.end()
+            held.futures.clear()
 
     def _store(self, held: HeldPartitions, result: PeersResult) -> None:
         self.cluster_centers_, self.inertia_ = result.centers, result.inertia

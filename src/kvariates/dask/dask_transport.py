@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-import distributed
-
-from kvariates.dask.partitions import Partition
+from kvariates.dask.partitions import Partition, wait_for
 from kvariates.dask.threads import limited_threads
 from kvariates.peers.peer import Envelope
 from kvariates.peers.transport import Failure, Reply, reply_of
@@ -81,7 +79,7 @@ class DaskTransport:
         if not names:
             return
         futures = {name: self._futures[name] for name in names}
-        distributed.wait(list(futures.values()))
+        wait_for(self._client, list(futures.values()))
         where = self._client.who_has(list(futures.values()))
         for name, future in futures.items():
             if future.status == "finished":

@@ -97,18 +97,13 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
         for number, (block, weight) in enumerate(zip(blocks.rows, weights, strict=True))
     ]
     held = client.compute(made)
-    infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
-    for info in infos:
-        if isinstance(info, Refused):
-            raise ValueError(info.reason)
+    try:
+        infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
+        _check(infos, k)
+    except BaseException:
+        held.clear()  # a traceback that is kept must not keep the rows
+        raise
     full = [i for i, info in enumerate(infos) if info.n]
-    if sum(info.n for info in infos) < k:
-        n = sum(info.n for info in infos)
-        raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
-    _check_columns({i: infos[i] for i in full})
-    if blocks.weights is not None:
-        lightest = min(infos[i].lightest for i in full)
-        validation.weight_range(lightest, max(infos[i].heaviest for i in full))
     dtype = reduce(np.promote_types, (infos[i].dtype for i in full))
     for i in full:
         if infos[i].dtype != dtype:
@@ -118,9 +113,25 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
     return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
 
 
+def _check(infos: list[PartitionInfo | Refused], k: int) -> None:
+    """ValueError unless all partitions together can be clustered."""
+    full: dict[int, PartitionInfo] = {}
+    for i, info in enumerate(infos):
+        if isinstance(info, Refused):
+            raise ValueError(info.reason)
+        if info.n:
+            full[i] = info
+    n = sum(info.n for info in full.values())
+    if n < k:
+        raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
+    _check_columns(full)
+    lightest = min(info.lightest for info in full.values())
+    validation.weight_range(lightest, max(info.heaviest for info in full.values()))
+
+
 def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dict[str, Any]:
     """The same partitions, of which some are moved to workers that have less to do."""
-    distributed.wait(list(futures.values()))
+    wait_for(client, list(futures.values()))
     where, threads = client.who_has(list(futures.values())), client.nthreads()
     holders = {
         name: next((a for a in where.get(future.key, ()) if a in threads), None)
@@ -133,6 +144,12 @@ def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dic
             _moved, futures[name], workers=[worker], allow_other_workers=True, pure=False
         )
     return futures
+
+
+def wait_for(client: Any, futures: list[Any]) -> None:
+    """Wait until they are finished or have failed."""
+    with client.as_current():  # `wait` asks the current client
+        distributed.wait(futures)
 
 
 def _check_columns(infos: dict[int, PartitionInfo]) -> None:

@@ -59,7 +59,7 @@ class StreamingSummary(BaseEstimator):
     >>> from kvariates import StreamingKMeans
     >>> from kvariates.dask import StreamingSummary
     >>> X = da.random.default_rng(0).normal(size=(10_000, 4), chunks=(2_500, 4))
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     summary = StreamingSummary(n_synopses=500, n_clusters=5, random_state=0).fit(X)
     >>> round(summary.synopsis_weights_.sum())
     10000
