@@ -1,0 +1,21 @@
+"""k-means on a Dask cluster: one peer for each partition, kept where its data is.
+
+    statistics travel, rows do not: the client holds no row that is not a centre
+
+`DaskTransport` carries the questions of `peers`; `KMeans` and `StreamingSummary` are the public
+interface.
+"""
+
+try:
+    import dask  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "kvariates.dask needs dask and distributed: pip install 'kvariates[dask]'."
+    ) from error
+
+from kvariates.dask.dask_kmeans import KMeans
+from kvariates.dask.dask_transport import DaskTransport
+from kvariates.dask.summary import StreamingSummary
+
+__all__ = ["DaskTransport", "KMeans", "StreamingSummary"]

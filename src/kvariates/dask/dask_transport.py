@@ -1,0 +1,141 @@
+"""Carries the questions of a coordinator to partitions on the workers of a Dask cluster.
+
+A question goes straight to the workers that hold the partitions, one message for each worker, not
+by tasks: a task takes five times as long to come back. The rows are futures of Dask. If a worker is
+lost, Dask computes its partitions again from their graph on other workers; they are found there,
+say that their state is lost, and get their logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from kvariates.dask.partitions import Partition, wait_for
+from kvariates.dask.threads import limited_threads
+from kvariates.peers.peer import Envelope
+from kvariates.peers.transport import Failure, Reply, reply_of
+
+TRIES = 30  # to find a partition
+PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two of them
+
+
+class Asked(NamedTuple):
+    """A question for the partition of this key. `seed`: of the peer."""
+
+    key: Any
+    seed: int
+    envelope: Envelope
+
+
+class DaskTransport:
+    """One peer for each partition.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    partitions : mapping from str to Future
+        Of a `Partition`, by the name of the peer.
+    seed : int
+        The i-th peer's own draws have the seed ``seed + i``.
+    """
+
+    def __init__(self, client: Any, partitions: Mapping[str, Any], seed: int = 0) -> None:
+        self._client, self._futures = client, dict(partitions)
+        self._seeds = {name: seed + i for i, name in enumerate(partitions)}
+        self._workers: dict[str, str] = {}  # the address of the worker that holds each partition
+        self._failed: dict[str, Failure] = {}
+
+    def peers(self) -> list[str]:
+        return list(self._futures)
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        replies: dict[str, Reply] = {}
+        waiting = list(envelopes)
+        for attempt in range(TRIES):
+            self._find([name for name in waiting if name not in self._workers])
+            replies |= {name: f for name, f in self._failed.items() if name in waiting}
+            replies |= self._ask({name: envelopes[name] for name in waiting if name not in replies})
+            waiting = [name for name in waiting if name not in replies]
+            if not waiting:
+                return {name: replies[name] for name in envelopes}
+            for name in waiting:
+                self._workers.pop(name, None)
+            time.sleep(min(LONGEST_PAUSE, PAUSE * 2**attempt))
+        lost = Failure(f"its worker was lost {TRIES} times")
+        return {name: replies.get(name, lost) for name in envelopes}
+
+    def end(self) -> None:
+        """Let the workers forget the rows and the states of the peers."""
+        self._futures = {}
+        self._workers = {}
+
+    def _find(self, names: list[str]) -> None:
+        """Wait until these partitions are in memory, and find out where."""
+        if not names:
+            return
+        futures = {name: self._futures[name] for name in names}
+        wait_for(self._client, list(futures.values()))
+        where = self._client.who_has(list(futures.values()))
+        for name, future in futures.items():
+            if future.status == "finished":
+                if addresses := where.get(future.key):
+                    self._workers[name] = next(iter(addresses))
+            else:
+                self._failed[name] = Failure(f"its rows are lost ({_reason(future)})")
+
+    def _ask(self, envelopes: dict[str, Envelope]) -> dict[str, Reply]:
+        """The replies of the partitions that are where they were last."""
+        by_worker: dict[str, dict[str, Asked]] = {}
+        for name, envelope in envelopes.items():
+            if name in self._workers:
+                asked = Asked(self._futures[name].key, self._seeds[name], envelope)
+                by_worker.setdefault(self._workers[name], {})[name] = asked
+        if not by_worker:
+            return {}
+        # Pickled here, so that an array that all questions share is sent once to each worker.
+        message = pickle.dumps({worker: list(a.values()) for worker, a in by_worker.items()})
+        answers = self._client.run(
+            answer_questions, message, workers=list(by_worker), on_error="return"
+        )
+        replies: dict[str, Reply] = {}
+        for worker, asked_here in by_worker.items():
+            if isinstance(found := answers.get(worker), bytes):
+                pairs = zip(asked_here, pickle.loads(found), strict=True)  # noqa: S301
+                replies |= {name: reply for name, reply in pairs if reply is not None}
+        return replies
+
+
+def _reason(future: Any) -> str:
+    error = future.exception() if future.status == "error" else None
+    return future.status if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+# -- on a worker -----------------------------------------------------------------------------------
+
+
+async def answer_questions(message: bytes, dask_worker: Any = None) -> bytes:
+    """Answer in the threads in which the worker runs its tasks; the event loop stays free.
+
+    The reply of a partition that is not here is None.
+    """
+    asked: list[Asked] = pickle.loads(message)[dask_worker.address]  # noqa: S301
+    loop, threads = asyncio.get_running_loop(), dask_worker.state.nthreads
+
+    async def reply(one: Asked) -> Reply | None:
+        partition = dask_worker.data.get(one.key)
+        if not isinstance(partition, Partition):
+            return None
+        answering = partial(_answer, partition.peer(one.seed), one.envelope, threads)
+        return await loop.run_in_executor(dask_worker.executors["default"], answering)
+
+    return pickle.dumps(await asyncio.gather(*map(reply, asked)))
+
+
+def _answer(peer: Any, envelope: Envelope, worker_threads: int) -> Reply:
+    with limited_threads(worker_threads):
+        return reply_of(peer.answer, envelope)

@@ -1,0 +1,58 @@
+"""A cluster of two worker processes for all tests of this folder, and rows in three clusters."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+from distributed import Client, LocalCluster  # noqa: E402
+
+
+def local_cluster(**options):
+    wanted = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    return LocalCluster(**wanted | options)
+
+
+@pytest.fixture(scope="session")
+def client():
+    with local_cluster() as cluster, Client(cluster, set_as_default=False) as connected:
+        yield connected
+
+
+@pytest.fixture
+def threads():
+    """A function that makes a client with workers that are threads of this process."""
+    made = []
+
+    def start(workers, threads_per_worker=1):
+        cluster = local_cluster(
+            n_workers=workers, threads_per_worker=threads_per_worker, processes=False
+        )
+        connected = Client(cluster, set_as_default=False)
+        made.extend([connected, cluster])
+        return connected
+
+    yield start
+    for thing in made:
+        thing.close()
+
+
+@pytest.fixture
+def killable():
+    """A client whose workers may die; a nanny starts others."""
+    with (
+        local_cluster(silence_logs=50) as cluster,
+        Client(cluster, set_as_default=False) as connected,
+    ):
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(3000, 4)) + 6 * rng.integers(3, size=(3000, 1))
+
+
+@pytest.fixture(scope="session")
+def weights():
+    return np.random.default_rng(1).integers(1, 5, size=3000).astype(float)

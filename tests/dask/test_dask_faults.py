@@ -1,0 +1,81 @@
+"""Workers that die in the middle of a question: the run completes with the same centres."""
+
+import numpy as np
+import pytest
+from dask import array as da
+
+from kvariates.dask import DaskTransport, KMeans
+
+# Run on one worker: it dies while it answers its `call`-th question of this name.
+DIES = """
+import os
+from dataclasses import replace
+from kvariates.peers.questions import QUESTIONS
+entry, calls = QUESTIONS[{name!r}], []
+
+def run(*args, **kwargs):
+    calls.append(0)
+    if len(calls) == {call}:
+        os.kill(os.getpid(), 9)
+    return entry.run(*args, **kwargs)
+
+QUESTIONS[{name!r}] = replace(entry, run=run)
+"""
+
+
+def plant(client, name, call):
+    worker = next(iter(client.nthreads()))
+    client.run(exec, DIES.format(name=name, call=call), {}, workers=[worker])
+    return worker
+
+
+@pytest.mark.parametrize(
+    ("init", "name", "call"),
+    [("d2", "propose", 3), ("k-means++", "lower_to", 5), ("dk-means++", "potential", 9),
+     ("d2", "assign", 8)],
+)  # fmt: skip
+def test_a_worker_is_killed(client, killable, rows, init, name, call, monkeypatch):
+    X = da.from_array(rows, chunks=(500, 4))
+    expected = KMeans(8, init=init, random_state=0, client=client).fit(X)
+    logs, send = [], DaskTransport.send
+
+    def spy(self, envelopes):
+        logs.extend(e for e in envelopes.values() if e.log is not None)
+        return send(self, envelopes)
+
+    monkeypatch.setattr(DaskTransport, "send", spy)
+    worker = plant(killable, name, call)
+    model = KMeans(8, init=init, random_state=0, client=killable).fit(X)
+    assert worker not in killable.nthreads()  # it died
+    assert logs  # states were computed again
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    assert (model.inertia_, model.n_iter_) == (expected.inertia_, expected.n_iter_)
+    assert model.transcript_.points_revealed == expected.transcript_.points_revealed
+
+
+def test_rows_that_cannot_be_computed_again(killable, rows):
+    """Scattered data has no graph."""
+    worker = plant(killable, "assign", 2)
+    scattered = killable.scatter(rows, workers=[worker])
+    X = da.from_delayed(scattered, rows.shape, rows.dtype)
+    with pytest.raises(RuntimeError, match="peer partition 0: its rows are lost"):
+        KMeans(3, random_state=0, client=killable).fit(X)
+
+
+def test_a_worker_that_leaves_in_order(killable, rows):
+    """Its data is moved to the other worker, without the states of the peers."""
+    X, left = da.from_array(rows, chunks=(500, 4)), []
+    expected = KMeans(8, random_state=0, client=killable).fit(X)
+
+    class Leaving(DaskTransport):
+        def send(self, envelopes):
+            if not left and any(e.question.name == "assign" for e in envelopes.values()):
+                left.append(self._workers["partition 0"])
+                self._client.retire_workers(left)
+            return super().send(envelopes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kvariates.dask.dask_kmeans.DaskTransport", Leaving)
+        model = KMeans(8, random_state=0, client=killable).fit(X)
+    assert left
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)

@@ -1,0 +1,276 @@
+"""`kvariates.dask.KMeans`: the same bits on every cluster, in memory and over local peers."""
+
+import pickle
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from dask import array as da
+from dask import dataframe as dd
+from dask import delayed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import kvariates
+from kvariates.dask import DaskTransport, KMeans, partitions
+from kvariates.data.rows import Rows
+from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.fitting import PeersProblem, fit_peers
+from kvariates.peers.peer import Peer
+from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.transport import LocalTransport
+
+SIZES = (700, 1, 0, 1299, 1000)  # of the partitions
+ENDS = np.cumsum((0, *SIZES))
+NAMES = ["a", "b", "c", "d"]
+FITTED = ("cluster_centers_", "inertia_", "n_iter_")
+
+
+def pieces(X):
+    return [X[first:last] for first, last in zip(ENDS, ENDS[1:], strict=False)]
+
+
+def array_of(X):
+    """Cut by columns as well, which `fit` has to undo."""
+    return da.from_array(X, chunks=(SIZES, -1 if X.ndim == 1 else 3)[: X.ndim])
+
+
+def unknown_chunks(X):
+    X = array_of(X)
+    return X[(X if X.ndim == 1 else X[:, 0]) > -np.inf]
+
+
+def frame_of(X):
+    if X.ndim == 1:
+        parts = [delayed(pd.Series)(part) for part in pieces(X)]
+        return dd.from_delayed(parts, meta=pd.Series(dtype=float), verify_meta=False)
+    parts = [delayed(pd.DataFrame)(part, columns=NAMES) for part in pieces(X)]
+    return dd.from_delayed(parts, meta=pd.DataFrame(X[:0], columns=NAMES), verify_meta=False)
+
+
+def delayed_of(X):
+    return [delayed(part) for part in pieces(X)]
+
+
+FORMS = (array_of, unknown_chunks, frame_of, delayed_of)
+
+
+def over_local_peers(X, weight, init, seed=0, k=3):
+    """The same shards without Dask."""
+    rng = np.random.default_rng(seed)
+    number = int(np.random.default_rng(seed).integers(2**62))
+    shards = [pair for pair in zip(pieces(X), pieces(weight), strict=True) if len(pair[0])]
+    peers = {
+        str(i): Peer(Rows.of(np.ascontiguousarray(part)), w.copy(), i).answer
+        for i, (part, w) in enumerate(shards)
+    }
+    transport = LocalTransport(peers)
+    try:
+        return fit_peers(Coordinator(transport, number), PeersProblem(k, init), rng)
+    finally:
+        transport.end()
+
+
+def assert_same(model, other):
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize("init", [*PEER_SEEDINGS, "array"])
+def test_same_bits_for_all_forms_of_input_and_over_local_peers(client, rows, weights, init):
+    init = rows[[5, 6, 7]] if init == "array" else init
+    expected = over_local_peers(rows, weights, init)
+    for form in FORMS:
+        model = KMeans(3, init=init, random_state=0, client=client)
+        model.fit(form(rows), sample_weight=form(weights))
+        np.testing.assert_array_equal(model.cluster_centers_, expected.centers)
+        assert (model.inertia_, model.n_iter_) == (expected.inertia, expected.n_iter)
+        assert model.transcript_ == expected.transcript
+
+
+@pytest.mark.parametrize("init", PEER_SEEDINGS)
+def test_same_bits_on_one_two_and_three_workers(client, threads, rows, init):
+    models = [
+        KMeans(3, init=init, random_state=1, client=connected).fit(array_of(rows))
+        for connected in (client, threads(1), threads(3), threads(1, threads_per_worker=3))
+    ]
+    for model in models[1:]:
+        assert_same(model, models[0])
+
+
+@pytest.mark.parametrize("init", ["d2", "k-means++", "k-means||", "array"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_fit_of_rows_in_memory(client, init, dtype):
+    """So many rows that seedings in memory do not sort them."""
+    rng = np.random.default_rng(2)
+    X = (rng.normal(size=(70_000, 4)) + 6 * rng.integers(5, size=(70_000, 1))).astype(dtype)
+    weight = rng.random(70_000)
+    init = X[:5] if init == "array" else init
+    ours = KMeans(5, init=init, random_state=3, client=client)
+    ours.fit(da.from_array(X, chunks=(30_000, 4)), sample_weight=weight)
+    theirs = kvariates.KMeans(5, init=init, random_state=3).fit(X, sample_weight=weight)
+    assert_same(ours, theirs)
+    assert ours.cluster_centers_.dtype == dtype
+
+
+def test_weights_count_as_repeated_rows(client, rows, weights):
+    init = rows[:3]
+    weighted = KMeans(3, init=init, tol=0, client=client)
+    weighted.fit(array_of(rows), sample_weight=array_of(weights))
+    repeated = np.repeat(rows, weights.astype(int), axis=0)
+    model = KMeans(3, init=init, tol=0, client=client).fit(da.from_array(repeated, chunks=2000))
+    assert_same(weighted, model)
+
+
+def test_partitions_of_weight_zero(client, rows):
+    weight = np.ones(3000)
+    weight[ENDS[3] : ENDS[4]] = 0
+    for init in PEER_SEEDINGS:
+        model = KMeans(3, init=init, random_state=0, client=client)
+        model.fit(array_of(rows), sample_weight=weight)
+        expected = -model.score(array_of(rows), sample_weight=weight)
+        assert model.inertia_ == expected > 0
+
+
+def test_one_dtype_for_all_partitions(client, rows):
+    parts = pieces(rows.astype(np.float32))
+    mixed = [delayed(part.astype(np.float64) if i == 3 else part) for i, part in enumerate(parts)]
+    model = KMeans(3, init=rows[:3], client=client).fit(mixed)
+    whole = rows.astype(np.float32).astype(np.float64)
+    expected = kvariates.KMeans(3, init=rows[:3]).fit(whole)
+    assert_same(model, expected)
+
+
+def test_predict_and_transform_are_lazy_and_keep_the_partitions(client, rows):
+    fitted = KMeans(3, random_state=0, client=client).fit(array_of(rows))
+    plain = kvariates.KMeans(3, init=fitted.cluster_centers_, max_iter=1).fit(rows)
+    plain.cluster_centers_ = fitted.cluster_centers_
+    labels, distances = plain.predict(rows), plain.transform(rows)
+    np.testing.assert_array_equal(fitted.predict(rows), labels)
+    found = fitted.predict(array_of(rows))
+    assert found.chunks == (SIZES,)
+    np.testing.assert_array_equal(found.compute(), labels)
+    np.testing.assert_array_equal(fitted.labels_.compute(), labels)
+    found = fitted.transform(array_of(rows))
+    assert found.chunks == (SIZES, (3,))
+    np.testing.assert_array_equal(found.compute(), distances)
+    found = fitted.predict(delayed_of(rows))
+    np.testing.assert_array_equal(np.concatenate([part.compute() for part in found]), labels)
+    assert fitted.score(array_of(rows)) == plain.score(rows) == -fitted.inertia_
+
+
+def test_frames_keep_their_names_and_index(client, rows):
+    frame = frame_of(rows)
+    model = KMeans(3, random_state=0, client=client).fit(frame)
+    assert model.feature_names_in_.tolist() == NAMES
+    labels = model.labels_.compute()
+    assert (labels.name, labels.dtype) == ("label", np.int32)
+    pd.testing.assert_index_equal(labels.index, frame.compute().index)
+    distances = model.transform(frame)
+    assert distances.columns.tolist() == model.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(distances.compute().to_numpy().argmin(axis=1), labels)
+    with pytest.raises(ValueError, match=r"has columns \['d', 'c', 'b', 'a'\], but the model"):
+        model.predict(frame[NAMES[::-1]]).compute()
+
+
+@pytest.mark.parametrize("init", ["d2", "dk-means++"])
+def test_the_client_sees_k_rows_and_no_other_value_of_the_data(client, rows, init, monkeypatch):
+    seen, send = [], DaskTransport.send
+
+    def spy(self, envelopes):
+        replies = send(self, envelopes)
+        seen.extend(replies.values())
+        return replies
+
+    monkeypatch.setattr(DaskTransport, "send", spy)
+    model = KMeans(3, init=init, random_state=0, client=client).fit(array_of(rows))
+    assert model.transcript_.points_revealed == 3
+    shown = np.concatenate([reply["points"] for reply in seen if "points" in reply])
+    assert shown.shape == (3, 4)
+    received = np.concatenate([np.ravel(value) for reply in seen for value in floats(reply)])
+    values = np.intersect1d(received, rows)
+    # Of each partition the client knows the largest and the smallest absolute value, for the units.
+    scales = [f(np.abs(part)) for part in pieces(rows) if len(part) for f in (np.min, np.max)]
+    assert set(values) <= set(shown.ravel()) | set(scales)
+
+
+def floats(reply):
+    """All that can hold coordinates of rows."""
+    kept = [v for v in reply.values() if not isinstance(v, str | bool | int | None)]
+    return [v for v in kept if np.asarray(v).dtype.kind == "f"]
+
+
+def test_workers_forget_the_rows_after_a_fit(client, rows):
+    model = KMeans(3, random_state=0, client=client).fit(array_of(rows))
+    assert model.n_iter_ > 0
+
+    def held(dask_worker):
+        return [k for k, v in dask_worker.data.items() if type(v).__name__ == "Partition"]
+
+    left = {}
+    for _ in range(100):  # it takes a moment
+        left = client.run(held)
+        if not any(left.values()):
+            break
+        time.sleep(0.05)
+    assert not any(left.values())
+
+
+def test_a_state_does_not_travel_with_its_rows(rows):
+    partition = partitions.Partition(rows, None, None)
+    peer = partition.peer(0)
+    assert partition.peer(0) is peer
+    copy = pickle.loads(pickle.dumps(partition))
+    assert copy.peer(0) is not peer
+    np.testing.assert_array_equal(copy.X, rows)
+    assert partition.__sizeof__() > rows.nbytes
+
+
+def test_without_a_client_threads_of_this_process_are_used(rows, capsys):
+    model = KMeans(3, random_state=0).fit(array_of(rows))
+    assert "no Dask client; using" in capsys.readouterr().err
+    np.testing.assert_array_equal(model.labels_.compute(), model.predict(rows))
+
+
+def test_inside_a_task(client, rows):
+    """One thread a worker: the task must give its thread away while it waits."""
+    blocks = [rows[:1500], rows[1500:]]
+    code = (
+        "lambda blocks: __import__('kvariates.dask').dask.KMeans(3, random_state=0)"
+        ".fit([__import__('dask').delayed(b) for b in blocks]).inertia_"
+    )
+    found = client.submit(lambda code, blocks: eval(code)(blocks), code, blocks).result(timeout=60)
+    assert found == KMeans(3, random_state=0, client=client).fit(da.from_array(rows, 1500)).inertia_
+
+
+def test_clone_and_pickle(client, rows):
+    model = KMeans(3, random_state=0, client=client).fit(array_of(rows))
+    assert clone(model).client is client
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.client is None
+    np.testing.assert_array_equal(copy.predict(rows), model.predict(rows))
+
+
+def test_verbose_shows_a_bar(client, rows, capsys):
+    KMeans(3, random_state=0, client=client, verbose=1).fit(array_of(rows))
+    shown = capsys.readouterr().err
+    assert "reading 5 partitions" in shown
+    assert "Lloyd" in shown
+
+
+def test_fewer_distinct_rows_than_clusters(client):
+    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
+        KMeans(3, random_state=0, client=client).fit(da.ones((10, 2), chunks=5))
+
+
+def test_guarantees(client, rows):
+    X = array_of(rows)
+    plain = KMeans(3, random_state=0, client=client).fit(X)
+    assert plain.guarantee_.theorem.startswith("Theorem 2")
+    assert plain.guarantee_lost_ is None
+    peers = KMeans(3, init="dk-means++", random_state=0, client=client).fit(X)
+    assert peers.guarantee_.theorem.startswith("Theorem 4")
+    given = KMeans(3, init=rows[:3], client=client).fit(X)
+    assert given.guarantee_ is None
+    assert "given" in given.guarantee_lost_
