@@ -24,7 +24,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -53,6 +53,7 @@ class Settings:
     sets: int = 40
     seeds: int = 40
     rows: int = 20_000
+    compared: tuple[str, ...] = (*OTHERS, "uniform")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,22 @@ class SetCosts:
     ours: dict[int, Array]
     spread: dict[int, float]
     peers: int
-    candidates: float  # of k-means||, for each centre
+    candidates: float  # of k-means||, for each centre; zero if it did not run
 
 
 @dataclass(frozen=True)
 class Plane:
-    """rho for each p (rows) and k (columns), its standard error, and how often one run is lower."""
+    """Dk-means++ against another algorithm, for each p (rows) and k (columns).
+
+    `rho` and its standard `error`; `lower`: how often, in %, a single run of Dk-means++ costs less
+    than a single run of the other. `below`: in %, how many cells are below zero for one data set.
+    """
 
     other: str
     rho: list[list[float]]
     error: list[list[float]]
     lower: list[list[float]]
+    below: float
 
     def counts(self) -> tuple[int, int, int]:
         """Cells where Dk-means++ costs less, where neither does, and where it costs more."""
@@ -91,8 +97,8 @@ class Result:
     growth: list[float]  # spread(p) / spread(0), for each p
     growth_error: list[float]
     planes: list[Plane]
-    uniform: Plane  # with one row: uniform rows against k-means++
-    candidates: float
+    uniform: Plane | None  # with one row: uniform rows against k-means++
+    candidates: float  # of k-means||, for each centre
 
 
 # ---- measuring ----
@@ -104,21 +110,24 @@ def set_costs(settings: Settings, number: int) -> SetCosts:
     sizes = peer_sizes(settings.rows, MEAN_SIZE, rng)
     data = box_peers(BOXES[settings.boxes], sizes, DIMENSIONS, rng)
     rows, seeds, ks = Rows.of(data.X), range(settings.seeds), settings.ks
-    parallel = [[kmeans_parallel_run(rows, k, rng) for k in ks] for _ in seeds]
-    single = UniformInPeer(np.zeros(rows.n, dtype=np.int64))
-    others = {
-        "k-means++": np.array([seeded_costs(rows, Dirac(), ks, rng) for _ in seeds]),
-        "k-means||": np.array([[run.cost for run in runs] for runs in parallel]),
-        "uniform": np.array([seeded_costs(rows, single, ks, rng) for _ in seeds]),
-    }
+    others, candidates = {}, 0.0
+    for name in settings.compared:
+        if name == "k-means||":
+            runs = [[kmeans_parallel_run(rows, k, rng) for k in ks] for _ in seeds]
+            others[name] = np.array([[run.cost for run in line] for line in runs])
+            drawn = np.array([[run.candidates for run in line] for line in runs])
+            candidates = float((drawn / np.array(ks)).mean())
+        else:
+            single = UniformInPeer(np.zeros(rows.n, dtype=np.int64))
+            density = single if name == "uniform" else Dirac()
+            others[name] = np.array([seeded_costs(rows, density, ks, rng) for _ in seeds])
     ours, spread = {}, {}
     for p in settings.ps:
         mixed = moved(data, p, rng)
-        density = UniformInPeer(mixed.peer)
-        ours[p] = np.array([seeded_costs(rows, density, ks, rng) for _ in seeds])
+        peers = UniformInPeer(mixed.peer)
+        ours[p] = np.array([seeded_costs(rows, peers, ks, rng) for _ in seeds])
         spread[p] = mixed.spread()
-    each = [run.candidates / k for runs in parallel for run, k in zip(runs, ks, strict=True)]
-    return SetCosts(others, ours, spread, data.n, float(np.mean(each)))
+    return SetCosts(others, ours, spread, data.n, candidates)
 
 
 def summarized(settings: Settings, found: Sequence[SetCosts]) -> Result:
@@ -130,8 +139,10 @@ def summarized(settings: Settings, found: Sequence[SetCosts]) -> Result:
         float(np.mean([one.peers for one in found])),
         growth.mean(axis=0).tolist(),
         _errors(growth).tolist(),
-        [_plane(other, ours, found) for other in OTHERS],
-        _plane("k-means++", [[c.others["uniform"]] for c in found], found),
+        [_plane(other, ours, found) for other in OTHERS if other in settings.compared],
+        _plane("k-means++", [[c.others["uniform"]] for c in found], found)
+        if "uniform" in settings.compared
+        else None,
         float(np.mean([one.candidates for one in found])),
     )
 
@@ -143,9 +154,10 @@ def _plane(other: str, ours: Sequence[Sequence[Array]], found: Sequence[SetCosts
         mean = theirs.mean(axis=0)
         rho.append([100 * (costs.mean(axis=0) / mean - 1) for costs in mine])
         lower.append([100 * (costs[:, None] < theirs).mean(axis=(0, 1)) for costs in mine])
-    values = np.array(rho)
-    shares = np.array(lower).mean(axis=0)
-    return Plane(other, values.mean(axis=0).tolist(), _errors(values).tolist(), shares.tolist())
+    values, shares = np.array(rho), np.array(lower).mean(axis=0)
+    below = 100 * float((values < 0).mean())
+    means = values.mean(axis=0)
+    return Plane(other, means.tolist(), _errors(values).tolist(), shares.tolist(), below)
 
 
 def _errors(values: Array) -> Array:
@@ -179,21 +191,20 @@ def plane_table(r: Result, plane: Plane) -> str:
     said = (
         f"Dk-means++ costs less in {less} of {shares.size} cells, more in {more}, and in {alike} "
         f"there is no difference of {ERRORS} standard errors.\n"
-        f"In {shares.min():.0f} to {shares.max():.0f} % of all pairs of single runs it costs less."
+        f"In {shares.min():.0f} to {shares.max():.0f} % of all pairs of single runs it costs less. "
+        f"With one data set only, {plane.below:.0f} % of the cells would be below zero."
     )
     head = ["", *(f"k={k}" for k in ks)]
     return f"rho({plane.other}) in %, {r.settings.boxes}\n{table(head, lines)}\n{said}"
 
 
-def uniform_table(results: Sequence[Result]) -> str:
-    """Uniform rows against k-means++."""
+def line_table(title: str, ks: Sequence[int], planes: Mapping[str, Plane]) -> str:
+    """The first line of each plane."""
     lines = []
-    for r in results:
-        cells = zip(r.uniform.rho[0], r.uniform.error[0], strict=True)
-        lines.append([r.settings.boxes, *(_cell(value, e) for value, e in cells)])
-    head = ["", *(f"k={k}" for k in results[0].settings.ks)]
-    title = "Uniform rows (Forgy) against k-means++, in %: the limit of Dk-means++ for mixed peers"
-    return f"{title}\n{table(head, lines)}"
+    for name, plane in planes.items():
+        cells = zip(plane.rho[0], plane.error[0], strict=True)
+        lines.append([name, *(_cell(value, e) for value, e in cells)])
+    return f"{title}\n{table(['', *(f'k={k}' for k in ks)], lines)}"
 
 
 def _cell(value: float, error: float) -> str:
@@ -204,23 +215,43 @@ def _cell(value: float, error: float) -> str:
 VERDICTS = ""
 
 
-def text(results: Sequence[Result], wide: Result) -> str:
+@dataclass(frozen=True)
+class Figure:
+    """The results for all kinds of boxes, for p = 0 with more runs, and for more centres."""
+
+    full: list[Result]
+    unmoved: list[Result]
+    wide: Result
+
+
+def text(figure: Figure) -> str:
     """All tables and verdicts."""
-    s = results[0].settings
+    first, unmoved, wide = figure.full[0], figure.unmoved[0].settings, figure.wide.settings
+    s = first.settings
     title = (
         f"python -m experiments.nock_fig3: {s.sets} data sets of about {s.rows} rows and "
-        f"{results[0].peers:.0f} peers, {s.seeds} runs on each\n"
+        f"{first.peers:.0f} peers, {s.seeds} runs on each\n"
         "± is a standard error over the data sets; a star marks a mean that is more than "
         f"{ERRORS} of them away from zero"
     )
-    planes = [plane_table(r, plane) for r in results for plane in r.planes]
-    more = f"Beyond the figure: more centres ({wide.settings.sets} data sets)"
-    planes += [f"{more}\n{plane_table(wide, wide.planes[0])}"]
-    share = (
-        f"k-means|| takes {results[0].candidates:.1f} candidates a centre, Dk-means++ takes 1, "
-        f"for {results[0].peers:.0f} peers."
+    candidates = (
+        f"k-means|| takes {first.candidates:.1f} candidates a centre, Dk-means++ takes 1, "
+        f"with {first.peers:.0f} peers."
     )
-    parts = [title, growth_table(results), *planes, uniform_table([*results]), share, VERDICTS]
+    uniform = {r.settings.boxes: r.uniform for r in figure.full if r.uniform is not None}
+    parts = [
+        title,
+        growth_table(figure.full),
+        *(plane_table(r, plane) for r in figure.full for plane in r.planes),
+        line_table(
+            f"rho(k-means++) in % at p=0 again, {unmoved.seeds} runs on each data set",
+            s.ks, {r.settings.boxes: r.planes[0] for r in figure.unmoved},
+        ),
+        line_table("Uniform rows against k-means++, in %: all peers alike", s.ks, uniform),
+        f"More centres, {wide.sets} data sets\n{plane_table(figure.wide, figure.wide.planes[0])}",
+        candidates,
+        VERDICTS,
+    ]  # fmt: skip
     return "\n\n".join(parts)
 
 
@@ -235,16 +266,30 @@ def measured(settings: Settings) -> Result:
     return summarized(settings, found)
 
 
-def save(results: Sequence[Result], wide: Result, folder: Path) -> None:
-    """Write the figure, the tables and the figures as JSON."""
+def all_measured(sets: int, seeds: int) -> Figure:
+    """Everything that is printed."""
+    base = Settings("", sets=sets, seeds=seeds)
+    plain = replace(base, compared=("k-means++",))
+    unmoved = replace(plain, ps=(0,), seeds=5 * seeds)
+    wide = replace(plain, boxes="small boxes", ks=(10, 20, 40), ps=(0, 10, 50))
+    return Figure(
+        [measured(replace(base, boxes=boxes)) for boxes in BOXES],
+        [measured(replace(unmoved, boxes=boxes)) for boxes in BOXES],
+        measured(replace(wide, sets=max(2, sets // 4))),
+    )
+
+
+def save(figure: Figure, folder: Path) -> None:
+    """Write the picture, the tables, and all figures as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / "nock_fig3"
-    stem.with_suffix(".txt").write_text(f"{text(results, wide)}\n", encoding="utf-8")
-    figures = json.dumps([asdict(r) for r in (*results, wide)], indent=1)
-    stem.with_suffix(".json").write_text(f"{figures}\n", encoding="utf-8")
-    s = results[0].settings
-    planes = {p.other: (p.rho, p.error) for p in results[0].planes}
-    draw_planes(stem.with_suffix(".png"), s.ks, s.ps, results[0].growth, planes)
+    stem.with_suffix(".txt").write_text(f"{text(figure)}\n", encoding="utf-8")
+    stem.with_suffix(".json").write_text(f"{json.dumps(asdict(figure))}\n", encoding="utf-8")
+    first = figure.full[0]
+    planes = {p.other: (p.rho, p.error) for p in first.planes}
+    draw_planes(
+        stem.with_suffix(".png"), first.settings.ks, first.settings.ps, first.growth, planes
+    )
 
 
 def main() -> None:
@@ -255,12 +300,9 @@ def main() -> None:
     folder = Path(__file__).resolve().parent / "results"
     parser.add_argument("--save", type=Path, default=folder, help="folder of the results")
     chosen = parser.parse_args()
-    base = Settings("", sets=chosen.sets, seeds=chosen.seeds)
-    results = [measured(replace(base, boxes=boxes)) for boxes in BOXES]
-    few = max(2, chosen.sets // 4)
-    wide = measured(replace(base, boxes="small boxes", ks=(10, 20, 40), ps=(0, 10, 50), sets=few))
-    print(text(results, wide))
-    save(results, wide, chosen.save)
+    figure = all_measured(chosen.sets, chosen.seeds)
+    print(text(figure))
+    save(figure, chosen.save)
 
 
 if __name__ == "__main__":

@@ -135,9 +135,9 @@ def test_rho_and_its_errors():
 
 def test_the_experiment_of_the_figure_runs(tmp_path):
     settings = fig3.Settings("small boxes", ks=(2, 3), ps=(0, 50), sets=2, seeds=2, rows=1200)
-    results = [fig3.measured(settings)]
-    assert results[0].growth[1] > 5
-    fig3.save(results, results[0], tmp_path)
+    result = fig3.measured(settings)
+    assert result.growth[1] > 5
+    fig3.save(fig3.Figure([result], [result], result), tmp_path)
     said = (tmp_path / "nock_fig3.txt").read_text(encoding="utf-8")
     assert "rho(k-means||) in %" in said
     assert {file.suffix for file in tmp_path.iterdir()} == {".txt", ".json", ".png"}
