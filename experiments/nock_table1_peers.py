@@ -303,7 +303,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.nock_table1_peers")
     parser.add_argument("--peers", type=int, nargs="*", default=list(PEERS))
     parser.add_argument("--draws", type=int, nargs="*", default=list(DRAWS))
-    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=300)
     folder = Path(__file__).resolve().parent / "results"
     parser.add_argument("--save", type=Path, default=folder, help="folder of the results")
     chosen, begin, results = parser.parse_args(), time.monotonic(), []
