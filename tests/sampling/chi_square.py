@@ -1,8 +1,10 @@
-"""Pearson's chi-square test: are these draws from that law?
+"""Pearson's chi-square test: are these draws from that law? And a test of means.
 
 Every test of a law uses ALPHA: a correct sampler with fresh seeds fails one test in a million. The
 seeds are fixed, so a test that passes keeps passing until the draws change.
 """
+
+import math
 
 import numpy as np
 from scipy import stats
@@ -57,3 +59,12 @@ def follows(draws, law):
     for draw in draws:
         counts[cell.get(draw, len(law))] += 1
     return chi_square(counts, [*law.values(), 0.0])
+
+
+def unbiased(samples, mean):
+    """Return whether all means of columns are `mean`; false alarms: 1e-6 for all of them."""
+    runs, columns = samples.shape
+    error = np.abs(samples.mean(axis=0) - mean)
+    deviation = samples.std(axis=0) / math.sqrt(runs)
+    allowed = stats.norm.isf(ALPHA / 2 / columns) * deviation + 1e-9 * np.abs(mean)
+    return bool((error <= allowed).all())

@@ -1,13 +1,12 @@
 """Summaries against their exact laws: unbiased weights and costs, uniform samples, k-means#."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from sampling import exact
-from sampling.chi_square import ALPHA, follows
-from scipy.stats import chi2_contingency, norm
+from sampling.chi_square import ALPHA, follows, unbiased
+from scipy.stats import chi2_contingency
 
 from kvariates.summaries import merge_reduce
 from kvariates.summaries.coreset import coreset, lightweight
@@ -37,14 +36,6 @@ def new_weights(points, n):
     out = np.zeros(n)
     out[numbers(points)] = points.weights
     return out
-
-
-def unbiased(samples, mean):
-    """Whether all means of columns are `mean`; false alarms: 1e-6 for all of them."""
-    runs, columns = samples.shape
-    error = np.abs(samples.mean(axis=0) - mean)
-    deviation = samples.std(axis=0) / math.sqrt(runs)
-    return bool((error <= norm.isf(ALPHA / 2 / columns) * deviation + 1e-9 * np.abs(mean)).all())
 
 
 # ---- coresets ----
