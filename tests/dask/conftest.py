@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from distributed import Client, LocalCluster  # noqa: E402
+from distributed import Client, LocalCluster
 
 
 def local_cluster(**options):

@@ -12,7 +12,14 @@ import numpy as np
 from kvariates.data.cluster_sums import SumScale
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import QUESTIONS, Answer, AnswerRule, Question, logged, scale_of_numbers
+from kvariates.peers.questions import (
+    QUESTIONS,
+    Answer,
+    AnswerRule,
+    Question,
+    logged,
+    scale_of_numbers,
+)
 from kvariates.peers.transcript import Dropped, Transcript, n_bytes
 from kvariates.peers.transport import Failure, Reply, Transport
 
