@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from kvariates import KMeans
-from kvariates.estimators.vertical_kmeans import VerticalKMeans
+from kvariates import VerticalKMeans
 
 ROWS, COLUMNS, K = 100_000, 20, 10
 

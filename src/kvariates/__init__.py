@@ -11,6 +11,7 @@ from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
+from kvariates.estimators.vertical_kmeans import VerticalKMeans
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
 from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
 from kvariates.seeding.seedings import explain_guarantees
@@ -30,6 +31,7 @@ __all__ = [
     "StreamingKMeans",
     "Synopses",
     "UniformOver",
+    "VerticalKMeans",
     "__version__",
     "choose_k",
     "explain_guarantees",

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from kvariates.estimators.vertical_kmeans import VerticalKMeans
+from kvariates import VerticalKMeans
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 

@@ -6,7 +6,7 @@ from laws.brute import squared_distances
 from peers.wire import RecordedParties, WireParties, parties_of
 
 from kvariates import KMeans
-from kvariates.estimators.vertical_kmeans import VerticalKMeans
+from kvariates import VerticalKMeans
 from kvariates.peers.vertical import (
     Aggregator,
     HiddenCenters,

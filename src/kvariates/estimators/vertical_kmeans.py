@@ -65,7 +65,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kvariates.estimators.vertical_kmeans import VerticalKMeans
+    >>> from kvariates import VerticalKMeans
     >>> ages = np.array([[31.0], [30.0], [62.0], [60.0]])
     >>> blood = np.array([[5.1, 0.9], [5.0, 1.0], [7.9, 2.1], [8.1, 2.0]])
     >>> model = VerticalKMeans(n_clusters=2, random_state=0).fit([ages, blood])
