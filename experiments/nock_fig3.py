@@ -217,8 +217,9 @@ VERDICTS = """Verdicts
 Spread grows more than 20 times: holds for small boxes, 25 times. It is a property of the boxes,
     about 1 + 0.75 (variance between boxes) / (variance inside them). Boxes between two uniform
     corners are wider: 3.2 times.
-Dk-means++ beats k-means++, even for large p: does not hold. No cell is below zero by three standard
-    errors. For small boxes Dk-means++ costs more in most cells, 3.5 % at p = 50, k = 10.
+Dk-means++ beats k-means++, even for large p: does not hold for our boxes. No cell is below zero
+    by three standard errors. For small boxes Dk-means++ costs more in most cells, 3.5 % at p = 50,
+    k = 10.
     At p = 0 there is no difference: the test with more runs finds -0.03 to -0.14 %, less than three
     standard errors. (A first such test, on the data sets of the planes, gave -0.14 ± 0.04 for two
     corners and k = 9, 10; other data sets do not confirm it.)

@@ -68,8 +68,8 @@ class KnownPeers:
 class Runs:
     """The costs of an algorithm, one for each seed, and the largest traffic.
 
-    `draws`: of a coreset, 0 without one; `eps`: the largest relative error of a cost that was
-    estimated by a coreset.
+    `draws`: of a coreset, 0 without one; `eps`: the largest relative error of the cost of the found
+    and of the best known centres, as a coreset estimates it. For other centres it may be larger.
     """
 
     name: str
@@ -299,8 +299,8 @@ VERDICTS = """Verdicts
       than plain k-means++ (the first 100 seeds suggested it, the other 200 alone confirm it by
       3.4 to 3.8 standard errors; the runs of k-means++ are the same for every n there).
       Our bound is the lower one for the eps that t stands for, if the spread is far below opt, or
-      if t is small. The errors measured are at most 0.17, far below that eps: with them the
-      bound of the coresets is always the lower one.
+      if t is small. The errors measured are at most 0.17; with them the bound of the coresets is
+      always the lower one. But they are for two sets of centres only, where eps is for all.
       Algorithm 1 draws the first peer uniformly. Then Theorem 4 does not hold. Algorithm 0 draws it
       by rows, and so do we."""
 
