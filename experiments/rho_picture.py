@@ -39,7 +39,8 @@ def draw_planes(
             mesh = axes.pcolormesh(ps, ks, np.array(rho).T, cmap=colors, vmin=-most, vmax=most)
             _mark_cells(axes, ks, ps, np.array(rho), np.array(error))
             axes.set_ylabel("k")
-            _label(axes, f"rho({name}) in %; bold: 3 standard errors")
+            _label(axes, f"rho({name}) in %")
+            axes.set_xlabel("p in %; bold: three standard errors from 0")
         _color_bar(mesh, others)
 
 
