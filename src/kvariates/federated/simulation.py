@@ -12,6 +12,9 @@ from kvariates.federated.client import client_app
 from kvariates.federated.server import FederatedResult, server_app
 
 
+SECONDS = 600.0  # the first answer waits until Ray has started
+
+
 def simulate(
     load_data: Callable[[Context], Any],
     n_peers: int,
@@ -49,6 +52,7 @@ def simulate(
     results: list[FederatedResult] = []
     server.setdefault("least_peers", 1)
     server.setdefault("wait_for", n_peers)
+    server.setdefault("seconds", SECONDS)
     coordinator = server_app(n_clusters, on_result=results.append, **server)
     peers = client_app(load_data, **{"most_points": n_clusters, **given, **(client or {})})
     backend = {
