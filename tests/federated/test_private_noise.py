@@ -12,7 +12,8 @@ from scipy import stats
 
 from kvariates.federated import Private, private_peer
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import PrivatePeer, Releases
+from kvariates.federated.private_peer import PrivatePeer
+from kvariates.federated.releases import Releases
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.privacy import mechanisms

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from federated.fake_grid import BOX, blobs, grid_of, shards_of
 
-from kvariates.federated import Private, client, private_peer
+from kvariates.federated import Private, client
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused, Releases
+from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused
+from kvariates.federated.releases import Releases
 from kvariates.federated.server import fit, server_options
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.privacy import BudgetError
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mixture import Share, loss
 from kvariates.privacy.noise_source import measurement
 from kvariates.private_methods.task import Domain
@@ -189,10 +191,9 @@ def test_a_release_that_is_not_charged_is_caught(monkeypatch):
     assert len(drawn) == len(calls) == 3
 
 
-def test_a_budget_that_is_exceeded_is_refused(monkeypatch):
-    monkeypatch.setattr(private_peer, "DRAW_SHARE", 0.25)
+def test_a_budget_that_is_exceeded_is_refused():
     peer, releases = peer_of(X), Releases()
-    peer._costs["draw"] = [private_peer.Cost(epsilon=1.9)] * 3  # a wrong split
+    peer._costs["draw"] = [Cost(epsilon=1.9)] * 3  # a wrong split
     ask(peer, releases, "draw", step=0)
     with pytest.raises((BudgetError, Refused)):
         ask(peer, releases, "draw", step=1)

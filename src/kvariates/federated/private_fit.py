@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -72,11 +72,17 @@ class NoisyPeersAssigner:
         return call("noisy_statistics", read, centers=centers.copy())
 
 
+class HasClear(Protocol):
+    """An assigner that knows which counts of its last step are more than noise."""
+
+    clear: np.ndarray[Any, np.dtype[np.bool_]]
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyPeersMean:
     """Moves each centre with a clear count to the noisy mean of its rows, inside the bounds."""
 
-    assigner: NoisyPeersAssigner
+    assigner: HasClear
     bounds: PublicBounds
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:

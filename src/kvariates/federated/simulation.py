@@ -9,8 +9,8 @@ from typing import Any
 from flwr.app import Context
 
 from kvariates.federated.client import client_app
-from kvariates.federated.server import FederatedResult, server_app
-
+from kvariates.federated.result import FederatedResult
+from kvariates.federated.server import server_app
 
 SECONDS = 600.0  # the first answer waits until Ray has started
 
