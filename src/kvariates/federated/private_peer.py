@@ -152,8 +152,10 @@ class PrivatePeer:
         key = f"fit {fit}: draw {step}"
         return self._released(releases, "draw", key, partial(self._noisy_row, n))
 
-    def _statistics(self, releases: Releases, fit: int, centers: F64) -> Answer:
-        key = f"fit {fit}: statistics at {_digest(self._checked(centers))}"
+    def _statistics(self, releases: Releases, fit: int, centers: F64, step: int) -> Answer:
+        if not isinstance(step, int):
+            raise Refused("the number of the step is not an integer")
+        key = f"fit {fit}: statistics {step} at {_digest(self._checked(centers))}"
         return self._released(releases, "sums", key, partial(self._noisy_statistics, centers))
 
     def _checked(self, centers: Any) -> F64:
