@@ -12,7 +12,8 @@ from scipy import stats
 
 from kvariates.federated import Private, private_peer
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import PrivatePeer, Releases
+from kvariates.federated.private_peer import PrivatePeer
+from kvariates.federated.releases import Releases
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.privacy import mechanisms
@@ -79,7 +80,7 @@ def potentials():
 
 def statistics():
     peer = peer_of(np.zeros((3000, 2)), steps=1)
-    found = [ask(peer, "noisy_statistics", centers=CORNER) for _ in range(DRAWS)]
+    found = [ask(peer, "noisy_statistics", centers=CORNER, step=1) for _ in range(DRAWS)]
     return pvalue([answer["sums"][0, 0] for answer, _ in found], 0.0, found[0][1].scale)
 
 

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from federated.fake_grid import BOX, blobs, grid_of, shards_of
 
-from kvariates.federated import Private, client, private_peer
+from kvariates.federated import Private, client
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused, Releases
+from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused
+from kvariates.federated.releases import Releases
 from kvariates.federated.server import fit, server_options
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.privacy import BudgetError
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mixture import Share, loss
 from kvariates.privacy.noise_source import measurement
 from kvariates.private_methods.task import Domain
@@ -101,7 +103,7 @@ def ask_everything(peer, releases):
     for step in range(3):
         ask(peer, releases, "draw", step=step)
     for moved in range(2):
-        ask(peer, releases, "noisy_statistics", centers=centers + moved)
+        ask(peer, releases, "noisy_statistics", centers=centers, step=moved)
     return centers
 
 
@@ -116,7 +118,7 @@ def test_a_question_that_is_asked_again_costs_nothing_and_others_are_refused():
     for name, arguments in (
         ("draw", {"step": 3}),
         ("potential", {"centers": centers, "known": 0}),
-        ("noisy_statistics", {"centers": centers + 5}),
+        ("noisy_statistics", {"centers": centers, "step": 2}),
     ):
         with pytest.raises(Refused, match="and no more"):
             ask(peer, releases, name, **arguments)
@@ -133,7 +135,7 @@ def test_errors_tell_nothing():
     with pytest.raises(Refused, match=r"^the question could not be answered$"):
         ask(peer, releases, "draw", other=3)
     with pytest.raises(Refused, match="centres should be finite"):
-        ask(peer, releases, "noisy_statistics", centers=np.array([[np.nan, 0.0]]))
+        ask(peer, releases, "noisy_statistics", centers=np.array([[np.nan, 0.0]]), step=0)
 
 
 def test_the_ledger_in_a_file_is_for_all_runs(tmp_path):
@@ -189,10 +191,9 @@ def test_a_release_that_is_not_charged_is_caught(monkeypatch):
     assert len(drawn) == len(calls) == 3
 
 
-def test_a_budget_that_is_exceeded_is_refused(monkeypatch):
-    monkeypatch.setattr(private_peer, "DRAW_SHARE", 0.25)
+def test_a_budget_that_is_exceeded_is_refused():
     peer, releases = peer_of(X), Releases()
-    peer._costs["draw"] = [private_peer.Cost(epsilon=1.9)] * 3  # a wrong split
+    peer._costs["draw"] = [Cost(epsilon=1.9)] * 3  # a wrong split
     ask(peer, releases, "draw", step=0)
     with pytest.raises((BudgetError, Refused)):
         ask(peer, releases, "draw", step=1)

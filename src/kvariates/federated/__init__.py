@@ -12,8 +12,9 @@ except ImportError as error:
     )
 
 from kvariates.federated.client import client_app
-from kvariates.federated.private_peer import Private
-from kvariates.federated.server import FederatedResult, server_app
+from kvariates.federated.releases import Private
+from kvariates.federated.result import FederatedResult
+from kvariates.federated.server import server_app
 from kvariates.federated.simulation import simulate
 
 __all__ = ["FederatedResult", "Private", "client_app", "server_app", "simulate"]

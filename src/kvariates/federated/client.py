@@ -13,7 +13,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message
@@ -21,10 +21,12 @@ from flwr.clientapp import ClientApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import F64, Rows
+from kvariates.federated.central_noise import SummingPeer
 from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
 from kvariates.federated.locked_files import locked
 from kvariates.federated.messages import ACTION, content_of, record_of
-from kvariates.federated.private_peer import FileReleases, Private, PrivatePeer, Releases
+from kvariates.federated.private_peer import PrivatePeer
+from kvariates.federated.releases import FileReleases, Private, Releases
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.encoding import decode_envelope, encode_reply
 from kvariates.peers.peer import Envelope, Peer, Policy
@@ -33,11 +35,14 @@ from kvariates.peers.transport import Failure, Reply, reply_of
 
 CACHED = 32  # peers whose data a process keeps; a simulation has many peers in a process
 STATE = "kvariates"
+CENTRAL = "central"
 FEDERATED = Policy(
     frozenset({"describe", "potential", "draw", "spread", "assign", "evaluate", "column_sums"})
 )
 
-_cached: OrderedDict[tuple[str, int, int], Peer | PrivatePeer] = OrderedDict()
+AnyPeer = Peer | PrivatePeer | SummingPeer
+
+_cached: OrderedDict[tuple[str, int, int], AnyPeer] = OrderedDict()
 _logger = logging.getLogger(__name__)
 
 
@@ -48,7 +53,7 @@ class ClientOptions:
     load_data: Callable[[Context], Any]
     bounds: PublicBounds | None
     policy: Policy
-    private: Private | None
+    private: Private | Literal["central"] | None
     most_points: int
     clip: bool
     seed: int
@@ -60,7 +65,7 @@ def client_app(
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     policy: Policy = FEDERATED,
-    private: Private | None = None,
+    private: Private | Literal["central"] | None = None,
     most_points: int = 20,
     clip: bool = False,
     random_state: int | None = None,
@@ -75,8 +80,10 @@ def client_app(
         The public bounds of each feature. Rows outside them are an error, unless `clip`.
     policy : Policy
         Which questions are answered. By default those of Dk-means++, Lloyd and the cost.
-    private : Private or None
-        A budget: answers get noise, `policy` is not used, and rows are always clipped to `bounds`.
+    private : Private, "central" or None
+        A budget: answers get noise. "central": only exact sums are sent, and the coordinator, which
+        must be trusted, adds noise to their total. With both `policy` is not used, and rows are
+        always clipped to `bounds`.
     most_points : int
         The most rows that are shown in a run of Flower.
     clip : bool
@@ -91,6 +98,8 @@ def client_app(
     limits = None if bounds is None else checked_bounds(bounds)
     if limits is None and (clip or private is not None):
         raise ValueError("clip and private need public bounds: bounds=(low, high).")
+    if not (private is None or private == CENTRAL or isinstance(private, Private)):
+        raise ValueError(f"private must be a Private, 'central' or None; got {private!r}.")
     if most_points < 0:
         raise ValueError(f"most_points must be at least 0; got {most_points!r}.")
     seed = secrets.randbits(63) if random_state is None else int(random_state)
@@ -129,10 +138,12 @@ def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
         return Failure(f"its data could not be loaded ({type(error).__name__})")
     if isinstance(peer, PrivatePeer):
         return reply_of(lambda asked: _private_answer(peer, asked, context), envelope)
+    if isinstance(peer, SummingPeer):
+        return reply_of(peer.answer, envelope)
     return reply_of(lambda asked: _counted(peer, asked, options.most_points, context), envelope)
 
 
-def _peer(options: ClientOptions, context: Context) -> Peer | PrivatePeer:
+def _peer(options: ClientOptions, context: Context) -> AnyPeer:
     place = (options.key, context.run_id, context.node_id)
     if place not in _cached:
         _cached[place] = _loaded(options, context)
@@ -142,12 +153,15 @@ def _peer(options: ClientOptions, context: Context) -> Peer | PrivatePeer:
     return _cached[place]
 
 
-def _loaded(options: ClientOptions, context: Context) -> Peer | PrivatePeer:
+def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
     private = options.private is not None
     data = checked_data(options.load_data(context), least=0 if private else 1)
     if options.private is not None:
         assert options.bounds is not None  # noqa: S101
-        return PrivatePeer(_unweighted(data), options.bounds, options.private)
+        X = _unweighted(data)
+        if isinstance(options.private, Private):
+            return PrivatePeer(X, options.bounds, options.private)
+        return SummingPeer(X, options.bounds)
     if options.bounds is not None:
         data = clipped(data, options.bounds, clip=options.clip)
     return Peer(Rows.of(data.X), data.weight, options.seed, options.policy)

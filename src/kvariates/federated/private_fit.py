@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,10 +41,11 @@ class NoisyPeersAssigner:
     """Adds up the noisy counts and sums of all peers. Sums are relative to the box's centre."""
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        self._coordinator, self._number = coordinator, 0  # of steps so far
         self.clear: np.ndarray[Any, np.dtype[np.bool_]]  # whether a count is more than noise
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        self._number += 1
         parts: list[NoisyPart] = list(self._coordinator.everyone(self._asked(centers)).values())
         counts = np.sum([part.counts for part in parts], axis=0)
         sums = np.sum([part.sums for part in parts], axis=0)
@@ -68,14 +69,21 @@ class NoisyPeersAssigner:
                 raise ValueError("a noisy count is too large")
             return NoisyPart(counts, sums, scale)
 
-        return call("noisy_statistics", read, centers=centers.copy())
+        # With the number, centres that did not move get new noise, not the release of before.
+        return call("noisy_statistics", read, centers=centers.copy(), step=self._number)
+
+
+class HasClear(Protocol):
+    """An assigner that knows which counts of its last step are more than noise."""
+
+    clear: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyPeersMean:
     """Moves each centre with a clear count to the noisy mean of its rows, inside the bounds."""
 
-    assigner: NoisyPeersAssigner
+    assigner: HasClear
     bounds: PublicBounds
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:

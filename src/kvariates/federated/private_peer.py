@@ -17,27 +17,24 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.lattice_rows import lattice_sums
+from kvariates.data.lattice_rows import LatticeSums, lattice_sums
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.locked_files import write_aside
-from kvariates.numerics.lattice import Adjacency, Lattice
+from kvariates.federated.releases import Private, Releases
+from kvariates.numerics.lattice import Lattice
 from kvariates.peers.bounds import PublicBounds
-from kvariates.peers.encoding import decode, encode
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.privacy.budget import Cost, Loss, check_loss
+from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.privacy.mechanisms import release
 from kvariates.privacy.mixture import Share, noisy_rows
@@ -53,91 +50,12 @@ from kvariates.private_methods.task import Domain
 
 UNIT = 2**30  # a row's cost is an integer in 0..UNIT; 2^31 rows add up to less than 2^62
 MOST_ROWS = 2**31 - 1
-COUNT_SHARE, POTENTIAL_SHARE, DRAW_SHARE, STEPS_SHARE = 0.05, 0.2, 0.25, 0.5
-COUNTS_OVER_SUMS = 0.25  # what the counts of a step cost, to what its sums cost
 
 _logger = logging.getLogger(__name__)
 
 
 class Refused(ValueError):  # noqa: N818
     """The peer does not answer. The text may be shown to the coordinator."""
-
-
-@dataclass(frozen=True)
-class Private:
-    """The budget of a private peer, and what it is for.
-
-    Attributes
-    ----------
-    epsilon : float
-        What all answers together cost.
-    n_clusters : int
-        How many centres the peer takes part in.
-    steps : int
-        How many noisy steps of Lloyd it takes part in.
-    adjacency : {"add-remove", "replace-one"}
-        Which data sets are neighbours. With "replace-one" the number of rows is public.
-    ledger : path or None
-        A file that keeps all releases, so that all runs of Flower together cost `epsilon`. None:
-        each run costs `epsilon`.
-    """
-
-    epsilon: float
-    n_clusters: int
-    steps: int = 0
-    adjacency: Adjacency = "add-remove"
-    ledger: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        check_loss(self.epsilon, 0.0)
-        if self.n_clusters < 1 or self.steps < 0:
-            raise ValueError("Private: n_clusters must be at least 1, and steps at least 0.")
-        if self.adjacency not in get_args(Adjacency):
-            names = " or ".join(map(repr, get_args(Adjacency)))
-            raise ValueError(f"Private: adjacency must be {names}; got {self.adjacency!r}.")
-
-    def costs(self) -> dict[str, list[Cost]]:
-        """What each release may cost, by kind. Together they never cost more than epsilon."""
-        k, steps = self.n_clusters, self.steps
-        counted = COUNT_SHARE if self.adjacency == "add-remove" else 0.0
-        shares = {
-            "count": [counted] if counted else [],
-            "potential": [POTENTIAL_SHARE / (k - 1)] * (k - 1) if k > 1 else [],
-            "draw": [DRAW_SHARE / k] * k,
-            "counts": [STEPS_SHARE * COUNTS_OVER_SUMS / steps] * steps if steps else [],
-            "sums": [STEPS_SHARE / steps] * steps if steps else [],
-        }
-        parts = iter(Cost(epsilon=self.epsilon).split([s for of in shares.values() for s in of]))
-        return {kind: [next(parts) for _ in of] for kind, of in shares.items()}
-
-
-class Releases:
-    """The releases of a peer so far, with their charges; `save` is called before one leaves."""
-
-    def __init__(self, data: bytes | None = None) -> None:
-        stored = {"answers": {}, "charges": []} if data is None else decode(data)
-        self.answers: dict[str, Answer] = stored["answers"]
-        self.charges = [Charge(**charge) for charge in stored["charges"]]
-
-    def add(self, key: str, answer: Answer, charges: Sequence[Charge]) -> None:
-        self.answers[key] = answer
-        self.charges += charges
-        stored = [asdict(charge) for charge in self.charges]
-        self.save(encode({"answers": self.answers, "charges": stored}))
-
-    def save(self, data: bytes) -> None:
-        """Keep all releases in memory only."""
-
-
-class FileReleases(Releases):
-    """Releases that are kept in a file. Use it inside `locked`."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path = Path(path)
-        super().__init__(path.read_bytes() if path.exists() else None)
-
-    def save(self, data: bytes) -> None:
-        write_aside(self._path, data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +152,10 @@ class PrivatePeer:
         key = f"fit {fit}: draw {step}"
         return self._released(releases, "draw", key, partial(self._noisy_row, n))
 
-    def _statistics(self, releases: Releases, fit: int, centers: F64) -> Answer:
-        key = f"fit {fit}: statistics at {_digest(self._checked(centers))}"
+    def _statistics(self, releases: Releases, fit: int, centers: F64, step: int) -> Answer:
+        if not isinstance(step, int):
+            raise Refused("the number of the step is not an integer")
+        key = f"fit {fit}: statistics {step} at {_digest(self._checked(centers))}"
         return self._released(releases, "sums", key, partial(self._noisy_statistics, centers))
 
     def _checked(self, centers: Any) -> F64:
@@ -302,10 +222,8 @@ class PrivatePeer:
 
     def _noisy_statistics(self, centers: F64, number: int) -> _Made:
         """Counts and sums of the rows nearest to each centre, relative to the domain's centre."""
-        domain, adjacency = self._domain, self.private.adjacency
-        lattice = Lattice(domain.l1 * (1 + 1e-12), domain.d, "l1")
-        labels = self._rows.nearest(domain.clip(centers - domain.center))
-        exact = lattice_sums(self._points, labels, len(centers), lattice)
+        adjacency, lattice = self.private.adjacency, sums_lattice(self._domain)
+        exact = exact_statistics(self._domain, self._rows, self._points, centers)
         step = f"step {number + 1}"
         counted = count_query(exact.counts, adjacency, f"{step}: rows of each centre")
         counts = release(counted, self._costs["counts"][number])
@@ -313,6 +231,20 @@ class PrivatePeer:
         sums = release(summed, self._costs["sums"][number])
         answer = {"counts": counts.value, "sums": sums.value, "scale": counts.charge.scale}
         return _Made(answer, (counts.charge, sums.charge))
+
+
+def sums_lattice(domain: Domain) -> Lattice:
+    """The lattice of sums of rows of a box, with the least l1 sensitivity."""
+    return Lattice(domain.l1 * (1 + 1e-12), domain.d, "l1")
+
+
+def exact_statistics(domain: Domain, rows: Rows, points: F64, centers: F64) -> LatticeSums:
+    """Exact counts and sums of the rows nearest to each centre, relative to the domain's centre.
+
+    `points`: the rows as `Domain.rows` gives them, `rows`: the same for native calls.
+    """
+    labels = rows.nearest(domain.clip(centers - domain.center))
+    return lattice_sums(points, labels, len(centers), sums_lattice(domain))
 
 
 def _digest(centers: F64) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,68 +15,28 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
+from kvariates.federated.central_noise import fit_central
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.locked_files import write_aside
 from kvariates.federated.private_fit import fit_private_peers
-from kvariates.guarantees import Guarantee
+from kvariates.federated.result import FederatedResult
+from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
 from kvariates.peers.seeding import PEER_SEEDINGS
-from kvariates.peers.transcript import Transcript
 from kvariates.peers.transport import Transport
+from kvariates.privacy.budget import Cost, Loss, check_loss
 from kvariates.privacy.ledger import Ledger
 
 PRIVATE_INIT = "pdk-means++"
-MAX_ITER = 100
+MAX_ITER, CENTRAL_STEPS = 100, 5
 NOISE = (
     "peers added noise to their centres and to their potentials: Theorem 4 is about neither "
     "noisy potentials nor clipped centres."
 )
 
-
-@dataclass(frozen=True, eq=False)
-class FederatedResult:
-    """The result of a federated fit.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (k, d)
-    inertia : float or None
-        The cost of the rows of all peers; None if peers are private.
-    n_iter : int
-    converged : bool
-    guarantee : Guarantee or None
-    guarantee_lost : str or None
-        Why there is no guarantee.
-    transcript : Transcript
-    ledgers : dict from str to Ledger
-        Of private peers, by name; as they have sent it.
-    """
-
-    centers: Floats
-    inertia: float | None
-    n_iter: int
-    converged: bool
-    guarantee: Guarantee | None
-    guarantee_lost: str | None
-    transcript: Transcript
-    ledgers: dict[str, Ledger]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result as JSON. The file appears when it is complete."""
-        page = {
-            "centers": self.centers.tolist(),
-            "inertia": self.inertia,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "guarantee": None if self.guarantee is None else str(self.guarantee),
-            "guarantee_lost": self.guarantee_lost,
-            "transcript": asdict(self.transcript),
-            "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
-        }
-        write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
+CENTRAL_NOISE = "the first centres do not depend on the rows, and sums are noisy."
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +45,7 @@ class ServerOptions:
 
     n_clusters: int
     bounds: PublicBounds | None
-    init: str | Floats
+    init: str | Floats | None
     max_iter: int
     tol: float
     least_peers: int
@@ -95,6 +53,8 @@ class ServerOptions:
     wait_seconds: float
     seconds: float
     random_state: int | None
+    epsilon: float | None
+    adjacency: Adjacency
 
     @property
     def private(self) -> bool:
@@ -122,11 +82,13 @@ def server_app(
         dropped.
     most_rows : int or None
         The most rows (and the most weight) of one peer; needs `bounds`.
-    init : str or array of shape (n_clusters, d), default "dk-means++"
+    init : str, array of shape (n_clusters, d), or None
+        None: "dk-means++", or with `epsilon` centres that are spread over the bounds.
         "pdk-means++" needs private peers. Other names of `PEER_SEEDINGS` need peers whose policies
         allow their questions.
     max_iter : int or None
-        The most steps of Lloyd; None: 100. With "pdk-means++" the number of noisy steps; None: 0.
+        The most steps of Lloyd; None: 100. The number of noisy steps with "pdk-means++" (None: 0)
+        and with `epsilon` (None: 5).
     tol : float, default 1e-4
         Relative to the mean variance of the features.
     least_peers : int, default 1
@@ -138,6 +100,11 @@ def server_app(
     seconds : float, default 60
         How long to wait for an answer.
     random_state : int or None
+    epsilon : float or None
+        Central noise: peers that were made with private="central" send exact sums, and noise of
+        this budget is added to their total. `init` must be public.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets are neighbours, with `epsilon`.
 
     Returns
     -------
@@ -163,7 +130,7 @@ def server_options(
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     most_rows: int | None = None,
-    init: str | ArrayLike = "dk-means++",
+    init: str | ArrayLike | None = None,
     max_iter: int | None = None,
     tol: float = 1e-4,
     least_peers: int = 1,
@@ -171,13 +138,20 @@ def server_options(
     wait_seconds: float = 60.0,
     seconds: float = 60.0,
     random_state: int | None = None,
+    epsilon: float | None = None,
+    adjacency: Adjacency = "add-remove",
 ) -> ServerOptions:
     """Check the parameters of `server_app`."""
     if most_rows is not None and bounds is None:
         raise ValueError("most_rows needs public bounds: bounds=(low, high).")
     limits = None if bounds is None else checked_bounds(bounds, most_rows)
-    start = _checked_init(init, n_clusters, limits)
-    steps = max_iter if max_iter is not None else 0 if start is PRIVATE_INIT else MAX_ITER
+    start: str | Floats | None = None
+    if epsilon is not None:
+        _check_central(epsilon, init, limits, max_iter)
+    if epsilon is None or init is not None:
+        start = _checked_init("dk-means++" if init is None else init, n_clusters, limits)
+    usual = CENTRAL_STEPS if epsilon is not None else 0 if start is PRIVATE_INIT else MAX_ITER
+    steps = usual if max_iter is None else max_iter
     for name, value, least in (
         ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tol, 0),
         ("least_peers", least_peers, 1), ("wait_for", wait_for or least_peers, 1),
@@ -189,8 +163,19 @@ def server_options(
             raise ValueError(f"{name} must be a number > 0; got {seconds_!r}.")
     return ServerOptions(
         n_clusters, limits, start, steps, tol, least_peers, wait_for or least_peers,
-        wait_seconds, seconds, random_state,
+        wait_seconds, seconds, random_state, epsilon, adjacency,
     )  # fmt: skip
+
+
+def _check_central(
+    epsilon: float, init: Any, bounds: PublicBounds | None, steps: int | None
+) -> None:
+    check_loss(epsilon, 0.0)
+    if bounds is None or isinstance(init, str) or steps == 0:
+        raise ValueError(
+            "Central noise (epsilon) needs public bounds, init=None or an array of public centres, "
+            "and max_iter of at least 1."
+        )
 
 
 def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Floats:
@@ -234,6 +219,8 @@ def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
     coordinator = Coordinator(transport, number, options.least_peers, options.bounds)
     try:
         fitted = _private_fit if options.private else _open_fit
+        if options.epsilon is not None:
+            fitted = _central_fit
         return fitted(coordinator, options, rng)
     finally:
         coordinator.end()
@@ -242,6 +229,7 @@ def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
 def _open_fit(
     coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
 ) -> FederatedResult:
+    assert options.init is not None  # noqa: S101
     problem = PeersProblem(
         options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False
     )  # fmt: skip
@@ -264,10 +252,16 @@ def _private_fit(
     )  # fmt: skip
 
 
-def _page(ledger: Ledger) -> dict[str, Any]:
-    return {
-        "adjacency": ledger.adjacency,
-        "claim": ledger.claim._asdict(),
-        "total": ledger.total()._asdict(),
-        "charges": [asdict(charge) for charge in ledger.charges],
-    }
+def _central_fit(
+    coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
+) -> FederatedResult:
+    assert options.epsilon is not None  # noqa: S101
+    start: Any = options.n_clusters if options.init is None else options.init
+    centers, accountant = fit_central(
+        coordinator, start, options.max_iter, Cost(epsilon=options.epsilon), options.adjacency, rng
+    )
+    ledger = Ledger(options.adjacency, tuple(accountant.charges), Loss(options.epsilon, 0.0))
+    return FederatedResult(
+        centers, None, options.max_iter, False, None, CENTRAL_NOISE, coordinator.transcript,
+        {"coordinator": ledger},
+    )  # fmt: skip

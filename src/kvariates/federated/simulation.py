@@ -9,7 +9,10 @@ from typing import Any
 from flwr.app import Context
 
 from kvariates.federated.client import client_app
-from kvariates.federated.server import FederatedResult, server_app
+from kvariates.federated.result import FederatedResult
+from kvariates.federated.server import server_app
+
+SECONDS = 600.0  # the first answer waits until Ray has started
 
 
 def simulate(
@@ -49,6 +52,7 @@ def simulate(
     results: list[FederatedResult] = []
     server.setdefault("least_peers", 1)
     server.setdefault("wait_for", n_peers)
+    server.setdefault("seconds", SECONDS)
     coordinator = server_app(n_clusters, on_result=results.append, **server)
     peers = client_app(load_data, **{"most_points": n_clusters, **given, **(client or {})})
     backend = {

@@ -1,0 +1,144 @@
+"""Lloyd with central noise: peers send exact sums, and the coordinator adds noise to their total.
+
+Peers trust the coordinator (and Flower's SuperLink). Everyone else, the other peers too, learns
+only noisy releases: one row, of any peer, is protected by the coordinator's epsilon. One noise is
+added, whatever the number of peers. `privacy/proofs/peers.md` has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kvariates.data.cluster_sums import SumScale
+from kvariates.data.rows import F64, Rows
+from kvariates.federated.private_fit import NoisyPeersMean
+from kvariates.federated.private_peer import exact_statistics, sums_lattice
+from kvariates.federated.releases import COUNTS_OVER_SUMS
+from kvariates.numerics.lattice import Adjacency
+from kvariates.peers.bounds import PeerLimits, PublicBounds
+from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Answer, scale_numbers
+from kvariates.privacy.budget import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import count_query, sum_query
+from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
+from kvariates.private_methods.task import Domain
+from kvariates.private_methods.weighted_kmeans import spread_out
+from kvariates.refining.assigners import FloatStatistics, Statistics
+from kvariates.refining.lloyd import Step, lloyd
+
+
+class SummingPeer:
+    """A peer that sends exact sums of its rows, clipped to the public bounds."""
+
+    def __init__(self, X: F64, bounds: PublicBounds) -> None:
+        if X.shape[1] != len(bounds.low):
+            raise ValueError(f"Rows have {X.shape[1]} features, the bounds {len(bounds.low)}.")
+        self._domain, self._bounds = Domain.box(bounds.low, bounds.high), bounds
+        self._points = self._domain.rows(X)
+        self._rows = Rows.of(self._points)
+
+    def answer(self, envelope: Envelope) -> Answer:
+        """ValueError if it is another question."""
+        name, arguments = envelope.question.name, envelope.question.arguments
+        if name == "describe":
+            return self._describe()
+        if name == "sums_on_lattice":
+            return self._sums(**arguments)
+        raise ValueError(f"the question {name!r:.40} is not answered by a peer that only sums")
+
+    def _describe(self) -> Answer:
+        n, scale = len(self._points), SumScale(self._bounds.largest, math.inf, 1.0, 1.0, 53)
+        return {
+            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
+            "scale": scale_numbers(scale),
+        }  # fmt: skip
+
+    def _sums(self, centers: Any) -> Answer:
+        found = exact_statistics(self._domain, self._rows, self._points, centers)
+        return {"counts": found.counts, "sums": found.totals}
+
+
+class CentralAssigner:
+    """Adds up the exact counts and sums of all peers, and releases the noisy total."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        domain: Domain,
+        costs: Sequence[StepCosts],
+        adjacency: Adjacency,
+    ) -> None:
+        self._coordinator, self._domain = coordinator, domain
+        self._costs, self._number, self._adjacency = costs, 0, adjacency
+        self.accountant = Accountant()
+        self.clear: np.ndarray[Any, np.dtype[np.bool_]]  # whether a count is more than noise
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
+        cost, self._number = self._costs[self._number], self._number + 1
+        self._coordinator.refresh()
+        asked = {peer: self._asked(peer, centers) for peer in self._coordinator.peers}
+        parts = list(self._coordinator.ask(asked).values())
+        counts, sums = (sum(part[i] for part in parts) for i in range(2))
+        step, lattice = f"step {self._number}", sums_lattice(self._domain)
+        counted = count_query(counts, self._adjacency, f"{step}: rows of each centre")
+        found = self.accountant.release(counted, cost.counts)
+        summed = sum_query(sums, lattice, self._adjacency, f"{step}: sums of rows")
+        total = self.accountant.release(summed, cost.sums).value
+        self.clear = found.value > max(1.0, CLEAR * found.charge.scale)
+        return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
+
+    def _asked(self, peer: str, centers: F64) -> Call:
+        known, half = self._coordinator.limits(peer), self._domain.half
+        limits = PeerLimits(known.n, known.weight, PublicBounds(-half, half))
+        lattice = sums_lattice(self._domain)
+
+        def read(answer: Answer) -> tuple[Any, Any]:
+            counts, sums = answer["counts"], answer["sums"]
+            for array, dtype, shape in (
+                (counts, np.int64, (len(centers),)),
+                (sums, np.float64, centers.shape),
+            ):
+                fits = isinstance(array, np.ndarray) and array.dtype == dtype
+                if not fits or array.shape != shape:
+                    raise ValueError(f"its sums should be {np.dtype(dtype)} of shape {shape}")
+            limits.counts(counts, None)
+            limits.sums(sums, counts.astype(np.float64))
+            lattice.steps(sums)  # ValueError if they are not sums of rows on the lattice
+            return counts, sums
+
+        return call("sums_on_lattice", read, centers=centers.copy())
+
+
+def fit_central(
+    coordinator: Coordinator,
+    start: F64 | int,
+    steps: int,
+    cost: Cost,
+    adjacency: Adjacency,
+    rng: np.random.Generator,
+) -> tuple[F64, Accountant]:
+    """So many noisy steps of Lloyd from public centres, or from so many spread over the bounds.
+
+    Pre: the coordinator has public bounds.
+    """
+    bounds = coordinator.bounds
+    assert bounds is not None  # noqa: S101
+    domain = Domain.box(bounds.low, bounds.high)
+    centers = start
+    if isinstance(centers, int):
+        centers = domain.center + spread_out(domain, centers, rng)
+    parts = cost.split([COUNTS_OVER_SUMS, 1.0] * steps)
+    costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    assigner = CentralAssigner(coordinator, domain, costs, adjacency)
+
+    def stop(step: Step) -> bool:
+        return step.iteration + 1 == steps
+
+    end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), stop)
+    return end.centers, assigner.accountant

@@ -1,0 +1,96 @@
+"""The budget of a private peer, and its releases so far: what must not be forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import get_args
+
+from kvariates.federated.locked_files import write_aside
+from kvariates.numerics.lattice import Adjacency
+from kvariates.peers.encoding import decode, encode
+from kvariates.peers.questions import Answer
+from kvariates.privacy.budget import Cost, check_loss
+from kvariates.privacy.ledger import Charge
+
+COUNT_SHARE, POTENTIAL_SHARE, DRAW_SHARE, STEPS_SHARE = 0.05, 0.2, 0.25, 0.5
+COUNTS_OVER_SUMS = 0.25  # what the counts of a step cost, to what its sums cost
+
+
+@dataclass(frozen=True)
+class Private:
+    """The budget of a private peer, and what it is for.
+
+    Attributes
+    ----------
+    epsilon : float
+        What all answers together cost.
+    n_clusters : int
+        How many centres the peer takes part in.
+    steps : int
+        How many noisy steps of Lloyd it takes part in.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets are neighbours. With "replace-one" the number of rows is public.
+    ledger : path or None
+        A file that keeps all releases, so that all runs of Flower together cost `epsilon`. None:
+        each run costs `epsilon`.
+    """
+
+    epsilon: float
+    n_clusters: int
+    steps: int = 0
+    adjacency: Adjacency = "add-remove"
+    ledger: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_loss(self.epsilon, 0.0)
+        if self.n_clusters < 1 or self.steps < 0:
+            raise ValueError("Private: n_clusters must be at least 1, and steps at least 0.")
+        if self.adjacency not in get_args(Adjacency):
+            names = " or ".join(map(repr, get_args(Adjacency)))
+            raise ValueError(f"Private: adjacency must be {names}; got {self.adjacency!r}.")
+
+    def costs(self) -> dict[str, list[Cost]]:
+        """What each release may cost, by kind. Together they never cost more than epsilon."""
+        k, steps = self.n_clusters, self.steps
+        counted = COUNT_SHARE if self.adjacency == "add-remove" else 0.0
+        shares = {
+            "count": [counted] if counted else [],
+            "potential": [POTENTIAL_SHARE / (k - 1)] * (k - 1) if k > 1 else [],
+            "draw": [DRAW_SHARE / k] * k,
+            "counts": [STEPS_SHARE * COUNTS_OVER_SUMS / steps] * steps if steps else [],
+            "sums": [STEPS_SHARE / steps] * steps if steps else [],
+        }
+        parts = iter(Cost(epsilon=self.epsilon).split([s for of in shares.values() for s in of]))
+        return {kind: [next(parts) for _ in of] for kind, of in shares.items()}
+
+
+class Releases:
+    """The releases of a peer so far, with their charges; `save` is called before one leaves."""
+
+    def __init__(self, data: bytes | None = None) -> None:
+        stored = {"answers": {}, "charges": []} if data is None else decode(data)
+        self.answers: dict[str, Answer] = stored["answers"]
+        self.charges = [Charge(**charge) for charge in stored["charges"]]
+
+    def add(self, key: str, answer: Answer, charges: Sequence[Charge]) -> None:
+        self.answers[key] = answer
+        self.charges += charges
+        stored = [asdict(charge) for charge in self.charges]
+        self.save(encode({"answers": self.answers, "charges": stored}))
+
+    def save(self, data: bytes) -> None:
+        """Keep all releases in memory only."""
+
+
+class FileReleases(Releases):
+    """Releases that are kept in a file. Use it inside `locked`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path = Path(path)
+        super().__init__(path.read_bytes() if path.exists() else None)
+
+    def save(self, data: bytes) -> None:
+        write_aside(self._path, data)

@@ -1,0 +1,67 @@
+"""The result of a federated fit, and its file."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kvariates.data.rows import Floats
+from kvariates.federated.locked_files import write_aside
+from kvariates.guarantees import Guarantee
+from kvariates.peers.transcript import Transcript
+from kvariates.privacy.ledger import Ledger
+
+
+@dataclass(frozen=True, eq=False)
+class FederatedResult:
+    """The result of a federated fit.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d)
+    inertia : float or None
+        The cost of the rows of all peers; None if peers are private.
+    n_iter : int
+    converged : bool
+    guarantee : Guarantee or None
+    guarantee_lost : str or None
+        Why there is no guarantee.
+    transcript : Transcript
+    ledgers : dict from str to Ledger
+        Of private peers, by name; as they have sent it. With central noise that of "coordinator".
+    """
+
+    centers: Floats
+    inertia: float | None
+    n_iter: int
+    converged: bool
+    guarantee: Guarantee | None
+    guarantee_lost: str | None
+    transcript: Transcript
+    ledgers: dict[str, Ledger]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        page = {
+            "centers": self.centers.tolist(),
+            "inertia": self.inertia,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "guarantee": None if self.guarantee is None else str(self.guarantee),
+            "guarantee_lost": self.guarantee_lost,
+            "transcript": asdict(self.transcript),
+            "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
+        }
+        write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
+
+
+def _page(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "adjacency": ledger.adjacency,
+        "claim": ledger.claim._asdict(),
+        "total": ledger.total()._asdict(),
+        "charges": [asdict(charge) for charge in ledger.charges],
+    }
