@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("distributed")
-
-from distributed import Client, LocalCluster  # noqa: E402
+distributed = pytest.importorskip("distributed")
+Client, LocalCluster = distributed.Client, distributed.LocalCluster
 
 
 def local_cluster(**options):
@@ -37,7 +36,7 @@ def threads():
         thing.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def killable():
     """A client whose workers may die; a nanny starts others."""
     with (

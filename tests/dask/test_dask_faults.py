@@ -31,9 +31,8 @@ def plant(client, name, call):
 
 @pytest.mark.parametrize(
     ("init", "name", "call"),
-    [("d2", "propose", 3), ("k-means++", "lower_to", 5), ("dk-means++", "potential", 9),
-     ("d2", "assign", 8)],
-)  # fmt: skip
+    [("d2", "propose", 3), ("dk-means++", "assign", 8)],
+)
 def test_a_worker_is_killed(client, killable, rows, init, name, call, monkeypatch):
     X = da.from_array(rows, chunks=(500, 4))
     expected = KMeans(8, init=init, random_state=0, client=client).fit(X)
@@ -62,10 +61,10 @@ def test_rows_that_cannot_be_computed_again(killable, rows):
         KMeans(3, random_state=0, client=killable).fit(X)
 
 
-def test_a_worker_that_leaves_in_order(killable, rows):
+def test_a_worker_that_leaves_in_order(threads, rows):
     """Its data is moved to the other worker, without the states of the peers."""
-    X, left = da.from_array(rows, chunks=(500, 4)), []
-    expected = KMeans(8, random_state=0, client=killable).fit(X)
+    X, left, client = da.from_array(rows, chunks=(500, 4)), [], threads(2)
+    expected = KMeans(8, random_state=0, client=client).fit(X)
 
     class Leaving(DaskTransport):
         def send(self, envelopes):
@@ -76,6 +75,6 @@ def test_a_worker_that_leaves_in_order(killable, rows):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kvariates.dask.dask_kmeans.DaskTransport", Leaving)
-        model = KMeans(8, random_state=0, client=killable).fit(X)
+        model = KMeans(8, random_state=0, client=client).fit(X)
     assert left
     np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
