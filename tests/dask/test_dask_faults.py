@@ -1,5 +1,6 @@
 """Workers that die in the middle of a question: the run completes with the same centres."""
 
+import dask
 import numpy as np
 import pytest
 from dask import array as da
@@ -73,8 +74,10 @@ def test_a_worker_that_leaves_in_order(threads, rows):
                 self._client.retire_workers(left)
             return super().send(envelopes)
 
-    with pytest.MonkeyPatch.context() as patch:
+    quick = dask.config.set({"distributed.comm.timeouts.connect": "1s"})  # for the worker that left
+    with quick, pytest.MonkeyPatch.context() as patch:
         patch.setattr("kvariates.dask.dask_kmeans.DaskTransport", Leaving)
         model = KMeans(8, random_state=0, client=client).fit(X)
     assert left
+    assert len(client.nthreads()) == 1
     np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)

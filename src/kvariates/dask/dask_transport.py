@@ -86,11 +86,14 @@ class DaskTransport:
         if not futures:
             return {}
         wait_for(self._client, list(futures.values()))
-        where, now = self._client.who_has(list(futures.values())), time.monotonic()
-        failed: dict[str, Reply] = {}
-        for name, future in futures.items():
-            if future.status in ("error", "cancelled"):
-                failed[name] = Failure(f"its rows are lost ({_reason(future)})")
+        failed: dict[str, Reply] = {
+            name: Failure(f"its rows are lost ({_reason(future)})")
+            for name, future in futures.items()
+            if future.status in ("error", "cancelled")
+        }
+        found = {name: future for name, future in futures.items() if name not in failed}
+        where, now = self._client.who_has(list(found.values())), time.monotonic()
+        for name, future in found.items():
             for address in where.get(future.key, ()):
                 # The scheduler may not know yet that the worker is lost.
                 if self._doubted.get(address, now) <= now:
