@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("distributed")
-
 from distributed import Client, LocalCluster
 
 
@@ -37,7 +35,7 @@ def threads():
         thing.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def killable():
     """A client whose workers may die; a nanny starts others."""
     with (

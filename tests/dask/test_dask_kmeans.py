@@ -1,5 +1,6 @@
 """`kvariates.dask.KMeans`: the same bits on every cluster, in memory and over local peers."""
 
+import itertools
 import pickle
 import time
 
@@ -28,7 +29,7 @@ FITTED = ("cluster_centers_", "inertia_", "n_iter_")
 
 
 def pieces(X):
-    return [X[first:last] for first, last in zip(ENDS, ENDS[1:], strict=False)]
+    return [X[first:last] for first, last in itertools.pairwise(ENDS)]
 
 
 def array_of(X):

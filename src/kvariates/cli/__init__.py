@@ -10,6 +10,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
@@ -112,6 +113,11 @@ _STREAM = typer.Option(
     "again for the labels. By default this is done for a folder of .parquet files, and if the "
     "table would fill more than a third of the memory."
 )
+_DASK = typer.Option(
+    metavar="ADDRESS",
+    help="Cluster .parquet files on the Dask cluster with this scheduler, as tcp://10.0.0.1:8786. "
+    "Its workers must see the files under the same path.",
+)
 _QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors.")
 
 
@@ -136,6 +142,7 @@ def fit(
     n_init: Annotated[int | None, _STARTS] = None,
     seed: Annotated[int | None, _SEED] = None,
     stream: Annotated[bool | None, _STREAM] = None,
+    dask: Annotated[str | None, _DASK] = None,
     quiet: Annotated[bool, _QUIET] = False,
 ) -> None:
     """Cluster a table: writes labels.csv, centers.csv, summary.json and picture.png."""
@@ -153,14 +160,18 @@ def fit(
         from kvariates.cli import fit_command  # slow: it imports matplotlib
 
         request = fit_command.FitRequest(data, wanted, weights, scale, choices)
-        if (
-            stream is None
-            and (stream := data.is_dir() or fit_command.too_large(data))
-            and not quiet
-        ):
-            why = "a folder" if data.is_dir() else "large beside the memory"
-            say(f"{data.name} is {why}, so it is read as a stream")
-        fit_file = fit_command.fit_stream if stream else fit_command.fit_in_memory
+        fit_file: Any = fit_command.fit_in_memory
+        if dask is not None:
+            from kvariates.cli.dask_fitting import fit_on_cluster
+
+            stream, fit_file = False, partial(fit_on_cluster, dask)
+        if stream is None:
+            stream = data.is_dir() or fit_command.too_large(data)
+            if stream and not quiet:
+                why = "a folder" if data.is_dir() else "large beside the memory"
+                say(f"{data.name} is {why}, so it is read as a stream")
+        if stream:
+            fit_file = fit_command.fit_stream
         with moved_into_place(out) as folder:
             run = fit_file(request, folder, progress)
     if not quiet:

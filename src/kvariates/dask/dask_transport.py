@@ -22,6 +22,7 @@ from kvariates.peers.transport import Failure, Reply, reply_of
 
 TRIES = 30  # to find a partition
 PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two of them
+DOUBTED = 10.0  # seconds for which a worker that could not be reached is not asked again
 
 
 class Asked(NamedTuple):
@@ -48,23 +49,22 @@ class DaskTransport:
         self._client, self._futures = client, dict(partitions)
         self._seeds = {name: seed + i for i, name in enumerate(partitions)}
         self._workers: dict[str, str] = {}  # the address of the worker that holds each partition
-        self._failed: dict[str, Failure] = {}
+        self._doubted: dict[str, float] = {}  # until when, by address
 
     def peers(self) -> list[str]:
         return list(self._futures)
 
     def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
         replies: dict[str, Reply] = {}
-        waiting = list(envelopes)
+        waiting = dict(envelopes)
         for attempt in range(TRIES):
-            self._find([name for name in waiting if name not in self._workers])
-            replies |= {name: f for name, f in self._failed.items() if name in waiting}
-            replies |= self._ask({name: envelopes[name] for name in waiting if name not in replies})
-            waiting = [name for name in waiting if name not in replies]
+            replies |= self._find([name for name in waiting if not self._is_found(name)])
+            replies |= self._ask(waiting)
+            waiting = {name: e for name, e in waiting.items() if name not in replies}
             if not waiting:
                 return {name: replies[name] for name in envelopes}
             for name in waiting:
-                self._workers.pop(name, None)
+                self._workers.pop(name, None)  # it may have been moved
             time.sleep(min(LONGEST_PAUSE, PAUSE * 2**attempt))
         lost = Failure(f"its worker was lost {TRIES} times")
         return {name: replies.get(name, lost) for name in envelopes}
@@ -74,21 +74,33 @@ class DaskTransport:
         self._futures = {}
         self._workers = {}
 
-    def _find(self, names: list[str]) -> None:
-        """Wait until these partitions are in memory, and find out where."""
-        if not names:
-            return
-        futures = {name: self._futures[name] for name in names}
-        wait_for(self._client, list(futures.values()))
-        where = self._client.who_has(list(futures.values()))
-        for name, future in futures.items():
-            if future.status == "finished":
-                if addresses := where.get(future.key):
-                    self._workers[name] = next(iter(addresses))
-            else:
-                self._failed[name] = Failure(f"its rows are lost ({_reason(future)})")
+    def _is_found(self, name: str) -> bool:
+        """Whether the place of a partition is known. If a worker is lost, Dask tells the client."""
+        if self._futures[name].status != "finished":
+            self._workers.pop(name, None)
+        return name in self._workers
 
-    def _ask(self, envelopes: dict[str, Envelope]) -> dict[str, Reply]:
+    def _find(self, names: list[str]) -> dict[str, Reply]:
+        """Wait until these partitions are in memory and find out where; those that failed."""
+        futures = {name: self._futures[name] for name in names}
+        if not futures:
+            return {}
+        wait_for(self._client, list(futures.values()))
+        failed: dict[str, Reply] = {
+            name: Failure(f"its rows are lost ({_reason(future)})")
+            for name, future in futures.items()
+            if future.status in ("error", "cancelled")
+        }
+        found = {name: future for name, future in futures.items() if name not in failed}
+        where, now = self._client.who_has(list(found.values())), time.monotonic()
+        for name, future in found.items():
+            for address in where.get(future.key, ()):
+                # The scheduler may not know yet that the worker is lost.
+                if self._doubted.get(address, now) <= now:
+                    self._workers[name] = address
+        return failed
+
+    def _ask(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
         """The replies of the partitions that are where they were last."""
         by_worker: dict[str, dict[str, Asked]] = {}
         for name, envelope in envelopes.items():
@@ -107,6 +119,9 @@ class DaskTransport:
             if isinstance(found := answers.get(worker), bytes):
                 pairs = zip(asked_here, pickle.loads(found), strict=True)  # noqa: S301
                 replies |= {name: reply for name, reply in pairs if reply is not None}
+            else:
+                self._doubted[worker] = time.monotonic() + DOUBTED
+                self._workers = {n: w for n, w in self._workers.items() if w != worker}
         return replies
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from dask import array as da
-from dask.delayed import Delayed
+from dask.delayed import Delayed, delayed
 
+WEIGHT = "sample_weight of kvariates"  # the name of a column
 ACCEPTED = (
     "a Dask array, a Dask DataFrame or a list of delayed blocks. For rows in memory use "
     "kvariates.KMeans, or cut them first: dask.array.from_array(X, chunks=(100_000, -1))."
@@ -40,16 +41,50 @@ def is_collection(X: Any) -> bool:
 
 def blocks_of(X: Any, sample_weight: Any = None) -> DelayedBlocks:
     """Whole rows, one block for each partition."""
+    if is_frame(X) and is_frame(sample_weight) and (X.ndim, sample_weight.ndim) == (2, 1):
+        return _joined_frames(X, sample_weight)
     rows = _row_blocks(X)
     if sample_weight is None:
         return DelayedBlocks(rows, None)
     weights = _weight_blocks(X, sample_weight)
-    if len(weights) != len(rows):
-        raise ValueError(
-            f"sample_weight has {len(weights)} partitions, but X has {len(rows)}; partition both "
-            "alike."
-        )
+    _check_partitions(len(rows), len(weights))
     return DelayedBlocks(rows, weights)
+
+
+def _check_partitions(rows: int, weights: int) -> None:
+    if weights != rows:
+        raise ValueError(
+            f"sample_weight has {weights} partitions, but X has {rows}; partition both alike."
+        )
+
+
+def _joined_frames(X: Any, weight: Any) -> DelayedBlocks:
+    """Rows and weights of one graph: Dask may cut columns of the same file differently."""
+    _check_partitions(X.npartitions, weight.npartitions)
+    meta = X._meta.assign(**{WEIGHT: 1.0})
+    joined = X.map_partitions(
+        _with_weight, weight, meta=meta, align_dataframes=False, enforce_metadata=False
+    )
+    rows, weights = delayed(_without_weight, pure=False), delayed(_weight, pure=False)
+    parts = joined.to_delayed()
+    return DelayedBlocks([rows(part) for part in parts], [weights(part) for part in parts])
+
+
+def _with_weight(block: Any, weight: Any) -> Any:
+    if len(block) != len(weight):
+        raise ValueError(
+            f"sample_weight has {len(weight)} values in a partition of {len(block)} rows; "
+            "partition both alike."
+        )
+    return block.assign(**{WEIGHT: weight.to_numpy()})
+
+
+def _without_weight(block: Any) -> Any:
+    return block.drop(columns=WEIGHT)
+
+
+def _weight(block: Any) -> Any:
+    return block[WEIGHT].to_numpy()
 
 
 def whole_rows(X: da.Array) -> da.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -147,8 +148,9 @@ def _balanced(client: Any, futures: dict[str, Any], rows: dict[str, int]) -> dic
 
 
 def wait_for(client: Any, futures: list[Any]) -> None:
-    """Wait until they are finished or have failed."""
-    with client.as_current():  # `wait` asks the current client
+    """Wait until they are finished, or one of them was cancelled."""
+    # `wait` asks the current client.
+    with client.as_current(), contextlib.suppress(distributed.CancelledError):
         distributed.wait(futures)
 
 

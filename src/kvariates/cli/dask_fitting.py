@@ -1,0 +1,136 @@
+"""The work of `kvariates fit --dask`: clusters Parquet files on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress
+
+from kvariates.cli.fit_command import FitRequest
+from kvariates.cli.screen import phase
+from kvariates.data.rows import Rows
+from kvariates.peers.coordinator import PeerLost
+from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.report import fit as report
+
+SHOWN = 2_000  # synopses in the picture
+SECONDS = 10  # to connect
+
+
+def fit_on_cluster(
+    address: str, request: FitRequest, folder: Path, progress: Progress
+) -> report.FitRun:
+    """Fit on the workers; labels, sizes and weights come back partition by partition."""
+    choices = _dask_choices(request)
+    with _connected(address) as client:
+        from dask import dataframe
+
+        from kvariates.dask import KMeans, StreamingSummary
+
+        frame = dataframe.read_parquet(str(request.data))
+        X, left_out = _columns(frame, request)
+        w = None if request.weights is None else frame[request.weights]
+        begin = time.perf_counter()
+        with phase(progress, f"clustering {request.data.name} on {address}"):
+            model = KMeans(**choices, client=client).fit(X, sample_weight=w)
+        seconds = time.perf_counter() - begin
+        totals = _Totals(len(model.cluster_centers_))
+        with phase(progress, "writing labels"):
+            report.write_labels(totals.labels(client, model.labels_, w), folder / "labels.csv")
+        with phase(progress, "drawing"):
+            summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
+            points = summary.fit(X, sample_weight=w).synopses_
+    centers = model.cluster_centers_
+    names = tuple(str(name) for name in X.columns)
+    rows = int(totals.sizes.sum())
+    table = report.FittedTable(request.data, names, left_out, rows, w is not None, False, True)
+    run = report.FitRun(
+        table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
+        model.n_iter_, seconds,
+    )  # fmt: skip
+    nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    report.write_fit(run, report.ShownRows(points, nearest, centers), folder)
+    return run
+
+
+def _dask_choices(request: FitRequest) -> dict[str, Any]:
+    """The parameters of kvariates.dask.KMeans; ValueError for what it cannot do."""
+    choices = request.choices
+    usual = {"metric": "euclidean", "algorithm": "auto", "n_init": "auto"}
+    for name, value in usual.items():
+        if choices[name] != value:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} {choices[name]} does not work with --dask; leave it out")
+    if request.standardize:
+        raise ValueError("--standardize does not work with --dask; standardize the columns before")
+    if choices["init"] not in PEER_SEEDINGS:
+        raise ValueError(
+            f"--init {choices['init']} does not work with --dask; use one of {PEER_SEEDINGS.names}"
+        )
+    if not request.data.is_dir() and request.data.suffix != ".parquet":
+        raise ValueError(f"{request.data} is not Parquet; --dask reads a .parquet file or a folder")
+    return {name: choices[name] for name in ("n_clusters", "init", "random_state")}
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A client of the cluster; errors of the cluster become ValueErrors of one line."""
+    try:
+        import distributed
+
+        import kvariates.dask  # noqa: F401
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    with distributed.Client(address, timeout=SECONDS, set_as_default=False) as client:
+        try:
+            yield client
+        except PeerLost as error:
+            raise ValueError(str(error)) from error
+
+
+def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
+    """The columns to cluster, and those that are not numeric."""
+    from kvariates.dask.partitions import is_numeric
+
+    if missing := {*(request.columns or ()), request.weights} - {*frame.columns, None}:
+        raise ValueError(f"{request.data}: has no column {', '.join(sorted(map(str, missing)))}")
+    numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
+    if request.columns is not None:
+        return frame[request.columns], ()
+    kept = [name for name in numeric if name != request.weights]
+    left_out = tuple(str(name) for name in frame.columns if name not in numeric)
+    return frame[kept], left_out
+
+
+class _Totals:
+    """Adds up the sizes and weights of the clusters while labels come in."""
+
+    def __init__(self, k: int) -> None:
+        self.sizes, self.masses = np.zeros(k, np.int64), np.zeros(k)
+
+    def labels(self, client: Any, labels: Any, weights: Any) -> Iterator[Any]:
+        from dask import delayed
+
+        from kvariates.dask.delayed_blocks import blocks_of
+
+        blocks = blocks_of(labels.to_frame(), weights)
+        heavy = blocks.weights or [None] * len(blocks.rows)
+        found = delayed(_labelled, pure=False)
+        pairs = zip(blocks.rows, heavy, strict=True)
+        futures = client.compute([found(part, w, len(self.sizes)) for part, w in pairs])
+        while futures:
+            part, masses = futures.pop(0).result()
+            self.sizes += np.bincount(part, minlength=len(self.sizes))
+            self.masses += masses
+            yield part
+
+
+def _labelled(table: Any, weights: Any, k: int) -> tuple[Any, Any]:
+    """The labels of a partition and the weights of its clusters. On a worker."""
+    labels = table["label"].to_numpy()
+    return labels, report.cluster_masses(labels, weights, k)

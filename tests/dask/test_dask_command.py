@@ -1,0 +1,84 @@
+"""`kvariates fit DATA --dask ADDRESS`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.test_fit import FILES, failure
+from cli.test_fit import run as invoke
+from dask import dataframe as dd
+
+from kvariates.dask import KMeans
+
+# A warning of pandas 3.1 about dask's own code.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2)) + 20 * rng.integers(3, size=(3000, 1))
+    table = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "w": rng.integers(1, 4, 3000), "name": "a"})
+    path = tmp_path_factory.mktemp("dask") / "rows"
+    path.mkdir()
+    for part in range(3):
+        table[part * 1000 : (part + 1) * 1000].to_parquet(path / f"{part}.parquet", index=False)
+    return path
+
+
+def address(client):
+    return client.scheduler.address
+
+
+def test_writes_what_fit_writes(client, folder, tmp_path):
+    out = tmp_path / "out"
+    words = ["-k", 3, "--weights", "w", "--seed", 7, "--init", "d2", "-o", out]
+    done = invoke("fit", folder, *words, "--dask", address(client))
+    assert done.exit_code == 0, done.output
+    assert "left out, not numeric: name" in done.stderr
+    assert sorted(p.name for p in out.iterdir()) == FILES
+    frame = dd.read_parquet(str(folder))
+    model = KMeans(3, random_state=7, client=client)
+    model.fit(frame[["x", "y"]], sample_weight=frame["w"])
+    labels = pd.read_csv(out / "labels.csv")["label"]
+    np.testing.assert_array_equal(labels, model.labels_.compute())
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["inertia"] == model.inertia_
+    assert summary["data"]["rows"] == 3000
+    weights = frame["w"].compute().to_numpy()
+    expected = np.bincount(labels, weights, 3).tolist()
+    assert [c["weight"] for c in summary["clusters"]] == expected
+    centers = pd.read_csv(out / "centers.csv")[["x", "y"]]
+    np.testing.assert_allclose(centers, model.cluster_centers_)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--metric", "cosine"), "--metric cosine does not work with --dask"),
+        (("--init", "hst"), "--init hst does not work with --dask; use one of"),
+        (("--standardize",), "--standardize does not work with --dask"),
+        (("--columns", "x,z"), "has no column z"),
+        (("--columns", "x,name"), "partition 0: not numeric: name"),
+    ],
+)
+def test_what_it_cannot_do(client, folder, tmp_path, words, line):
+    given = failure(
+        "fit", folder, "-k", 3, *words, "--dask", address(client), "-o", tmp_path / "out"
+    )
+    assert line in given
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_scheduler(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("kvariates.cli.dask_fitting.SECONDS", 1)
+    words = ["fit", folder, "-k", 3, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1"]
+    assert "Timed out trying to connect to tcp://127.0.0.1:1" in failure(*words)
+
+
+def test_not_parquet(client, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x\n1\n2\n")
+    words = ["fit", path, "-k", 1, "--dask", address(client), "-o", tmp_path / "out"]
+    assert "is not Parquet" in failure(*words)
