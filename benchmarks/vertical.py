@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from kvariates import KMeans
-from kvariates import VerticalKMeans
+from kvariates import KMeans, VerticalKMeans
 
 ROWS, COLUMNS, K = 100_000, 20, 10
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from distributed import Client, LocalCluster
 
 

@@ -43,7 +43,7 @@ LIES = {
     "a negative potential": ("potential", with_values(potential=-1.0), "is -1"),
     "a growing potential": (
         "potential",
-        lambda answer: {"potential": next(GROWING)},
+        lambda answer: answer if answer["potential"] == 100 else {"potential": next(GROWING)},
         "has grown",
     ),
     "an answer of another kind": ("potential", with_values(potential="much"), "could not convert"),

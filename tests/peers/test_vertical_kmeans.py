@@ -5,8 +5,7 @@ import pytest
 from laws.brute import squared_distances
 from peers.wire import RecordedParties, WireParties, parties_of
 
-from kvariates import KMeans
-from kvariates import VerticalKMeans
+from kvariates import KMeans, VerticalKMeans
 from kvariates.peers.vertical import (
     Aggregator,
     HiddenCenters,

@@ -50,7 +50,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedPartition:
     """Why a block cannot be clustered, in one line."""
 
     reason: str
@@ -114,11 +114,11 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
     return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
 
 
-def _check(infos: list[PartitionInfo | Refused], k: int) -> None:
+def _check(infos: list[PartitionInfo | RefusedPartition], k: int) -> None:
     """ValueError unless all partitions together can be clustered."""
     full: dict[int, PartitionInfo] = {}
     for i, info in enumerate(infos):
-        if isinstance(info, Refused):
+        if isinstance(info, RefusedPartition):
             raise ValueError(info.reason)
         if info.n:
             full[i] = info
@@ -172,17 +172,17 @@ def _check_columns(infos: dict[int, PartitionInfo]) -> None:
 # -- on a worker -----------------------------------------------------------------------------------
 
 
-def _hold(block: Any, weight: Any, number: int) -> Partition | Refused:
+def _hold(block: Any, weight: Any, number: int) -> Partition | RefusedPartition:
     try:
         X = checked_block(block, f"partition {number}")
         return Partition(X, checked_weight(weight, X, f"partition {number}"), names_of(block))
     except (ValueError, TypeError) as error:
         # As a value: an exception would also be written to the log of the worker.
-        return Refused(" ".join(str(error).split()))
+        return RefusedPartition(" ".join(str(error).split()))
 
 
-def _info(partition: Partition | Refused) -> PartitionInfo | Refused:
-    if isinstance(partition, Refused):
+def _info(partition: Partition | RefusedPartition) -> PartitionInfo | RefusedPartition:
+    if isinstance(partition, RefusedPartition):
         return partition
     (n, d), weight = partition.X.shape, partition.weight
     positive = np.ones(1) if weight is None else weight[weight > 0]
