@@ -10,7 +10,7 @@ from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 
 from kvariates import StreamingKMeans
-from kvariates.cli import fitting
+from kvariates.cli import fit_command
 from kvariates.sources import StandardizedBlocks, blocks, standardize
 
 
@@ -87,7 +87,7 @@ def test_blocks_get_the_scale_of_the_table(table, weights):
 def test_a_large_file_is_streamed_and_a_line_says_so(table, tmp_path, monkeypatch):
     words = ["fit", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "out"]
     assert "stream" not in run(*words).stderr
-    monkeypatch.setattr(fitting, "_memory", lambda: 100_000)
+    monkeypatch.setattr(fit_command, "_memory", lambda: 100_000)
     assert "is large beside the memory, so it is read as a stream" in run(*words).stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["streamed"]
     assert "stream" not in run(*words, "--no-stream").stderr

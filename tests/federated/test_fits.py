@@ -62,7 +62,7 @@ def test_exact_seedings_work_if_the_policy_allows_them():
     shards, trusting = shards_of(X, 3), Policy(frozenset(QUESTIONS))
     there = fitted(grid_of(shards, policy=trusting, most_points=1000), init="k-means++")
     assert there.centers.tobytes() == local(shards, init="k-means++").centers.tobytes()
-    with pytest.raises(PeerLost, match="not allowed by the policy"):
+    with pytest.raises(PeerLost, match="not allowed by this peer"):
         fitted(grid_of(shards), init="k-means++")
 
 

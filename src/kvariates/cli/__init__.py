@@ -44,10 +44,11 @@ class _TableOptions(TyperCommand):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        for option in self.params:
+        listed: list[Any] = list(self.params)  # their type depends on the version of Typer
+        for option in listed:
             if option.name in TABLES:
                 entries = (f'"{n}": {entry.help}' for n, entry in TABLES[option.name].items())
-                option.help = " ".join([option.help, *entries])  # type: ignore[attr-defined]
+                option.help = " ".join([option.help, *entries])
 
 
 def _listed(option: typer.CallbackParam, name: str) -> str:
@@ -149,13 +150,17 @@ def fit(
     }
     wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     with _tidy_errors(), progress_display(quiet) as progress:
-        from kvariates.cli import fitting  # slow: it imports matplotlib
+        from kvariates.cli import fit_command  # slow: it imports matplotlib
 
-        request = fitting.FitRequest(data, wanted, weights, scale, choices)
-        if stream is None and (stream := data.is_dir() or fitting.too_large(data)) and not quiet:
+        request = fit_command.FitRequest(data, wanted, weights, scale, choices)
+        if (
+            stream is None
+            and (stream := data.is_dir() or fit_command.too_large(data))
+            and not quiet
+        ):
             why = "a folder" if data.is_dir() else "large beside the memory"
             say(f"{data.name} is {why}, so it is read as a stream")
-        fit_file = fitting.fit_stream if stream else fitting.fit_in_memory
+        fit_file = fit_command.fit_stream if stream else fit_command.fit_in_memory
         with moved_into_place(out) as folder:
             run = fit_file(request, folder, progress)
     if not quiet:

@@ -12,14 +12,21 @@ import numpy as np
 from kvariates.data.cluster_sums import SumScale
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import QUESTIONS, Answer, Entry, Question, logged, scale_of_numbers
+from kvariates.peers.questions import (
+    QUESTIONS,
+    Answer,
+    AnswerRule,
+    Question,
+    logged,
+    scale_of_numbers,
+)
 from kvariates.peers.transcript import Dropped, Transcript, n_bytes
 from kvariates.peers.transport import Failure, Reply, Transport
 
 # What a reader raises if an answer is not what it should be.
 WRONG_ANSWER = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
 # Questions to other kinds of peers keep nothing that a log must hold, and show no row.
-PLAIN = Entry(lambda _: {})
+PLAIN = AnswerRule(lambda _: {})
 
 
 FORGETFUL = 2  # a peer that has lost its state so often gets the log with every question

@@ -12,13 +12,15 @@ from kvariates.data.rows import F64, Floats
 from kvariates.guarantees import Guarantee
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.remote import PeersAssigner, PeersRows
-from kvariates.peers.seeding import PEER_SEEDINGS, CheckPoint, PeersSeeding, spread_of_peers
+from kvariates.peers.seeding import (
+    PEER_SEEDINGS,
+    CheckPoint,
+    PeersSeeding,
+    any_point,
+    spread_of_peers,
+)
 from kvariates.peers.transcript import Transcript
 from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
-
-
-def any_point(point: F64) -> None:
-    """Accept every finite point."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvariates.data.rows import F64, Rows
-from kvariates.peers.questions import QUESTIONS, Answer, Entry, PeerState, Question
+from kvariates.peers.questions import QUESTIONS, Answer, AnswerRule, PeerState, Question
 
 FITS = 4  # whose states are kept; others are computed again from their logs
 
@@ -93,16 +93,16 @@ class Peer:
             self._count(envelope.fit, answer, entry)
             return answer
 
-    def _allowed(self, envelope: Envelope) -> Entry:
-        name = envelope.question.name
-        if name not in QUESTIONS:
-            raise ValueError(f"the question {name!r} is not known")
-        if name not in self._policy.questions:
-            raise ValueError(f"the question {name!r} is not allowed by the policy of this peer")
-        most = self._policy.points
-        if QUESTIONS[name].points and most is not None and self._shown.get(envelope.fit, 0) >= most:
+    def _allowed(self, envelope: Envelope) -> AnswerRule:
+        for question in (*(envelope.log or ()), envelope.question):
+            if question.name not in QUESTIONS:
+                raise ValueError(f"the question {question.name!r} is not known")
+            if question.name not in self._policy.questions:
+                raise ValueError(f"the question {question.name!r} is not allowed by this peer")
+        entry, most = QUESTIONS[envelope.question.name], self._policy.points
+        if entry.points and most is not None and self._shown.get(envelope.fit, 0) >= most:
             raise ValueError(f"{most} rows were shown in this fit, and no more are allowed")
-        return QUESTIONS[name]
+        return entry
 
     def _state(self, envelope: Envelope) -> PeerState:
         state = self._states.get(envelope.fit)
@@ -123,6 +123,6 @@ class Peer:
         state.position = envelope.position
         return state
 
-    def _count(self, fit: int, answer: Answer, entry: Entry) -> None:
+    def _count(self, fit: int, answer: Answer, entry: AnswerRule) -> None:
         if entry.points:
             self._shown[fit] = self._shown.get(fit, 0) + len(answer[entry.points])

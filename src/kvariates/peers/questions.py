@@ -61,7 +61,7 @@ class PeerState:
 
 
 @dataclass(frozen=True)
-class Entry:
+class AnswerRule:
     """How a question is answered.
 
     Attributes
@@ -248,30 +248,30 @@ def _assigned(state: PeerState) -> InMemoryAssigner:
     return state.assigner
 
 
-QUESTIONS: dict[str, Entry] = {
-    "describe": Entry(_describe),
-    "take": Entry(_take, points="points"),
-    "column_sums": Entry(_column_sums),
-    "evaluate": Entry(_evaluate),
-    "spread": Entry(_spread),
-    "begin_costs": Entry(_begin_costs, "costs", begins=True),
-    "quantized": Entry(_quantized),
-    "quantize": Entry(_quantize, "costs"),
-    "largest": Entry(_largest),
-    "set_exponent": Entry(_set_exponent, "costs"),
-    "total": Entry(_total),
-    "lower": Entry(_lower, "costs"),
-    "gain_bounds": Entry(_gain_bounds, "costs"),
-    "gains": Entry(_gains),
-    "lower_to": Entry(_lower_to, "costs"),
-    "propose": Entry(_propose, "costs"),
-    "rows_at": Entry(_rows_at),
-    "masses": Entry(_masses),
-    "potential": Entry(_potential, "costs", begins=True),
-    "draw": Entry(_draw, points="points"),
-    "assign": Entry(_assign, "assigner", begins=True),
-    "far_costs": Entry(_far_costs),
-    "far_rows": Entry(_far_rows, points="points"),
+QUESTIONS: dict[str, AnswerRule] = {
+    "describe": AnswerRule(_describe),
+    "take": AnswerRule(_take, points="points"),
+    "column_sums": AnswerRule(_column_sums),
+    "evaluate": AnswerRule(_evaluate),
+    "spread": AnswerRule(_spread),
+    "begin_costs": AnswerRule(_begin_costs, "costs", begins=True),
+    "quantized": AnswerRule(_quantized),
+    "quantize": AnswerRule(_quantize, "costs"),
+    "largest": AnswerRule(_largest),
+    "set_exponent": AnswerRule(_set_exponent, "costs"),
+    "total": AnswerRule(_total),
+    "lower": AnswerRule(_lower, "costs"),
+    "gain_bounds": AnswerRule(_gain_bounds, "costs"),
+    "gains": AnswerRule(_gains),
+    "lower_to": AnswerRule(_lower_to, "costs"),
+    "propose": AnswerRule(_propose, "costs"),
+    "rows_at": AnswerRule(_rows_at),
+    "masses": AnswerRule(_masses),
+    "potential": AnswerRule(_potential, "costs", begins=True),
+    "draw": AnswerRule(_draw, points="points"),
+    "assign": AnswerRule(_assign, "assigner", begins=True),
+    "far_costs": AnswerRule(_far_costs),
+    "far_rows": AnswerRule(_far_rows, points="points"),
 }
 
 

@@ -38,6 +38,10 @@ CheckPoint = Callable[[F64], None]
 """Raises ValueError if a point cannot be a row."""
 
 
+def any_point(point: F64) -> None:
+    """Accept every finite point."""
+
+
 def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[PeersRows]:
     """The exact potential of the rows of all peers, with room for k centres."""
     rows = PeersRows(coordinator)
@@ -105,18 +109,15 @@ class PeersPotential(AddedCenters):
     def flush(self) -> None:
         """Ask every peer for its potential, if there are new centres or peers."""
         joined = self._coordinator.refresh()
-        self._values = {
-            p: v for p, v in self._values.items() if p in self._coordinator.descriptions
+        peers = joined if self._measured == self._known else self._coordinator.peers
+        asked = {
+            peer: self._asked(peer, 0 if peer in joined else self._measured or 0) for peer in peers
         }
-        if self._measured == self._known and not joined:
-            return
-        known = self._measured or 0
-        asked = {peer: self._asked(peer, 0 if peer in joined else known) for peer in self._peers()}
-        self._values = self._coordinator.ask(asked)
+        if asked:
+            self._values |= self._coordinator.ask(asked)
+        left = self._coordinator.descriptions
+        self._values = {peer: value for peer, value in self._values.items() if peer in left}
         self._measured = self._known
-
-    def _peers(self) -> list[str]:
-        return self._coordinator.peers
 
     def _asked(self, peer: str, known: int) -> Any:
         before, limits = self._values.get(peer, np.inf), self._coordinator.limits(peer)

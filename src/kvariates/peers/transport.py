@@ -6,6 +6,7 @@ now, `send` delivers envelopes and waits for the answers, `end` releases what it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
@@ -74,11 +75,12 @@ class LocalTransport:
             if name in self._peers
         }
         replies: dict[str, Reply] = {name: Failure("the peer has left") for name in envelopes}
-        return replies | {name: self._result(future) for name, future in waiting.items()}
+        end = None if self._seconds is None else time.monotonic() + self._seconds
+        return replies | {name: self._result(future, end) for name, future in waiting.items()}
 
-    def _result(self, future: Future[Reply]) -> Reply:
+    def _result(self, future: Future[Reply], end: float | None) -> Reply:
         try:
-            return future.result(self._seconds)
+            return future.result(None if end is None else max(0.0, end - time.monotonic()))
         except TooLate:
             future.cancel()
             return Failure(f"no answer within {self._seconds:g} s")
