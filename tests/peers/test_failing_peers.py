@@ -1,6 +1,5 @@
 """Peers that fail, lie, leave or join."""
 
-import itertools
 import threading
 
 import numpy as np
@@ -20,7 +19,7 @@ SHARDS = shards_of(rows(300, 3), (100, 200))
 FEDERATED = frozenset(
     {"describe", "potential", "draw", "spread", "assign", "evaluate", "column_sums"}
 )
-GROWING = itertools.count(1e300, 1e300)
+GROWING = iter([100.0, *(10.0 * i for i in range(1, 20))])  # the weight at first, then it grows
 
 
 def lying(question, change):
