@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -53,6 +54,7 @@ def cluster(workers: int) -> Iterator[Any]:
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as started,
         Client(started) as client,
     ):
+        client.run(importlib.import_module, "kvariates.dask")
         yield client
 
 
@@ -86,7 +88,6 @@ def measure_speed(path: Path, n: int, repeats: int, init: str) -> dict[str, Any]
 
     rows, seconds = np.load(path)[:n], {"dask": [], "memory": []}
     with cluster(2) as client:
-        DaskKMeans(K, max_iter=2, client=client).fit(on_workers(path, 10_000, 4))  # imports
         X = on_workers(path, n, 2 * machine.cores())
         for seed in range(repeats):
             taken, ours = timed(
@@ -107,7 +108,7 @@ def measure_speed(path: Path, n: int, repeats: int, init: str) -> dict[str, Any]
 
 
 DASK_ML = """
-import json, sys, time
+import importlib, json, sys, time
 import numpy as np
 from dask import array, delayed
 from distributed import Client, LocalCluster, wait
@@ -118,7 +119,8 @@ def read(path, first, last):
 if __name__ == "__main__":
     from dask_ml.cluster import KMeans
     path, n, k = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as c, Client(c):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as c, Client(c) as client:
+        client.run(importlib.import_module, "dask_ml.cluster")
         ends = np.linspace(0, n, 5).astype(int).tolist()
         parts = [array.from_delayed(delayed(read)(path, a, b), (b - a, 16), dtype="float32")
                  for a, b in zip(ends, ends[1:])]
