@@ -1,5 +1,7 @@
 """k-means over peers: the same bits however rows are cut, and whatever peers forget."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from laws.cases import fit, rows, start, weights_for
@@ -10,6 +12,7 @@ from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import guarantee_of
 from kvariates.peers.seeding import PEER_SEEDINGS, exact_plusplus, kmeans_parallel_peers
+from kvariates.report.choice_tables import restructured_text
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.kmeans_parallel import OVERSAMPLING, ROUNDS, choose_rows
@@ -98,6 +101,16 @@ def test_the_bytes_of_a_centre_grow_with_peers_and_not_with_rows():
     few, more_rows, ten_times = bytes_of(2000, 10), bytes_of(20_000, 10), bytes_of(2000, 100)
     assert more_rows == few
     assert 9 < ten_times / few < 11
+
+
+def test_a_seeding_that_is_added_is_found_everywhere(monkeypatch):
+    added = replace(PEER_SEEDINGS["d2"], help="Draws as before.", theorem=None, lost="it is new.")
+    monkeypatch.setitem(PEER_SEEDINGS, "added", added)
+    shards = shards_of(rows(200, 2), (60, 120))
+    one, other = (fitted(local(shards), 5, init) for init in ("added", "d2"))
+    np.testing.assert_array_equal(one.centers, other.centers)
+    assert guarantee_of("added", 5, one) == "it is new."
+    assert "Draws as before." in restructured_text()
 
 
 def test_guarantees():
