@@ -119,8 +119,8 @@ def read(path, first, last):
 if __name__ == "__main__":
     from dask_ml.cluster import KMeans
     path, n, k = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, Client(cluster) as client:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
         client.run(importlib.import_module, "dask_ml.cluster")
         ends = np.linspace(0, n, 5).astype(int).tolist()
         parts = [array.from_delayed(delayed(read)(path, a, b), (b - a, 16), dtype="float32")

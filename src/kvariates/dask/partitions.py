@@ -78,7 +78,7 @@ class HeldPartitions:
         Of a `Partition`, by the name of its peer, in the order of the rows.
     n, d : int
     dtype : dtype
-        float32 if all partitions are; otherwise float64.
+        Of the centres: float32 if all partitions are; otherwise float64.
     names : tuple of str or None
     """
 
@@ -106,9 +106,6 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
         raise
     full = [i for i, info in enumerate(infos) if info.n]
     dtype = reduce(np.promote_types, (infos[i].dtype for i in full))
-    for i in full:
-        if infos[i].dtype != dtype:
-            held[i] = client.submit(_converted, held[i], dtype, pure=False)
     first, rows = infos[full[0]], {f"partition {i}": infos[i].n for i in full}
     futures = _balanced(client, {f"partition {i}": held[i] for i in full}, rows)
     return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
@@ -192,10 +189,6 @@ def _info(partition: Partition | RefusedPartition) -> PartitionInfo | RefusedPar
 
 def _moved(partition: Partition) -> Partition:
     return Partition(partition.X, partition.weight, partition.names)
-
-
-def _converted(partition: Partition, dtype: np.dtype[Any]) -> Partition:
-    return Partition(partition.X.astype(dtype), partition.weight, partition.names)
 
 
 def names_of(block: Any) -> tuple[str, ...] | None:
