@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
+.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
 	@echo "make bench-streams  measure streams and data larger than memory (writes a file of 8 GB)"
+	@echo "make bench-dask     measure k-means on two Dask workers"
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
 	@echo "make audit          attack all private methods with many runs (minutes)"
@@ -63,6 +64,9 @@ bench-private: build
 
 bench-streams: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.streams
+
+bench-dask: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.dask_speed
 
 SUITE ?= main
 bench-compare: build
