@@ -94,9 +94,29 @@ MUTANTS = [
     ),
     Mutant(
         "a draw in a shard starts at the total of all", "data.row_costs",
-        "            goal -= total\n",
-        "            goal %= max(1, shard.total())\n",
+        "propose(goal - ends[s] + totals[s], pending, first)",
+        "propose(goal, pending, first)",
         "sampling/test_sharded_distribution.py",
+    ),
+    Mutant(
+        "the first peer is drawn uniformly", "peers.seeding",
+        "self._values |= self._coordinator.ask(asked)",
+        "self._values |= self._coordinator.ask(asked)\n"
+        "            if not self._known:\n"
+        "                self._values = dict.fromkeys(self._values, 1.0)",
+        "peers/test_peers_distribution.py",
+    ),
+    Mutant(
+        "a lost state is computed without its last question", "peers.peer",
+        "for question in envelope.log or ():",
+        "for question in (envelope.log or ())[:-1]:",
+        "peers/test_peers_laws.py",
+    ),
+    Mutant(
+        "a policy does not cover the log", "peers.peer",
+        "for question in (*(envelope.log or ()), envelope.question):",
+        "for question in (envelope.question,):",
+        "peers/test_failing_peers.py",
     ),
     Mutant(
         "a shard's gains are forgotten", "data.row_costs",
