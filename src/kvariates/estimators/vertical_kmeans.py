@@ -41,7 +41,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         A run stops when the centres' squared shift is at most `tol` times the mean variance of
         all columns.
     random_state : int, RandomState, Generator or None, default=None
-        Where the drawn rows come from. Keys and masks never do.
+        The seed of the drawn rows. Keys and masks are always new.
     block_bytes : int, default=2**22
         Masked matrices are sent in blocks of rows with at most so many bytes.
 

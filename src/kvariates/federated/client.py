@@ -82,10 +82,11 @@ def client_app(
         Which questions are answered. By default those of Dk-means++, Lloyd and the cost.
     private : Private, "central" or None
         A budget: answers get noise. "central": only exact sums are sent, and the coordinator, which
-        must be trusted, adds noise to their total. With both `policy` is not used, and rows are
-        always clipped to `bounds`.
+        must be trusted, adds noise to their total. With any of these `policy` is not used, and
+        rows are always clipped to `bounds`.
     most_points : int
-        The most rows that are shown in a run of Flower.
+        The most rows that this peer shows in a run of Flower. If it is asked for more it refuses,
+        and is dropped; so give at least the number of clusters.
     clip : bool
         Whether rows are moved into the bounds.
     random_state : int or None
