@@ -370,7 +370,7 @@ MUTANTS = [
     ),
     Mutant(
         "vertical: variances are sent without masks", "peers.vertical_party",
-        "values + keys.mask(2, round)",
+        "values + keys.mask(2, round, self._asked)",
         "values + 0 * keys.mask(2, round)",
         "peers/test_hidden_values.py",
     ),

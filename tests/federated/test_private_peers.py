@@ -198,3 +198,16 @@ def test_a_budget_that_is_exceeded_is_refused():
     with pytest.raises((BudgetError, Refused)):
         ask(peer, releases, "draw", step=1)
     assert sum(charge.epsilon for charge in releases.charges) <= 2.0
+
+
+def test_a_ledger_belongs_to_one_adjacency_and_one_box():
+    """Charges of one adjacency mean less under the other one."""
+    releases = Releases()
+    ask(peer_of(X, adjacency="add-remove"), releases, "describe")
+    with pytest.raises(ValueError, match="another adjacency"):
+        ask(peer_of(X, adjacency="replace-one"), releases, "describe")
+
+
+def test_too_many_centres_are_refused():
+    with pytest.raises(ValueError, match="3 centres at most"):
+        ask(peer_of(X), Releases(), "potential", centers=np.zeros((4, 2)), known=3)

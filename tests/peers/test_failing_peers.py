@@ -128,6 +128,7 @@ def test_peers_leave_and_join():
     assert found.n_iter > 3
     np.testing.assert_array_equal(found.centers, left.centers)  # a fixed point of those left
     assert found.inertia == left.inertia
+    assert found.transcript.joined == ["peer 2"]
 
 
 def test_a_peer_joins_a_seeding():
@@ -159,11 +160,35 @@ def test_a_peer_keeps_to_its_policy():
         ask(peer, "erase")
     for step in (0, 1):
         ask(peer, "draw", step=step)
-    with pytest.raises(ValueError, match="2 rows were shown in this fit, and no more"):
-        ask(peer, "draw", step=2)
-    ask(peer, "draw", fit=2, step=0)
+    for fit in (1, 2):  # a coordinator chooses the numbers of fits
+        with pytest.raises(ValueError, match="2 of 2 rows were shown, and no more"):
+            ask(peer, "draw", fit=fit, step=2)
     with pytest.raises(LogNeeded):
         ask(peer, "spread", position=3)
+
+
+def test_one_answer_shows_no_more_than_the_policy_allows():
+    peer = Peer(Rows.of(SHARDS[0][0]), None, 0, Policy(frozenset({"take"}), points=2))
+    with pytest.raises(ValueError, match="0 of 2 rows were shown"):
+        ask(peer, "take", indices=np.arange(3))
+    assert len(ask(peer, "take", indices=np.arange(2))["points"]) == 2
+
+
+@pytest.mark.parametrize("init", ["d2", "k-means||"])
+def test_an_exact_seeding_needs_all_peers(init):
+    peers = {name: peer.answer for name, peer in peers_of(SHARDS).items()}
+    peers["peer 1"] = lying("total", lambda answer: {})
+    with pytest.raises(PeerLost, match="use init='dk-means"):
+        fitted(LocalTransport(peers), 5, init, least=1)
+
+
+def test_a_peer_that_is_lost_at_the_end_is_left_out_of_the_cost():
+    peers = {name: peer.answer for name, peer in peers_of(SHARDS).items()}
+    peers["peer 1"] = lying("evaluate", lambda answer: {})
+    init = SHARDS[0][0][:4].copy()
+    found = fitted(LocalTransport(peers), 4, init, least=1, shows_rows=False)
+    left = fitted(local([SHARDS[0], SHARDS[2]]), 4, init, shows_rows=False)
+    assert (found.inertia, found.n_iter) == (left.inertia, left.n_iter)
 
 
 def test_a_federated_policy_is_enough_for_dk_means():

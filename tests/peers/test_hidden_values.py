@@ -146,7 +146,7 @@ whole_mask = PairwiseKeys.mask
 
 
 def test_the_tests_see_a_mask_that_is_used_twice(monkeypatch):
-    def same_mask(self, size, round_number):
+    def same_mask(self, size, round_number, asked=b""):
         self._last_round = 0
         return whole_mask(self, size, 1)
 
@@ -161,7 +161,7 @@ def test_the_tests_see_a_mask_that_is_used_twice(monkeypatch):
 def test_the_tests_see_masks_that_do_not_fill_all_bits(monkeypatch, bits):
     low = np.uint64(2**bits - 1)
 
-    def narrow(self, size, round_number):
+    def narrow(self, size, round_number, asked=b""):
         numbers = whole_mask(self, size, round_number) & low
         return numbers if self.index == 0 else 0 - numbers
 
@@ -174,7 +174,7 @@ def test_the_tests_see_masks_that_do_not_fill_all_bits(monkeypatch, bits):
 
 
 def test_the_tests_see_masks_on_high_bits_only(monkeypatch):
-    def high(self, size, round_number):
+    def high(self, size, round_number, asked=b""):
         return whole_mask(self, size, round_number) << np.uint64(8)
 
     monkeypatch.setattr(PairwiseKeys, "mask", high)

@@ -119,3 +119,9 @@ def test_lists_of_public_keys_that_are_refused():
         PairwiseKeys(own, 0, [mine, mine])
     with pytest.raises(ValueError, match="256 parties at most; got 257"):
         PairwiseKeys(own, 0, [bytes([i // 256, i % 256]) * 16 for i in range(257)])
+
+
+def test_masks_cancel_only_if_all_were_asked_the_same():
+    first, second = keys_of(2)
+    assert not (first.mask(9, 1, b"a") + second.mask(9, 1, b"a")).any()
+    assert (first.mask(9, 2, b"a") + second.mask(9, 2, b"b")).all()

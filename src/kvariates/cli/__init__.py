@@ -161,6 +161,8 @@ def fit(
 
         request = fit_command.FitRequest(data, wanted, weights, scale, choices)
         fit_file: Any = fit_command.fit_in_memory
+        if dask is not None and stream:
+            raise ValueError("--stream does not work with --dask; leave out one of them")
         if dask is not None:
             from kvariates.cli.dask_fitting import fit_on_cluster
 

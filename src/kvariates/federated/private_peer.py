@@ -104,6 +104,12 @@ class PrivatePeer:
         name, arguments = envelope.question.name, dict(envelope.question.arguments)
         if name not in self._questions:
             raise Refused(f"the question {name!r:.40} is not answered by a private peer")
+        claim = {
+            "adjacency": self.private.adjacency,
+            "low": self._bounds.low.tolist(), "high": self._bounds.high.tolist(),
+        }  # fmt: skip
+        if not releases.belong_to(claim):
+            raise Refused("its ledger was begun with another adjacency or with other bounds")
         try:
             with self._lock:
                 return self._questions[name](releases, envelope.fit, **arguments)
@@ -162,6 +168,8 @@ class PrivatePeer:
         shaped = isinstance(centers, np.ndarray) and centers.ndim == 2
         if not shaped or centers.shape[1] != self._domain.d or not np.isfinite(centers).all():
             raise Refused(f"centres should be finite, of shape (k, {self._domain.d})")
+        if not 1 <= len(centers) <= self.private.n_clusters:
+            raise Refused(f"its budget is for {self.private.n_clusters} centres at most")
         return centers.astype(np.float64, copy=False)  # type: ignore[no-any-return]
 
     # -- releases ----------------------------------------------------------------------------------

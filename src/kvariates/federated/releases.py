@@ -71,7 +71,8 @@ class Releases:
     """The releases of a peer so far, with their charges; `save` is called before one leaves."""
 
     def __init__(self, data: bytes | None = None) -> None:
-        stored = {"answers": {}, "charges": []} if data is None else decode(data)
+        stored = {"answers": {}, "charges": [], "claim": None} if data is None else decode(data)
+        self.claim: Answer | None = stored["claim"]  # what the charges belong to
         self.answers: dict[str, Answer] = stored["answers"]
         self.charges = [Charge(**charge) for charge in stored["charges"]]
 
@@ -79,7 +80,12 @@ class Releases:
         self.answers[key] = answer
         self.charges += charges
         stored = [asdict(charge) for charge in self.charges]
-        self.save(encode({"answers": self.answers, "charges": stored}))
+        self.save(encode({"answers": self.answers, "charges": stored, "claim": self.claim}))
+
+    def belong_to(self, claim: Answer) -> bool:
+        """Whether all releases were made for this claim; if there are none, they will be."""
+        self.claim = claim if self.claim is None else self.claim
+        return self.claim == claim
 
     def save(self, data: bytes) -> None:
         """Keep all releases in memory only."""

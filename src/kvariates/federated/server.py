@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from flwr.app import Context
@@ -144,6 +144,14 @@ def server_options(
     """Check the parameters of `server_app`."""
     if most_rows is not None and bounds is None:
         raise ValueError("most_rows needs public bounds: bounds=(low, high).")
+    if most_rows is not None and epsilon is not None:
+        raise ValueError(
+            "most_rows does not work with central noise: who is dropped would tell exact numbers "
+            "of rows."
+        )
+    if adjacency not in get_args(Adjacency):
+        names = " or ".join(map(repr, get_args(Adjacency)))
+        raise ValueError(f"adjacency must be {names}; got {adjacency!r}.")
     limits = None if bounds is None else checked_bounds(bounds, most_rows)
     start: str | Floats | None = None
     if epsilon is not None:

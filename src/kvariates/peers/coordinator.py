@@ -36,6 +36,10 @@ class PeerLost(RuntimeError):  # noqa: N818
     """A peer that was needed was dropped."""
 
 
+class ShardMissing(PeerLost):
+    """A peer was dropped in the middle of a question that needs all of them."""
+
+
 class Call(NamedTuple):
     """A question, and how its answer is read. `read` raises ValueError if an answer is wrong."""
 
@@ -116,7 +120,7 @@ class Coordinator:
 
     def refresh(self) -> list[str]:
         """Take in peers that have joined; return their names."""
-        known = self.descriptions.keys() | self._gone
+        known, before = self.descriptions.keys() | self._gone, self.transcript.rounds
         new = [name for name in self._transport.peers() if name not in known]
         if new:
             self._positions |= dict.fromkeys(new, 0)
@@ -125,7 +129,9 @@ class Coordinator:
             described = self._answers(dict.fromkeys(new, asked))
             self._take_in(described)
         self._check_enough()
-        return [name for name in new if name in self.descriptions]
+        joined = [name for name in new if name in self.descriptions]
+        self.transcript.joined += joined if before else []  # not those of the beginning
+        return joined
 
     def _take_in(self, described: dict[str, Description]) -> None:
         """Peers need the features of those before; the first ones, those of most."""
@@ -189,6 +195,13 @@ class Coordinator:
             return list(found.values())
         answers = self.ask(calls)
         return [answers[peer] for peer in found if peer in answers]
+
+    def map_all(self, function: Callable[[Any], Any], shards: Sequence[Any]) -> list[Any]:
+        """As `map`, where every shard is needed. ShardMissing if a peer is dropped."""
+        found = self.map(function, shards)
+        if len(found) < len(shards):
+            raise ShardMissing("a peer was dropped that is needed here; use init='dk-means++'")
+        return found
 
     def end(self) -> None:
         self._transport.end()

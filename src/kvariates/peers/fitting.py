@@ -10,7 +10,7 @@ import numpy as np
 from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
 from kvariates.guarantees import Guarantee
-from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.coordinator import Coordinator, ShardMissing
 from kvariates.peers.remote import PeersAssigner, PeersRows
 from kvariates.peers.seeding import (
     PEER_SEEDINGS,
@@ -78,17 +78,26 @@ def fit_peers(
         if start == "dk-means++":
             spread = spread_of_peers(coordinator)
         start = PEER_SEEDINGS[start].run(seeding)
-    rows = PeersRows(coordinator)
     n_iter, converged = 0, False
     if problem.max_iter:
-        tol = problem.tol * rows.spread() if problem.tol else 0.0
+        tol = problem.tol * _of_those_left(coordinator, PeersRows.spread) if problem.tol else 0.0
         stop = StopRule(problem.max_iter, tol, problem.callback)
         assigner = PeersAssigner(coordinator, shows_rows=problem.shows_rows)
         end = lloyd(assigner, start, MeanUpdate(assigner), stop)
         start, n_iter, converged = end.centers, end.n_iter, end.converged
-    rounded = start.astype(rows.dtype, copy=False)
-    inertia = PeersRows(coordinator).cost_at(rounded.astype(np.float64, copy=False))
+    rounded = start.astype(PeersRows(coordinator).dtype, copy=False)
+    same = rounded.astype(np.float64, copy=False)
+    inertia = _of_those_left(coordinator, lambda rows: rows.cost_at(same))
     return PeersResult(rounded, inertia, n_iter, converged, spread, coordinator.transcript)
+
+
+def _of_those_left(coordinator: Coordinator, ask: Callable[[PeersRows], float]) -> float:
+    """A number of all rows. If a peer is dropped, it is computed again from those that are left."""
+    while True:
+        try:
+            return ask(PeersRows(coordinator))
+        except ShardMissing:
+            continue
 
 
 def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
@@ -98,6 +107,9 @@ def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
     if result.transcript.dropped:
         names = ", ".join(dropped.peer for dropped in result.transcript.dropped)
         return f"peers were dropped, and their rows are not in the result: {names}."
+    if result.transcript.joined:
+        names = ", ".join(result.transcript.joined)
+        return f"peers joined after the beginning, and were not part of all draws: {names}."
     entry = PEER_SEEDINGS[init]
     if entry.lost is not None:
         return entry.lost

@@ -16,6 +16,7 @@ all keys but those of two parties learns the sum of these two, and nothing else.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 from collections.abc import Iterator, Sequence
 
@@ -65,8 +66,12 @@ class PairwiseKeys:
         self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
         self._last_round = 0
 
-    def mask(self, size: int, round_number: int) -> U64:
-        """The mask of this party in a round. ValueError unless rounds are counted upwards."""
+    def mask(self, size: int, round_number: int, asked: bytes = b"") -> U64:
+        """The mask of this party in a round. ValueError unless rounds are counted upwards.
+
+        `asked`: a digest of the questions so far. Masks cancel only if all parties were asked the
+        same, so that an aggregator cannot add up answers to different questions.
+        """
         if round_number <= self._last_round:
             raise ValueError(
                 f"Round {round_number} comes after round {self._last_round}: a mask that is used "
@@ -75,7 +80,7 @@ class PairwiseKeys:
         self._last_round = round_number
         mask = np.zeros(size, dtype=np.uint64)
         for other, key in self._masks.items():
-            for part, numbers in stream(key, round_number, size):
+            for part, numbers in stream(_mixed(key, asked), round_number, size):
                 if other > self.index:
                     mask[part] += numbers
                 else:
@@ -113,6 +118,10 @@ def stream(key: bytes, round_number: int, size: int) -> Iterator[tuple[slice, U6
         count = part.stop - first
         encryptor.update_into(ZEROS[: 8 * count], numbers.view(np.uint8).data)
         yield part, numbers[:count]
+
+
+def _mixed(key: bytes, asked: bytes) -> bytes:
+    return hmac.digest(key, asked, "sha256")
 
 
 def fingerprint(public_keys: Sequence[bytes]) -> str:

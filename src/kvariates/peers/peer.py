@@ -47,7 +47,7 @@ class Policy:
     questions : frozenset of str
         The names of the questions.
     points : int or None
-        The most rows that it shows in one fit; None: any number.
+        The most rows that it shows, in all fits together; None: any number.
     """
 
     questions: frozenset[str]
@@ -76,7 +76,7 @@ class Peer:
     ) -> None:
         self._rows, self._weight, self._seed, self._policy = rows, weight, seed, policy
         self._states: OrderedDict[int, PeerState] = OrderedDict()
-        self._shown: dict[int, int] = {}  # rows, by fit
+        self._shown = 0  # rows
         self._lock = threading.Lock()
 
     def answer(self, envelope: Envelope) -> Answer:
@@ -90,7 +90,7 @@ class Peer:
                 self._states.pop(envelope.fit, None)  # it may have changed in part
                 raise
             state.position += bool(entry.keeps)
-            self._count(envelope.fit, answer, entry)
+            self._count(answer, entry)
             return answer
 
     def _allowed(self, envelope: Envelope) -> AnswerRule:
@@ -99,10 +99,7 @@ class Peer:
                 raise ValueError(f"the question {question.name!r} is not known")
             if question.name not in self._policy.questions:
                 raise ValueError(f"the question {question.name!r} is not allowed by this peer")
-        entry, most = QUESTIONS[envelope.question.name], self._policy.points
-        if entry.points and most is not None and self._shown.get(envelope.fit, 0) >= most:
-            raise ValueError(f"{most} rows were shown in this fit, and no more are allowed")
-        return entry
+        return QUESTIONS[envelope.question.name]
 
     def _state(self, envelope: Envelope) -> PeerState:
         state = self._states.get(envelope.fit)
@@ -123,6 +120,9 @@ class Peer:
         state.position = envelope.position
         return state
 
-    def _count(self, fit: int, answer: Answer, entry: AnswerRule) -> None:
-        if entry.points:
-            self._shown[fit] = self._shown.get(fit, 0) + len(answer[entry.points])
+    def _count(self, answer: Answer, rule: AnswerRule) -> None:
+        """ValueError if the answer shows more rows than the policy allows."""
+        shown, most = len(answer[rule.points]) if rule.points else 0, self._policy.points
+        if shown and most is not None and self._shown + shown > most:
+            raise ValueError(f"{self._shown} of {most} rows were shown, and no more are allowed")
+        self._shown += shown

@@ -151,7 +151,7 @@ class PeersRows:
 
     def __init__(self, coordinator: Coordinator) -> None:
         known = coordinator.descriptions
-        self._map = coordinator.map
+        self._map = coordinator.map_all
         self.shards = [
             RemoteRows(
                 peer, partial(coordinator.one, peer), coordinator.limits(peer), known[peer].d

@@ -51,7 +51,7 @@ def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[Peer
         for shard in rows.shards
     ]
     coordinator.everyone(call("begin_costs"))
-    costs = ShardedCosts(shards, rows.starts, coordinator.map)
+    costs = ShardedCosts(shards, rows.starts, coordinator.map_all)
     return EuclideanPotential(rows, None, k, costs=costs)
 
 

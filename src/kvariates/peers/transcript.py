@@ -35,6 +35,8 @@ class Transcript:
     points_revealed : int
         Rows, or noisy rows, that peers have shown.
     dropped : list of Dropped
+    joined : list of str
+        Peers that came after the beginning.
     """
 
     rounds: int = 0
@@ -43,6 +45,7 @@ class Transcript:
     bytes_received: int = 0
     points_revealed: int = 0
     dropped: list[Dropped] = field(default_factory=list)
+    joined: list[str] = field(default_factory=list)
 
 
 def n_bytes(values: Any) -> int:

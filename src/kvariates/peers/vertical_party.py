@@ -87,6 +87,7 @@ class VerticalParty:
         self._message = b""  # to each other party: a share of the common secret, and an exponent
         self._secret = b""
         self._unit: FixedPoint | None = None
+        self._asked = b""  # a digest of the questions of this session
 
     @property
     def fingerprint(self) -> str:
@@ -97,6 +98,8 @@ class VerticalParty:
         if question not in QUESTIONS:
             known = ", ".join(QUESTIONS)
             raise ValueError(f"There is no question {question!r}; ask one of {known}.")
+        if self._unit is not None:  # from here on all parties are asked the same
+            self._asked = _digest(self._asked, question, arguments)
         return QUESTIONS[question](self, **arguments)
 
     # -- start of a session ------------------------------------------------------------------------
@@ -104,7 +107,7 @@ class VerticalParty:
     def _new_keys(self) -> Message:
         """New keys: rounds of different sessions never share a mask."""
         self._key_pair, self._keys, self._unit = KeyPair(), None, None
-        self._message, self._secret = b"", b""
+        self._message, self._secret, self._asked = b"", b"", b""
         return {"public_key": self._key_pair.public_key, "rows": self._rows.n}
 
     def _meet_peers(self, index: int, public_keys: Sequence[bytes]) -> Message:
@@ -154,7 +157,7 @@ class VerticalParty:
         keys, unit = self._session_keys, self._session_unit
         variances = unit.encode(np.array([self._rows.spread() * self._rows.d]))
         values = np.append(variances, np.uint64(self._rows.d))
-        return {"masked": values + keys.mask(2, round)}
+        return {"masked": values + keys.mask(2, round, self._asked)}
 
     def _start(self, rows: NDArray[np.int64]) -> Message:
         self.centers = self._rows.take(rows)
@@ -184,7 +187,7 @@ class VerticalParty:
 
     def _masked(self, values: F64, round_number: int) -> Message:
         encoded = self._session_unit.encode(values)
-        mask = self._session_keys.mask(values.size, round_number)
+        mask = self._session_keys.mask(values.size, round_number, self._asked)
         encoded += mask.reshape(values.shape)
         return {"masked": encoded}
 
@@ -199,6 +202,16 @@ class VerticalParty:
         if self._unit is None:
             raise ValueError("The parties have no common unit: ask 'agree' first.")
         return self._unit
+
+
+def _digest(before: bytes, question: str, arguments: Message) -> bytes:
+    """A digest of all questions so far, after one more."""
+    digest = hashlib.sha256(before + question.encode())
+    for name, value in sorted(arguments.items()):
+        array = np.asarray(value)
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.digest()
 
 
 QUESTIONS: dict[str, Callable[..., Message]] = {
