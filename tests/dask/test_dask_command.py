@@ -1,6 +1,7 @@
 """`kvariates fit DATA --dask ADDRESS`."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 from dask import dataframe as dd
 
+from kvariates.cli import dask_fitting
+from kvariates.cli.fit_command import FitRequest
 from kvariates.dask import KMeans
 
 # A warning of pandas 3.1 about dask's own code.
@@ -82,3 +85,10 @@ def test_not_parquet(client, tmp_path):
     path.write_text("x\n1\n2\n")
     words = ["fit", path, "-k", 1, "--dask", address(client), "-o", tmp_path / "out"]
     assert "is not Parquet" in failure(*words)
+
+
+def test_a_column_of_weights_is_no_feature():
+    frame = pd.DataFrame({"x": [1.0], "w": [2.0], "name": ["a"]})
+    for columns in (["x", "w"], None):
+        request = FitRequest(Path("rows"), columns, "w", False, {})
+        assert list(dask_fitting._columns(frame, request)[0]) == ["x"]

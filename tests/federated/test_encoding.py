@@ -143,3 +143,10 @@ def test_envelopes_and_replies_come_back():
 def test_other_values_are_no_envelope(value):
     with pytest.raises(ValueError, match="should"):
         decode_envelope(encode(value))
+
+
+def test_a_large_header_is_refused():
+    """Parsed, millions of empty lists would fill the memory."""
+    header = b"[" + b"[]," * 2_000_000 + b"[]]"
+    with pytest.raises(ValueError, match=r"header has \d+ bytes, more than"):
+        decode(len(header).to_bytes(4, "big") + header)

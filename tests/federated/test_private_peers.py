@@ -12,6 +12,7 @@ from federated.fake_grid import BOX, blobs, grid_of, shards_of
 from kvariates.federated import Private, client
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.private_fit import ledger_of
 from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused
 from kvariates.federated.releases import Releases
 from kvariates.federated.server import fit, server_options
@@ -211,3 +212,13 @@ def test_a_ledger_belongs_to_one_adjacency_and_one_box():
 def test_too_many_centres_are_refused():
     with pytest.raises(ValueError, match="3 centres at most"):
         ask(peer_of(X), Releases(), "potential", centers=np.zeros((4, 2)), known=3)
+
+
+def test_a_ledger_that_could_not_be_saved_is_refused():
+    peer, releases = peer_of(X), Releases()
+    ask(peer, releases, "describe")
+    sent = ask(peer, releases, "ledger")
+    ledger_of(sent)
+    sent["charges"][0]["scale"] = float("nan")
+    with pytest.raises(ValueError, match="JSON"):
+        ledger_of(sent)

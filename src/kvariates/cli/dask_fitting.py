@@ -101,7 +101,7 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
         raise ValueError(f"{request.data}: has no column {', '.join(sorted(map(str, missing)))}")
     numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
     if request.columns is not None:
-        return frame[request.columns], ()
+        return frame[[name for name in request.columns if name != request.weights]], ()
     kept = [name for name in numeric if name != request.weights]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out

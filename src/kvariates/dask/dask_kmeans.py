@@ -206,7 +206,7 @@ class KMeans(FittedCenters):
         check_is_fitted(self)
         if not is_collection(X):
             return super().score(X, sample_weight=sample_weight)
-        return -cost_of_blocks(blocks_of(X, sample_weight), FittedModel.of(self))
+        return -cost_of_blocks(blocks_of(X, sample_weight), FittedModel.of(self), self.client)
 
     def __sklearn_clone__(self) -> KMeans:
         """A client cannot be copied: the clone has the same one."""

@@ -58,13 +58,17 @@ def lazy_distances(X: Any, model: FittedModel, names: list[str]) -> Any:
     return _each(_distances, blocks_of(X), model)
 
 
-def cost_of_blocks(blocks: DelayedBlocks, model: FittedModel) -> float:
-    """The weighted cost of all rows at their nearest centres, computed now."""
+def cost_of_blocks(blocks: DelayedBlocks, model: FittedModel, client: Any) -> float:
+    """The weighted cost of all rows at their nearest centres, computed now.
+
+    `client`: None for Dask's default scheduler.
+    """
     weights = blocks.weights or [None] * len(blocks.rows)
     cost = delayed(_exact_cost, pure=False)
     pairs = zip(blocks.rows, weights, strict=True)
     costs = [cost(block, weight, model, (i,)) for i, (block, weight) in enumerate(pairs)]
-    return to_float(sum(compute(*costs)))
+    found = compute(*costs) if client is None else client.gather(client.compute(costs))
+    return to_float(sum(found))
 
 
 def _each(function: Any, blocks: DelayedBlocks, model: FittedModel) -> list[Any]:

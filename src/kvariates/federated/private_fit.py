@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -112,5 +113,6 @@ def fit_private_peers(
 
 def ledger_of(answer: Answer) -> Ledger:
     """The ledger that a peer has sent. ValueError if it costs more than it claims."""
+    json.dumps(answer, allow_nan=False)  # raises if it could not be saved
     charges = tuple(Charge(**charge) for charge in answer["charges"])
     return Ledger(answer["adjacency"], charges, Loss(float(answer["epsilon"]), 0.0))

@@ -24,6 +24,7 @@ from kvariates.peers.questions import Question
 from kvariates.peers.transport import Failure, Reply
 
 MOST_BYTES = 2**26  # of a message
+MOST_HEADER = 2**22
 DEEPEST = 8  # lists in lists
 MOST_AXES = 6
 LONGEST_REASON = 300
@@ -46,6 +47,8 @@ def decode(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
     size = int.from_bytes(data[:4], "big")
     if len(data) < 4 or size > len(data) - 4:
         raise ValueError("the message is shorter than its header says")
+    if size > MOST_HEADER:  # parsed, it would fill many times its size
+        raise ValueError(f"the header has {size} bytes, more than {MOST_HEADER}")
     try:
         parsed = json.loads(data[4 : 4 + size], parse_float=_refuse, parse_constant=_refuse)
         reader = _Reader(memoryview(data)[4 + size :])

@@ -140,15 +140,6 @@ def _begin_costs(state: PeerState) -> Answer:
     return {}
 
 
-def _quantized(state: PeerState) -> Answer:
-    return {"quantized": state.seeding_costs().quantized}
-
-
-def _quantize(state: PeerState) -> Answer:
-    state.seeding_costs().quantize()
-    return {}
-
-
 def _largest(state: PeerState, by_weight: bool) -> Answer:
     costs = state.seeding_costs()
     return {"largest": (costs.by_weight() if by_weight else costs).largest()}
@@ -257,8 +248,6 @@ QUESTIONS: dict[str, AnswerRule] = {
     "evaluate": AnswerRule(_evaluate),
     "spread": AnswerRule(_spread),
     "begin_costs": AnswerRule(_begin_costs, "costs", begins=True),
-    "quantized": AnswerRule(_quantized),
-    "quantize": AnswerRule(_quantize, "costs"),
     "largest": AnswerRule(_largest),
     "set_exponent": AnswerRule(_set_exponent, "costs"),
     "total": AnswerRule(_total),
