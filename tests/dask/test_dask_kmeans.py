@@ -235,7 +235,7 @@ def test_without_a_client_threads_of_this_process_are_used(rows, capsys):
 
 
 def test_inside_a_task(client, rows):
-    """One thread a worker: the task must give its thread away while it waits."""
+    """The result is that of a fit outside."""
     blocks = [rows[:1500], rows[1500:]]
     code = (
         "lambda blocks: __import__('kvariates.dask').dask.KMeans(3, random_state=0)"

@@ -6,7 +6,6 @@ from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers
 from kvariates.peers.peer import TRUSTING, Peer
-from kvariates.peers.seeding import any_point
 from kvariates.peers.transport import LocalTransport, reply_of
 
 
@@ -54,7 +53,7 @@ class ForgetfulTransport(SerialTransport):
 
 def fitted(transport, k, init, seed=0, fit=5, least=None, **options):
     coordinator = Coordinator(transport, fit, least)
-    problem = PeersProblem(k, init, check=any_point, **options)
+    problem = PeersProblem(k, init, **options)
     try:
         return fit_peers(coordinator, problem, np.random.default_rng(seed))
     finally:

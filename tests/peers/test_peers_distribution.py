@@ -7,7 +7,7 @@ from sampling import exact
 from sampling.chi_square import ALPHA, follows
 
 from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.seeding import any_point, dk_means_plusplus, exact_plusplus
+from kvariates.peers.seeding import dk_means_plusplus, exact_plusplus
 
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7.5, 3.5]])
 WEIGHTS = np.array([1.0, 4, 0.25, 2, 0.5, 3])
@@ -42,7 +42,7 @@ def drawn(seeding, cuts, weights, transport=SerialTransport, k=3):
 
 
 def dk(coordinator, k, rng):
-    return dk_means_plusplus(coordinator, k, rng, check=any_point)
+    return dk_means_plusplus(coordinator, k, rng)
 
 
 @pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)

@@ -15,7 +15,7 @@ import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_fit import NoisyPeersMean
+from kvariates.federated.private_fit import NoisyPeersMean, after
 from kvariates.federated.private_peer import exact_statistics, sums_lattice
 from kvariates.federated.releases import COUNTS_OVER_SUMS
 from kvariates.numerics.lattice import Adjacency
@@ -30,7 +30,7 @@ from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
 from kvariates.private_methods.task import Domain
 from kvariates.private_methods.weighted_kmeans import spread_out
 from kvariates.refining.assigners import FloatStatistics, Statistics
-from kvariates.refining.lloyd import Step, lloyd
+from kvariates.refining.lloyd import lloyd
 
 
 class SummingPeer:
@@ -136,9 +136,5 @@ def fit_central(
     parts = cost.split([COUNTS_OVER_SUMS, 1.0] * steps)
     costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
-
-    def stop(step: Step) -> bool:
-        return step.iteration + 1 == steps
-
-    end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), stop)
+    end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
     return end.centers, assigner.accountant

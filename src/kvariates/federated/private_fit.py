@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer
-from kvariates.peers.seeding import any_point, dk_means_plusplus
+from kvariates.peers.seeding import dk_means_plusplus
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.private_methods.noisy_lloyd import CLEAR
@@ -99,16 +100,17 @@ def fit_private_peers(
 ) -> PrivateFit:
     """PDk-means++, and so many noisy steps of Lloyd. Pre: the coordinator has public bounds."""
     assert coordinator.bounds is not None  # noqa: S101
-    centers = dk_means_plusplus(coordinator, k, rng, check=any_point, noisy=True)
+    centers = dk_means_plusplus(coordinator, k, rng, noisy=True)
     if steps:
-
-        def stop(step: Step) -> bool:
-            return step.iteration + 1 == steps
-
         assigner = NoisyPeersAssigner(coordinator)
         update = NoisyPeersMean(assigner, coordinator.bounds)
-        centers = lloyd(assigner, centers, update, stop).centers
+        centers = lloyd(assigner, centers, update, after(steps)).centers
     return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)))
+
+
+def after(steps: int) -> Callable[[Step], bool]:
+    """Stop after so many steps."""
+    return lambda step: step.iteration + 1 == steps
 
 
 def ledger_of(answer: Answer) -> Ledger:

@@ -14,9 +14,7 @@ from kvariates.peers.coordinator import Coordinator, ShardMissing
 from kvariates.peers.remote import PeersAssigner, PeersRows
 from kvariates.peers.seeding import (
     PEER_SEEDINGS,
-    CheckPoint,
     PeersSeeding,
-    any_point,
     spread_of_peers,
 )
 from kvariates.peers.transcript import Transcript
@@ -38,8 +36,6 @@ class PeersProblem:
         Lloyd stops when the centres' squared shift is at most `tol` times the mean variance.
     shows_rows : bool
         Whether peers show rows to fill empty clusters.
-    check : callable
-        Raises ValueError if a point cannot be a row of a peer.
     callback : callable or None
         See `StopRule`.
     """
@@ -49,7 +45,6 @@ class PeersProblem:
     max_iter: int = 300
     tol: float = 1e-4
     shows_rows: bool = True
-    check: CheckPoint = any_point
     callback: Callable[[Step], bool] | None = None
 
 
@@ -74,7 +69,7 @@ def fit_peers(
     """Seed and refine."""
     start, spread = problem.init, None
     if isinstance(start, str):
-        seeding = PeersSeeding(coordinator, problem.k, problem.check, rng)
+        seeding = PeersSeeding(coordinator, problem.k, rng)
         if start == "dk-means++":
             spread = spread_of_peers(coordinator)
         start = PEER_SEEDINGS[start].run(seeding)

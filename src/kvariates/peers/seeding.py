@@ -34,13 +34,6 @@ from kvariates.seeding.sampler import AddedCenters, greedy_trials, sample, sampl
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.tables import Entry, Table
 
-CheckPoint = Callable[[F64], None]
-"""Raises ValueError if a point cannot be a row."""
-
-
-def any_point(point: F64) -> None:
-    """Accept every finite point."""
-
 
 def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[PeersRows]:
     """The exact potential of the rows of all peers, with room for k centres."""
@@ -135,13 +128,10 @@ class PeersPotential(AddedCenters):
 
 
 class DrawnByPeer:
-    """The density of Dk-means++: the drawn peer draws one of its rows, by weight.
+    """The density of Dk-means++: the drawn peer draws one of its rows, by weight."""
 
-    `check`: raises ValueError if a point cannot be a row.
-    """
-
-    def __init__(self, coordinator: Coordinator, check: CheckPoint) -> None:
-        self._coordinator, self._check = coordinator, check
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
 
     def sample(
         self, points: PeersPotential, picked: I64, weight: F64 | None, rng: np.random.Generator
@@ -154,7 +144,6 @@ class DrawnByPeer:
                 raise ValueError(f"its row should be finite, of shape {(1, d)}")
             if self._coordinator.bounds is not None:
                 self._coordinator.bounds.check_points(point)
-            self._check(point)
             return point
 
         found: F64 = self._coordinator.one(
@@ -164,19 +153,14 @@ class DrawnByPeer:
 
 
 def dk_means_plusplus(
-    coordinator: Coordinator,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    check: CheckPoint,
-    noisy: bool = False,
+    coordinator: Coordinator, k: int, rng: np.random.Generator, *, noisy: bool = False
 ) -> F64:
     """Draw k centres; a peer that fails is dropped, and another one is drawn.
 
     `noisy`: whether peers add noise to what they say (PDk-means++).
     """
     potential = PeersPotential(coordinator, k, noisy=noisy)
-    density = DrawnByPeer(coordinator, check)
+    density = DrawnByPeer(coordinator)
     while len(potential.centers) < k:
         before = len(coordinator.transcript.dropped)
         try:
@@ -205,7 +189,6 @@ class PeersSeeding:
 
     coordinator: Coordinator
     k: int
-    check: CheckPoint
     rng: np.random.Generator
 
 
@@ -229,7 +212,7 @@ PEER_SEEDINGS: Table[Callable[[PeersSeeding], F64]] = Table(
             lost=SEEDINGS["k-means||"].lost,
         ),
         "dk-means++": Entry(
-            lambda s: dk_means_plusplus(s.coordinator, s.k, s.rng, check=s.check),
+            lambda s: dk_means_plusplus(s.coordinator, s.k, s.rng),
             "Draws a peer by its potential, and a row of this peer uniformly. Peers show k rows "
             "in all, and their potentials.",
             theorem="Theorem 4",

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from kvariates.peers.fixed_point import FixedPoint
 from kvariates.peers.masks import fingerprint
+from kvariates.peers.transcript import n_bytes
 from kvariates.peers.vertical_party import TOKEN, Message, VerticalParty
 
 I64 = NDArray[np.int64]
-
-NUMBER = 8  # bytes of a number in a message
 
 
 class PartyTransport(Protocol):
@@ -160,7 +159,7 @@ class VerticalSession:
         """Ask each party with its own arguments, and count the bytes."""
         answers = self._transport.ask(question, arguments)
         rounds, sent, received = self._traffic.get(question, (0, 0, 0))
-        sent, received = sent + size_of(list(arguments)), received + size_of(answers)
+        sent, received = sent + n_bytes(list(arguments)), received + n_bytes(answers)
         self._traffic[question] = Traffic(rounds + 1, sent, received)
         return answers
 
@@ -198,17 +197,6 @@ class VerticalSession:
             self.parties, self.rows, dict(self._traffic), self.unit.error, self.fingerprint,
             revealed,
         )  # fmt: skip
-
-
-def size_of(message: Any) -> int:
-    """The bytes of what a message holds, without names."""
-    if isinstance(message, dict):
-        return sum(map(size_of, message.values()))
-    if isinstance(message, list | tuple):
-        return sum(map(size_of, message))
-    if isinstance(message, np.ndarray):
-        return message.nbytes
-    return len(message) if isinstance(message, bytes) else NUMBER
 
 
 def _common_rows(rows: list[int]) -> int:
