@@ -33,8 +33,9 @@ class KMeans(FittedCenters):
     """k-means on a Dask cluster.
 
     Every partition is kept in the memory of a worker and answers questions about its rows. The
-    client gets sums, counts and costs, and the rows that become centres. The result does not depend
-    on the number of workers, and not on the partitions either, except for init="dk-means++".
+    client gets sums, counts and costs, and a few rows: those that become centres, and with
+    init="k-means++" and "k-means||" all candidates. The result does not depend on the number of
+    workers, and not on the partitions either, except for init="dk-means++".
 
     Parameters
     ----------
