@@ -96,7 +96,7 @@ def test_central_noise_needs_what_is_public(options):
 
 
 def test_options_that_would_tell_numbers_of_rows_or_are_unknown():
-    with pytest.raises(ValueError, match="most_rows does not work with central noise"):
-        server_options(3, bounds=BOX, epsilon=1.0, most_rows=100)
+    with pytest.raises(ValueError, match="max_rows does not work with central noise"):
+        server_options(3, bounds=BOX, epsilon=1.0, max_rows=100)
     with pytest.raises(ValueError, match="adjacency must be"):
         server_options(3, bounds=BOX, epsilon=1.0, adjacency="both")

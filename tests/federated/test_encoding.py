@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from kvariates.peers.encoding import (
-    MOST_BYTES,
+    MAX_BYTES,
     decode,
     decode_envelope,
     decode_reply,
@@ -115,8 +115,8 @@ def test_hostile_bytes_are_a_value_error(data):
 
 def test_a_long_message_is_refused():
     with pytest.raises(ValueError, match="more than 100"):
-        decode(encode(np.zeros(50)), most_bytes=100)
-    assert "more than" in decode_reply(b"x" * (MOST_BYTES + 1)).reason
+        decode(encode(np.zeros(50)), max_bytes=100)
+    assert "more than" in decode_reply(b"x" * (MAX_BYTES + 1)).reason
 
 
 @pytest.mark.parametrize("value", [np.array([object()]), np.zeros(1, complex), {1: 2}, object()])

@@ -23,9 +23,9 @@ from kvariates.peers.transport import LocalTransport
 X = blobs(240)
 
 
-def fitted(grid, seconds=5.0, **options):
+def fitted(grid, timeout=5.0, **options):
     options = {"random_state": 3, **options}
-    return fit(FlowerTransport(grid, seconds), server_options(options.pop("k", 4), **options))
+    return fit(FlowerTransport(grid, timeout), server_options(options.pop("k", 4), **options))
 
 
 def local(shards, weights=None, policy=None, **options):
@@ -41,7 +41,7 @@ def local(shards, weights=None, policy=None, **options):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
     shards = shards_of(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
-    here, there = local(shards), fitted(grid_of(shards, {"fresh": fresh}, most_points=4))
+    here, there = local(shards), fitted(grid_of(shards, {"fresh": fresh}, max_points=4))
     assert here.centers.tobytes() == there.centers.tobytes()
     assert here.centers.dtype == dtype
     assert here.inertia == there.inertia
@@ -60,7 +60,7 @@ def test_weights_travel():
 
 def test_exact_seedings_work_if_the_policy_allows_them():
     shards, trusting = shards_of(X, 3), Policy(frozenset(QUESTIONS))
-    there = fitted(grid_of(shards, policy=trusting, most_points=1000), init="k-means++")
+    there = fitted(grid_of(shards, policy=trusting, max_points=1000), init="k-means++")
     assert there.centers.tobytes() == local(shards, init="k-means++").centers.tobytes()
     with pytest.raises(PeerLost, match="not allowed by this peer"):
         fitted(grid_of(shards), init="k-means++")
@@ -73,7 +73,7 @@ def test_a_client_that_vanishes_leaves_the_fit(push):
             grid.nodes.pop(1000 - 1)
 
     shards = shards_of(X, 3)
-    found = fitted(grid_of(shards, {"before": vanish}), seconds=0.3)
+    found = fitted(grid_of(shards, {"before": vanish}), timeout=0.3)
     assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]
     assert found.transcript.dropped[0].reason == "no answer within 0.3 s"
     assert found.guarantee is None
@@ -102,9 +102,9 @@ def test_too_few_peers_is_one_clear_error():
             grid.nodes.clear()
 
     with pytest.raises(PeerLost, match=r"0 peers are left, but at least 2 .* no answer within"):
-        fitted(grid_of(shards_of(X, 3), {"before": vanish}), seconds=0.2, least_peers=2)
+        fitted(grid_of(shards_of(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
     with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
-        wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_seconds=0.1))
+        wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_timeout=0.1))
 
 
 def ask(node, name, **arguments):
@@ -115,7 +115,7 @@ def ask(node, name, **arguments):
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_client_refuses_other_questions_and_more_rows(fresh):
-    app = client_app(lambda _: X, most_points=2, random_state=1)
+    app = client_app(lambda _: X, max_points=2, random_state=1)
     node = Node(app, 0)
     for name in QUESTIONS.keys() - {"describe", "potential", "draw", "spread", "assign",
                                     "evaluate", "column_sums"}:  # fmt: skip
@@ -180,9 +180,9 @@ def test_the_result_file_is_complete(tmp_path):
         ({"init": [[1.0, 2.0], [3.0, 11.0]], "bounds": BOX}, "inside the public bounds"),
         ({"bounds": ([1, 2], [0, 3])}, "low below high"),
         ({"bounds": (0, 1)}, "one number for each feature"),
-        ({"most_rows": 3}, "needs public bounds"),
-        ({"seconds": 0}, "seconds must be"),
-        ({"least_peers": 0}, "least_peers must be"),
+        ({"max_rows": 3}, "needs public bounds"),
+        ({"timeout": 0}, "timeout must be"),
+        ({"min_peers": 0}, "min_peers must be"),
         ({"tol": -1}, "tol must be"),
     ],
 )

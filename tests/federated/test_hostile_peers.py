@@ -108,8 +108,8 @@ LIES = {
 
 
 def fitted(nodes):
-    transport = FlowerTransport(FakeGrid(nodes), 0.3, most_bytes=1500)
-    options = server_options(4, bounds=BOX, most_rows=100, random_state=2)
+    transport = FlowerTransport(FakeGrid(nodes), 0.3, max_bytes=1500)
+    options = server_options(4, bounds=BOX, max_rows=100, random_state=2)
     return fit(transport, options)
 
 

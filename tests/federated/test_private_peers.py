@@ -149,7 +149,7 @@ def test_the_ledger_in_a_file_is_for_all_runs(tmp_path):
     again = fitted(shards, private)  # the same seed asks the same questions: nothing is spent
     assert again.ledgers == first.ledgers
     with pytest.raises(Exception, match="and no more"):
-        fitted(shards, private, least_peers=1, k=4)
+        fitted(shards, private, min_peers=1, k=4)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

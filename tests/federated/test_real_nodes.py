@@ -117,7 +117,7 @@ def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
             )  # fmt: skip
         words = lambda: "\n".join(p.read_text()[-2000:] for p in tmp_path.glob("*.log"))  # noqa: E731
         wait_until(lambda: "SuperNode ID" in (tmp_path / "node1.log").read_text(), 120, words)
-        options = f'save-to="{result}" n-clusters=2 steps=1 seconds=300.0'
+        options = f'save-to="{result}" n-clusters=2 steps=1 timeout=300.0'
         command = [BIN / "flwr", "run", str(app), "here", "-c", options]
         subprocess.run(command, env=env, check=True, timeout=120)
         wait_until(result.exists, 900, words)

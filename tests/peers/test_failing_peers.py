@@ -77,7 +77,7 @@ def test_a_late_peer_is_dropped():
     peers = {name: peer.answer for name, peer in peers_of(SHARDS).items()}
     slow = lying("potential", lambda answer: never.wait(20) or answer)
     try:
-        transport = LocalTransport(peers | {"peer 1": slow}, seconds=0.5)
+        transport = LocalTransport(peers | {"peer 1": slow}, timeout=0.5)
         found = fitted(transport, 3, "dk-means++", least=1, shows_rows=False)
         assert found.transcript.dropped[0].reason == "no answer within 0.5 s"
     finally:

@@ -16,4 +16,4 @@ def load_data(context):
 
 
 # At most three patients are ever shown (as centres before Lloyd), in a run of Flower.
-app = client_app(load_data, bounds=BOUNDS, most_points=3, clip=True, random_state=0)
+app = client_app(load_data, bounds=BOUNDS, max_points=3, clip=True, random_state=0)

@@ -16,10 +16,10 @@ def main(grid: Grid, context: Context) -> None:
     fit = server_app(
         int(config["n-clusters"]),
         bounds=BOUNDS,
-        most_rows=100_000,
+        max_rows=100_000,
         max_iter=int(config["steps"]),
         wait_for=int(config["peers"]),
-        seconds=float(config["seconds"]),
+        timeout=float(config["timeout"]),
         random_state=int(config["seed"]),
         save_to=str(config["save-to"]),
     )

@@ -54,7 +54,7 @@ class ClientOptions:
     bounds: PublicBounds | None
     policy: Policy
     private: Private | Literal["central"] | None
-    most_points: int
+    max_points: int
     clip: bool
     seed: int
     key: str
@@ -66,7 +66,7 @@ def client_app(
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     policy: Policy = FEDERATED,
     private: Private | Literal["central"] | None = None,
-    most_points: int = 20,
+    max_points: int = 20,
     clip: bool = False,
     random_state: int | None = None,
 ) -> ClientApp:
@@ -84,7 +84,7 @@ def client_app(
         A budget: answers get noise. "central": only exact sums are sent, and the coordinator, which
         must be trusted, adds noise to their total. With any of these `policy` is not used, and
         rows are always clipped to `bounds`.
-    most_points : int
+    max_points : int
         The most rows that this peer shows in a run of Flower. If it is asked for more it refuses,
         and is dropped; so give at least the number of clusters.
     clip : bool
@@ -101,11 +101,11 @@ def client_app(
         raise ValueError("clip and private need public bounds: bounds=(low, high).")
     if not (private is None or private == CENTRAL or isinstance(private, Private)):
         raise ValueError(f"private must be a Private, 'central' or None; got {private!r}.")
-    if most_points < 0:
-        raise ValueError(f"most_points must be at least 0; got {most_points!r}.")
+    if max_points < 0:
+        raise ValueError(f"max_points must be at least 0; got {max_points!r}.")
     seed = secrets.randbits(63) if random_state is None else int(random_state)
     options = ClientOptions(
-        load_data, limits, policy, private, most_points, clip, seed, secrets.token_hex(8)
+        load_data, limits, policy, private, max_points, clip, seed, secrets.token_hex(8)
     )
     app = ClientApp()
 
@@ -141,7 +141,7 @@ def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
         return reply_of(lambda asked: _private_answer(peer, asked, context), envelope)
     if isinstance(peer, SummingPeer):
         return reply_of(peer.answer, envelope)
-    return reply_of(lambda asked: _counted(peer, asked, options.most_points, context), envelope)
+    return reply_of(lambda asked: _counted(peer, asked, options.max_points, context), envelope)
 
 
 def _peer(options: ClientOptions, context: Context) -> AnyPeer:

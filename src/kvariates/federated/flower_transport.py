@@ -10,7 +10,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.peers.encoding import MOST_BYTES, decode_reply, encode_envelope
+from kvariates.peers.encoding import MAX_BYTES, decode_reply, encode_envelope
 from kvariates.peers.peer import Envelope
 from kvariates.peers.transport import Failure, Reply
 
@@ -25,9 +25,9 @@ class FlowerTransport:
     Parameters
     ----------
     grid : flwr.serverapp.Grid
-    seconds : float
+    timeout : float
         How long to wait for an answer. A message that was not answered is not valid any more.
-    most_bytes : int
+    max_bytes : int
         A longer answer is a failure.
 
     Nodes say a name when they are met; without one it is the number of the node. Those that are met
@@ -35,8 +35,8 @@ class FlowerTransport:
     Flower's nodes are random.
     """
 
-    def __init__(self, grid: Grid, seconds: float = 60.0, most_bytes: int = MOST_BYTES) -> None:
-        self._grid, self._seconds, self._most_bytes = grid, seconds, most_bytes
+    def __init__(self, grid: Grid, timeout: float = 60.0, max_bytes: int = MAX_BYTES) -> None:
+        self._grid, self._timeout, self._max_bytes = grid, timeout, max_bytes
         self._nodes: dict[str, int] = {}
         self._silent: dict[str, Failure] = {}  # nodes that did not say their name
 
@@ -65,7 +65,7 @@ class FlowerTransport:
         data = fields.get("reply")
         if not isinstance(data, bytes):
             return Failure("its message has no reply")
-        return decode_reply(data, self._most_bytes)
+        return decode_reply(data, self._max_bytes)
 
     def _meet(self, nodes: Iterable[int]) -> None:
         """Ask new nodes for their names."""
@@ -86,15 +86,15 @@ class FlowerTransport:
         if not contents:
             return {}
         messages = [
-            Message(content, node, MESSAGE_TYPE, ttl=self._seconds)
+            Message(content, node, MESSAGE_TYPE, ttl=self._timeout)
             for node, content in contents.items()
         ]
         nodes = [message.metadata.dst_node_id for message in messages]
         self._grid.push_messages(messages)
         waiting = {m.metadata.message_id: node for m, node in zip(messages, nodes, strict=True)}
-        late = Failure(f"no answer within {self._seconds:g} s")
+        late = Failure(f"no answer within {self._timeout:g} s")
         found: dict[int, dict[str, Any] | Failure] = dict.fromkeys(contents, late)
-        end, pause = time.monotonic() + self._seconds, FIRST_PAUSE
+        end, pause = time.monotonic() + self._timeout, FIRST_PAUSE
         while waiting and time.monotonic() < end:
             for reply in self._grid.pull_messages(list(waiting)):
                 node = waiting.pop(reply.metadata.reply_to_message_id, None)

@@ -18,7 +18,7 @@ class Data(NamedTuple):
 
 
 def checked_bounds(
-    bounds: tuple[ArrayLike, ArrayLike], most_rows: float | None = None
+    bounds: tuple[ArrayLike, ArrayLike], max_rows: float | None = None
 ) -> PublicBounds:
     """Bounds of every feature. ValueError if they are not finite numbers with low < high."""
     try:
@@ -32,9 +32,9 @@ def checked_bounds(
         )
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError("bounds must be finite, and low below high for each feature.")
-    most = math.inf if most_rows is None else float(most_rows)
+    most = math.inf if max_rows is None else float(max_rows)
     if not most >= 1:
-        raise ValueError(f"most_rows must be at least 1; got {most_rows!r}.")
+        raise ValueError(f"max_rows must be at least 1; got {max_rows!r}.")
     return PublicBounds(low, high, most)
 
 

@@ -48,10 +48,10 @@ class ServerOptions:
     init: str | Floats | None
     max_iter: int
     tol: float
-    least_peers: int
+    min_peers: int
     wait_for: int
-    wait_seconds: float
-    seconds: float
+    wait_timeout: float
+    timeout: float
     random_state: int | None
     epsilon: float | None
     adjacency: Adjacency
@@ -80,7 +80,7 @@ def server_app(
     bounds : (low, high) or None
         The public bounds of each feature. Peers whose answers cannot be those of rows inside are
         dropped.
-    most_rows : int or None
+    max_rows : int or None
         The most rows (and the most weight) of one peer; needs `bounds`.
     init : str, array of shape (n_clusters, d), or None
         None: "dk-means++", or with `epsilon` centres that are spread over the bounds.
@@ -91,13 +91,13 @@ def server_app(
         and with `epsilon` (None: 5).
     tol : float, default 1e-4
         Relative to the mean variance of the features.
-    least_peers : int, default 1
+    min_peers : int, default 1
         Peers that fail are dropped while so many are left.
     wait_for : int or None
-        How many peers must be connected before the fit begins; None: `least_peers`.
-    wait_seconds : float, default 60
+        How many peers must be connected before the fit begins; None: `min_peers`.
+    wait_timeout : float, default 60
         How long to wait for them.
-    seconds : float, default 60
+    timeout : float, default 60
         How long to wait for an answer.
     random_state : int or None
     epsilon : float or None
@@ -116,7 +116,7 @@ def server_app(
     @app.main()
     def main(grid: Grid, _: Context) -> None:
         wait_for_peers(grid, checked)
-        result = fit(FlowerTransport(grid, checked.seconds), checked)
+        result = fit(FlowerTransport(grid, checked.timeout), checked)
         if save_to is not None:
             result.save(save_to)
         if on_result is not None:
@@ -129,30 +129,30 @@ def server_options(
     n_clusters: int,
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    most_rows: int | None = None,
+    max_rows: int | None = None,
     init: str | ArrayLike | None = None,
     max_iter: int | None = None,
     tol: float = 1e-4,
-    least_peers: int = 1,
+    min_peers: int = 1,
     wait_for: int | None = None,
-    wait_seconds: float = 60.0,
-    seconds: float = 60.0,
+    wait_timeout: float = 60.0,
+    timeout: float = 60.0,
     random_state: int | None = None,
     epsilon: float | None = None,
     adjacency: Adjacency = "add-remove",
 ) -> ServerOptions:
     """Check the parameters of `server_app`."""
-    if most_rows is not None and bounds is None:
-        raise ValueError("most_rows needs public bounds: bounds=(low, high).")
-    if most_rows is not None and epsilon is not None:
+    if max_rows is not None and bounds is None:
+        raise ValueError("max_rows needs public bounds: bounds=(low, high).")
+    if max_rows is not None and epsilon is not None:
         raise ValueError(
-            "most_rows does not work with central noise: who is dropped would tell exact numbers "
+            "max_rows does not work with central noise: who is dropped would tell exact numbers "
             "of rows."
         )
     if adjacency not in get_args(Adjacency):
         names = " or ".join(map(repr, get_args(Adjacency)))
         raise ValueError(f"adjacency must be {names}; got {adjacency!r}.")
-    limits = None if bounds is None else checked_bounds(bounds, most_rows)
+    limits = None if bounds is None else checked_bounds(bounds, max_rows)
     start: str | Floats | None = None
     if epsilon is not None:
         _check_central(epsilon, init, limits, max_iter)
@@ -162,16 +162,16 @@ def server_options(
     steps = usual if max_iter is None else max_iter
     for name, value, least in (
         ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tol, 0),
-        ("least_peers", least_peers, 1), ("wait_for", wait_for or least_peers, 1),
+        ("min_peers", min_peers, 1), ("wait_for", wait_for or min_peers, 1),
     ):  # fmt: skip
         if not least <= value < math.inf:
             raise ValueError(f"{name} must be at least {least}; got {value!r}.")
-    for name, seconds_ in (("seconds", seconds), ("wait_seconds", wait_seconds)):
-        if not 0 < seconds_ < math.inf:
-            raise ValueError(f"{name} must be a number > 0; got {seconds_!r}.")
+    for name, value in (("timeout", timeout), ("wait_timeout", wait_timeout)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be a number > 0; got {value!r}.")
     return ServerOptions(
-        n_clusters, limits, start, steps, tol, least_peers, wait_for or least_peers,
-        wait_seconds, seconds, random_state, epsilon, adjacency,
+        n_clusters, limits, start, steps, tol, min_peers, wait_for or min_peers,
+        wait_timeout, timeout, random_state, epsilon, adjacency,
     )  # fmt: skip
 
 
@@ -210,12 +210,12 @@ def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Float
 
 def wait_for_peers(grid: Grid, options: ServerOptions) -> None:
     """Wait until enough nodes are connected. RuntimeError if they do not come."""
-    end = time.monotonic() + options.wait_seconds
+    end = time.monotonic() + options.wait_timeout
     while (found := len(list(grid.get_node_ids()))) < options.wait_for:
         if time.monotonic() > end:
             raise RuntimeError(
                 f"{found} of {options.wait_for} peers were connected after "
-                f"{options.wait_seconds:g} s; start their SuperNodes, or lower wait_for."
+                f"{options.wait_timeout:g} s; start their SuperNodes, or lower wait_for."
             )
         time.sleep(0.1)
 
@@ -224,7 +224,7 @@ def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
     """Cluster the rows of all peers of a transport."""
     rng = np.random.default_rng(options.random_state)
     number = int(rng.integers(2**62))
-    coordinator = Coordinator(transport, number, options.least_peers, options.bounds)
+    coordinator = Coordinator(transport, number, options.min_peers, options.bounds)
     try:
         fitted = _private_fit if options.private else _open_fit
         if options.epsilon is not None:

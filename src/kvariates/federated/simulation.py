@@ -12,7 +12,7 @@ from kvariates.federated.client import client_app
 from kvariates.federated.result import FederatedResult
 from kvariates.federated.server import server_app
 
-SECONDS = 600.0  # the first answer waits until Ray has started
+TIMEOUT = 600.0  # the first answer waits until Ray has started
 
 
 def simulate(
@@ -50,11 +50,11 @@ def simulate(
         raise ValueError(f"n_peers must be at least 1; got {n_peers!r}.")
     given = {"bounds": server.get("bounds"), "random_state": server.get("random_state")}
     results: list[FederatedResult] = []
-    server.setdefault("least_peers", 1)
+    server.setdefault("min_peers", 1)
     server.setdefault("wait_for", n_peers)
-    server.setdefault("seconds", SECONDS)
+    server.setdefault("timeout", TIMEOUT)
     coordinator = server_app(n_clusters, on_result=results.append, **server)
-    peers = client_app(load_data, **{"most_points": n_clusters, **given, **(client or {})})
+    peers = client_app(load_data, **{"max_points": n_clusters, **given, **(client or {})})
     backend = {
         "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
         "init_args": {"num_cpus": n_cpus, "num_gpus": 0, "include_dashboard": False},

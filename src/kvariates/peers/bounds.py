@@ -28,7 +28,7 @@ class PublicBounds:
 
     low: F64
     high: F64
-    most_rows: float = math.inf
+    max_rows: float = math.inf
 
     @property
     def squared_diameter(self) -> float:
@@ -65,7 +65,7 @@ class PeerLimits:
         _check_scale(scale)
         if self.bounds is None:
             return
-        most, features = self.bounds.most_rows, len(self.bounds.low)
+        most, features = self.bounds.max_rows, len(self.bounds.low)
         if d != features:
             raise ValueError(f"has {d} features, the public bounds have {features}")
         if self.n > most or self.weight > most * (1 + SLACK):

@@ -90,7 +90,7 @@ class Coordinator:
     transport : Transport
     fit : int
         The number of this fit: peers keep the states of different fits apart.
-    least_peers : int or None
+    min_peers : int or None
         Peers that fail are dropped while so many are left. None: no peer may fail.
     bounds : PublicBounds or None
         Peers whose answers cannot be those of rows within them are dropped.
@@ -100,10 +100,10 @@ class Coordinator:
         self,
         transport: Transport,
         fit: int,
-        least_peers: int | None = None,
+        min_peers: int | None = None,
         bounds: PublicBounds | None = None,
     ) -> None:
-        self._transport, self._fit, self._least = transport, fit, least_peers
+        self._transport, self._fit, self._least = transport, fit, min_peers
         self.bounds = bounds
         self.transcript = Transcript()
         self._positions: dict[str, int] = {}

@@ -23,7 +23,7 @@ from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Question
 from kvariates.peers.transport import Failure, Reply
 
-MOST_BYTES = 2**26  # of a message
+MAX_BYTES = 2**26  # of a message
 MOST_HEADER = 2**22
 DEEPEST = 8  # lists in lists
 MOST_AXES = 6
@@ -40,10 +40,10 @@ def encode(value: Any) -> bytes:
     return b"".join([len(header).to_bytes(4, "big"), header, *buffers])
 
 
-def decode(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
+def decode(data: bytes, max_bytes: int = MAX_BYTES) -> Any:
     """The value of these bytes. ValueError if they are not what `encode` returns."""
-    if len(data) > most_bytes:
-        raise ValueError(f"the message has {len(data)} bytes, more than {most_bytes}")
+    if len(data) > max_bytes:
+        raise ValueError(f"the message has {len(data)} bytes, more than {max_bytes}")
     size = int.from_bytes(data[:4], "big")
     if len(data) < 4 or size > len(data) - 4:
         raise ValueError("the message is shorter than its header says")
@@ -179,9 +179,9 @@ def encode_envelope(envelope: Envelope) -> bytes:
     )
 
 
-def decode_envelope(data: bytes, most_bytes: int = MOST_BYTES) -> Envelope:
+def decode_envelope(data: bytes, max_bytes: int = MAX_BYTES) -> Envelope:
     """ValueError if the bytes are not an envelope."""
-    fields = _fields(decode(data, most_bytes), {"fit", "position", "question", "log"})
+    fields = _fields(decode(data, max_bytes), {"fit", "position", "question", "log"})
     fit, position, log = fields["fit"], fields["position"], fields["log"]
     if not _whole(fit) or not _whole(position):
         raise ValueError("the numbers of the fit and of the question should be integers >= 0")
@@ -198,10 +198,10 @@ def encode_reply(reply: Reply) -> bytes:
     return encode({"answer": reply})
 
 
-def decode_reply(data: bytes, most_bytes: int = MOST_BYTES) -> Reply:
+def decode_reply(data: bytes, max_bytes: int = MAX_BYTES) -> Reply:
     """The reply of a peer; a failure if it cannot be decoded."""
     try:
-        value = decode(data, most_bytes)
+        value = decode(data, max_bytes)
         if isinstance(value, dict) and value.keys() == {"failure", "log_needed"}:
             return Failure(_short(str(value["failure"])), log_needed=value["log_needed"] is True)
         answer = _fields(value, {"answer"})["answer"]

@@ -57,12 +57,12 @@ class LocalTransport:
     ----------
     peers : mapping from str to callable
         The `answer` of each peer. It may change between two questions: peers leave and join.
-    seconds : float or None
+    timeout : float or None
         How long to wait for an answer; None: for ever.
     """
 
-    def __init__(self, peers: Mapping[str, Answering], seconds: float | None = None) -> None:
-        self._peers, self._seconds = peers, seconds
+    def __init__(self, peers: Mapping[str, Answering], timeout: float | None = None) -> None:
+        self._peers, self._timeout = peers, timeout
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="kvariates-peer")
 
     def peers(self) -> list[str]:
@@ -75,7 +75,7 @@ class LocalTransport:
             if name in self._peers
         }
         replies: dict[str, Reply] = {name: Failure("the peer has left") for name in envelopes}
-        end = None if self._seconds is None else time.monotonic() + self._seconds
+        end = None if self._timeout is None else time.monotonic() + self._timeout
         return replies | {name: self._result(future, end) for name, future in waiting.items()}
 
     def _result(self, future: Future[Reply], end: float | None) -> Reply:
@@ -83,7 +83,7 @@ class LocalTransport:
             return future.result(None if end is None else max(0.0, end - time.monotonic()))
         except TooLate:
             future.cancel()
-            return Failure(f"no answer within {self._seconds:g} s")
+            return Failure(f"no answer within {self._timeout:g} s")
 
     def end(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
