@@ -20,10 +20,12 @@ from unittest.mock import patch
 import numpy as np
 from privacy.mechanism_cases import empty_cells_skipped, noise_halved, one_noise_for_all
 from privacy.method_cases import LOSSES, Case, Scene
+from privacy.private_models import seen
 
 from kvariates.privacy import mixture
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import measurement
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods import noisy_kvariates, sample_aggregate
 from kvariates.private_methods.noisy_forgy import NoisyForgy
 from kvariates.private_methods.noisy_grid import GridMethod
@@ -65,8 +67,9 @@ def exact_number_of_rows():
 
     def exact(accountant, query, cost):
         made = true(accountant, query, cost)
-        if query.label == "number of rows":
-            return replace(made, value=int(query.values[0]))
+        exact = seen(query)
+        if exact.label == "number of rows":
+            return replace(made, value=int(exact.values[0]))
         return made
 
     return patch.object(Accountant, "release", exact)
@@ -76,9 +79,10 @@ def local_indices():
     """A block of m rows takes the first m rows of the data."""
 
     def results(task, blocks):
-        rng = np.random.default_rng()
-        sizes = np.bincount(rng.integers(blocks, size=len(task.rows)), minlength=blocks)
-        return np.stack([sample_aggregate._cluster(task, task.rows[:size], rng) for size in sizes])
+        rng, rows = np.random.default_rng(), seen(task.rows)
+        sizes = np.bincount(rng.integers(blocks, size=len(rows)), minlength=blocks)
+        found = [sample_aggregate._cluster(task, rows[:size], rng) for size in sizes]
+        return Secret(np.stack(found))
 
     return patch.object(sample_aggregate, "block_results", results)
 
@@ -97,14 +101,14 @@ class WithInertia(PrivateResult):
 class InertiaPublished:
     def __call__(self, task):
         result = NoisyLloyd(steps=1)(task)
-        inertia = _inertia(task.rows, result.centers)
+        inertia = _inertia(seen(task.rows), result.centers)
         return WithInertia(result.centers, result.charges, inertia=inertia)
 
 
 class ComparesInertia(Case):
     def view(self, seen):
         """The inertia minus that of the first data set with the same centres."""
-        rows = self.scene.domain.rows(self.neighbours.first)
+        rows = seen(self.scene.domain.rows(self.neighbours.first))
         return seen.result.inertia - _inertia(rows, seen.result.centers)
 
 

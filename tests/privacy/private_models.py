@@ -27,3 +27,8 @@ def make_task(X, k=3, adjacency="add-remove", epsilon=1.0, delta=0.0, ball=False
     d = X.shape[1]
     domain = Domain.around(np.zeros(d), 1.0) if ball else Domain.box(-np.ones(d), np.ones(d))
     return PrivateTask(domain.rows(X), domain, k, adjacency, Loss(epsilon, delta))
+
+
+def seen(secret):
+    """The value of a secret: a test may read it."""
+    return secret.reveal("for a test")

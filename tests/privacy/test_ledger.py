@@ -30,7 +30,7 @@ shares = st.lists(st.floats(0.0, 1e3), min_size=1, max_size=12).filter(lambda s:
 
 def charge(cost, *, rho=False, parallel=None, label="x"):
     costs = {"rho": cost} if rho else {"epsilon": cost}
-    return Charge(label, "laplace", 1.0, "l1", 1.0, **costs, parallel=parallel)
+    return Charge(label, "laplace", "add-remove", 1.0, "l1", 1.0, **costs, parallel=parallel)
 
 
 def ledger(*charges, claim=(math.inf, 0.5)):
@@ -176,7 +176,7 @@ def test_a_ledger_above_its_claim_raises():
 def test_a_charge_needs_one_cost():
     for costs in ({}, {"epsilon": 1.0, "rho": 1.0}, {"epsilon": -1.0}, {"rho": math.nan}):
         with pytest.raises(ValueError, match="charge"):
-            Charge("x", "laplace", 1.0, "l1", 1.0, **costs)
+            Charge("x", "laplace", "add-remove", 1.0, "l1", 1.0, **costs)
 
 
 def test_a_ledger_prints_saves_and_becomes_a_data_frame(tmp_path):

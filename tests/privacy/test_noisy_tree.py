@@ -8,11 +8,13 @@ import pytest
 from laws import brute
 from privacy import private_models
 from privacy.exact_noise import both_adjacencies
+from privacy.private_models import seen
 
 from kvariates import KMeans
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes
 from kvariates.private_methods.methods import AutoMethod
 from kvariates.private_methods.noisy_tree import TreeMethod
@@ -39,19 +41,20 @@ def coarse_basis(d, columns):
 def test_the_projection_of_a_row_does_not_depend_on_other_rows(d):
     """Bit for bit, at any position among any rows."""
     task, rng = make_task(blobs(70, d, 3)), np.random.default_rng(0)
+    rows = seen(task.rows)
     public = principal_axes.public_axes(task, RowsLocation(70, np.zeros(d), 0.1), rng)
     for axes in (public, Axes(coarse_basis(d, 4), np.ones(4), 0.0, None)):
-        whole = axes.project(task.rows)
+        whole = axes.project(rows)
         for i in (0, 33, 69):
-            assert np.array_equal(whole[i], axes.project(task.rows[i : i + 1])[0])
-            assert np.array_equal(whole[i:], axes.project(task.rows[i:]))
+            assert np.array_equal(whole[i], axes.project(rows[i : i + 1])[0])
+            assert np.array_equal(whole[i:], axes.project(rows[i:]))
 
 
 def test_projections_are_exact():
     task, basis = make_task(blobs(3, 40, 3)), coarse_basis(40, 2)
-    found = Axes(basis, np.ones(2), 0.0, None).project(task.rows)
+    found = Axes(basis, np.ones(2), 0.0, None).project(seen(task.rows))
     for i, j in np.ndindex(3, 2):
-        terms = zip(task.rows[i], basis[:, j], strict=True)
+        terms = zip(seen(task.rows)[i], basis[:, j], strict=True)
         assert Fraction(found[i, j]) == sum(Fraction(x) * Fraction(y) for x, y in terms)
 
 
@@ -68,13 +71,14 @@ def test_one_row_moves_second_moments_by_its_own_product(d, columns):
     released = np.s_[:] if columns else np.triu_indices(d)
 
     def products(rows, location=location):
-        part = PrivateTask(rows, task.domain, 4, task.adjacency, task.loss)
-        return principal_axes.products(part, location, basis)
+        part = PrivateTask(Secret(rows), task.domain, 4, task.adjacency, task.loss)
+        return seen(principal_axes.products(part, location, basis))
 
-    whole = products(task.rows)
+    rows = seen(task.rows)
+    whole = products(rows)
     for i in (0, 250, 499):
-        moved = whole - products(np.delete(task.rows, i, 0))
-        assert np.array_equal(moved, products(task.rows[i : i + 1]))
+        moved = whole - products(np.delete(rows, i, 0))
+        assert np.array_equal(moved, products(rows[i : i + 1]))
         assert np.array_equal(np.rint(moved * 2**20), moved * 2**20)
         assert sum(Fraction(v) ** 2 for v in moved[released].ravel()) <= 1
     row = 0.3 * np.eye(1, d) if basis is None else 0.3 * basis[:, :1].T

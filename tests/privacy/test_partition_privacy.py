@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from privacy.exact_noise import ADJACENCIES
 from privacy.neighbours import KINDS, neighbours
+from privacy.private_models import seen
 
+from kvariates.privacy.secret import Secret
 from kvariates.summaries import partition
 
 LEVELS = 4
@@ -22,8 +24,8 @@ def nodes_of(rows, seed):
     """The labels at every level, one column a level."""
     d, levels = rows.shape[1], []
 
-    def fixed(labels, balls, level):
-        levels.append(labels.copy())
+    def fixed(chosen, balls, level):
+        levels.append(seen(chosen).labels.copy())
         rng = np.random.default_rng([seed, level])
         n = len(balls.radii)
         means = rng.uniform(-0.3, 0.3, (n, d))
@@ -31,7 +33,7 @@ def nodes_of(rows, seed):
         return partition.Moments(np.full(n, 1e6), means, squares, 1.0, 1.0, 1.0)
 
     start = partition.root(np.zeros(d), np.ones(d), -np.ones(d), np.ones(d), 9.0)
-    partition.summarize(rows, start, LEVELS, fixed)
+    partition.summarize(Secret(partition.Members(rows)), start, LEVELS, fixed)
     return np.stack(levels, axis=1)
 
 

@@ -26,6 +26,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods import principal_axes
 from kvariates.private_methods.noisy_tree import NoisyMoments
+from kvariates.summaries.partition import Chosen
 
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
@@ -34,9 +35,11 @@ LOCATION = principal_axes.RowsLocation(float(ROWS), np.zeros(D), 0.1)  # the row
 
 
 def moments(task, accountant, level):
-    labels = np.where(task.rows[:, 0] > 0, 0, 1).astype(np.int32)
-    measure = NoisyMoments(task, task.rows, [COST, COST], accountant)
-    measure(labels, Balls(np.zeros((2, D)), np.ones(2)), level)
+    chosen = task.rows.map(
+        lambda rows: Chosen(rows, np.where(rows[:, 0] > 0, 0, 1).astype(np.int32))
+    )
+    measure = NoisyMoments(task, D, [COST, COST], accountant)
+    measure(chosen, Balls(np.zeros((2, D)), np.ones(2)), level)
 
 
 PARTS = {
@@ -71,6 +74,6 @@ def test_a_release_of_the_tree_keeps_its_claim(part, adjacency):
 @pytest.mark.parametrize("part", ["axes", "rounds"])
 def test_rows_that_are_not_clipped_are_caught(part):
     true = principal_axes.products
-    with patch.object(principal_axes, "products", lambda *args: 4 * true(*args)):
+    with patch.object(principal_axes, "products", lambda *args: true(*args).map(lambda of: 4 * of)):
         found = attack(part, "add-remove")
     assert not found.passed, str(found)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.rounding import down, split, up
@@ -166,3 +166,10 @@ def check_loss(epsilon: float, delta: float) -> None:
         raise ValueError(f"epsilon must be a number > 0; got {epsilon!r}.")
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
+
+
+def check_adjacency(adjacency: Any) -> None:
+    """Raise unless it is one of the two."""
+    if adjacency not in get_args(Adjacency):
+        names = " or ".join(map(repr, get_args(Adjacency)))
+        raise ValueError(f"adjacency must be {names}; got {adjacency!r}.")

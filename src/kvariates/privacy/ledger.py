@@ -19,10 +19,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from kvariates.numerics.lattice import Adjacency
-from kvariates.privacy.budget import BudgetError, Loss
+from kvariates.privacy.budget import BudgetError, Loss, check_adjacency
 from kvariates.privacy.rounding import epsilon_of, up
 
 SensitivityNorm = Literal["l1", "l2", "score"]
@@ -38,6 +38,7 @@ class Charge:
 
     label: str
     mechanism: str
+    adjacency: Adjacency
     sensitivity: float
     norm: SensitivityNorm
     scale: float
@@ -48,6 +49,7 @@ class Charge:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
             raise ValueError("A charge has either an epsilon or a rho.")
+        check_adjacency(self.adjacency)
         if not self.cost >= 0:
             raise ValueError(f"A charge must be a number >= 0; {self.label!r} has {self.cost}.")
 
@@ -79,11 +81,15 @@ class Ledger:
     def __post_init__(self) -> None:
         object.__setattr__(self, "charges", tuple(self.charges))
         object.__setattr__(self, "claim", Loss(*self.claim))
-        if self.adjacency not in get_args(Adjacency):
-            names = " or ".join(map(repr, get_args(Adjacency)))
-            raise ValueError(f"adjacency must be {names}; got {self.adjacency!r}.")
+        check_adjacency(self.adjacency)
         if not (self.claim.epsilon >= 0 and 0 <= self.claim.delta < 1):
             raise ValueError(f"A claim has epsilon >= 0 and 0 <= delta < 1; got {self.claim}.")
+        for charge in self.charges:
+            if charge.adjacency != self.adjacency:
+                raise BudgetError(
+                    f"{charge.label!r} is charged for {charge.adjacency} neighbours, the ledger is "
+                    f"for {self.adjacency}: their costs do not add up."
+                )
         total = self.total()
         if total.epsilon > self.claim.epsilon or total.delta > self.claim.delta:
             raise BudgetError(f"The charges cost {total}, more than the claim {self.claim}.")

@@ -21,6 +21,7 @@ from kvariates.privacy.ledger import Charge, SensitivityNorm
 from kvariates.privacy.noise_source import Calibrated, Law, calibrated
 from kvariates.privacy.query import Query, Scores
 from kvariates.privacy.rounding import root_up, up
+from kvariates.privacy.secret import Secret
 
 T = TypeVar("T")
 NORMS: dict[Law, SensitivityNorm] = {"laplace": "l1", "gaussian": "l2"}
@@ -51,16 +52,21 @@ class Accountant:
 
     charges: list[Charge] = field(default_factory=list)
 
-    def release(self, query: Query[T], cost: Cost) -> Release[T]:
+    def release(self, query: Secret[Query[T]], cost: Cost) -> Release[T]:
         """The release of a query; its charge is recorded."""
-        made = release(query, cost)
+        made = query.map(lambda exact: release(exact, cost)).reveal("it has noise, and a charge")
         self.charges.append(made.charge)
         return made
+
+    def publish(self, secret: Secret[T], charge: Charge) -> T:
+        """A value that was computed with noise of its own; its charge is recorded."""
+        self.charges.append(charge)
+        return secret.reveal(f"charged: {charge.label}")
 
 
 def _noise(query: Query[T], cost: Cost) -> Calibrated:
     """The mechanism with the least noise that keeps to the cost."""
-    value, exact, adjacency = float(cost.value), _exact(cost), query.adjacency
+    value, exact, adjacency = float(cost.value), _exact(cost), query.change or query.adjacency
     moved = query.sensitivity
     if isinstance(moved, Scores):
         # OpenDP's maps are range / scale and (range / scale)^2 / 8.
@@ -80,6 +86,7 @@ def _charge(query: Query[T], noise: Calibrated, cost: Cost) -> Charge:
     return Charge(
         label=query.label,
         mechanism=noise.law,
+        adjacency=query.adjacency,
         sensitivity=moved.sensitivity if isinstance(moved, Scores) else far,
         norm=NORMS.get(noise.law, "score"),
         scale=noise.scale * moved.step,

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.noise_source import Calibrated, calibrated
 from kvariates.privacy.rounding import MARGIN, up
@@ -58,9 +58,10 @@ class NoisyRows:
         noisy: F64 = np.array(self.noise(steps.ravel().tolist()), dtype=np.float64)
         return noisy.reshape(steps.shape) * self.lattice.step
 
-    def charge(self, label: str, mechanism: str) -> Charge:
+    def charge(self, label: str, mechanism: str, adjacency: Adjacency) -> Charge:
+        """For both adjacencies a drawn row is replaced by another."""
         diameter = self.diameter * self.lattice.step
-        return Charge(label, mechanism, diameter, "l1", self.scale, epsilon=self.epsilon)
+        return Charge(label, mechanism, adjacency, diameter, "l1", self.scale, epsilon=self.epsilon)
 
 
 @lru_cache(maxsize=256)

@@ -109,6 +109,8 @@ class Query(Generic[T]):
     values : the exact integers, in steps of the sensitivity. Secret.
     sensitivity : how far one row moves them; the norm is l1 for an epsilon, l2 for a rho.
     adjacency : which data sets are neighbours.
+    change : how the summed or compared elements change between neighbours, if not as rows do: one
+        row more may replace an element by another, for example the result of a block of rows.
     label : the name of the release in the ledger.
     answer : from the noise and the values to what is released.
     parallel : why this and other queries of the same group are about disjoint rows, or None.
@@ -120,6 +122,7 @@ class Query(Generic[T]):
     label: str
     answer: Callable[[Calibrated, I64], T] = field(repr=False)
     parallel: str | None = None
+    change: Adjacency | None = None
 
 
 def count_query(counts: ArrayLike, adjacency: Adjacency, label: str) -> Query[I64]:
@@ -142,7 +145,13 @@ def total_query(
     return Query(_integers([count]), moved, adjacency, label, answer, parallel)
 
 
-def sum_query(sums: ArrayLike, lattice: Lattice, adjacency: Adjacency, label: str) -> Query[F64]:
+def sum_query(
+    sums: ArrayLike,
+    lattice: Lattice,
+    adjacency: Adjacency,
+    label: str,
+    change: Adjacency | None = None,
+) -> Query[F64]:
     """Sums (.., d) of rows that `quantize` put on the lattice; a row is in one sum at most."""
     steps = lattice.steps(np.asarray(sums, dtype=np.float64))
     if steps.ndim == 0 or steps.shape[-1] != lattice.d:
@@ -151,7 +160,7 @@ def sum_query(sums: ArrayLike, lattice: Lattice, adjacency: Adjacency, label: st
     def answer(noise: Calibrated, values: I64) -> F64:
         return np.asarray(add_noise(noise, values) * lattice.step)
 
-    return Query(steps, lattice, adjacency, label, answer)
+    return Query(steps, lattice, adjacency, label, answer, change=change)
 
 
 def capped_sum_query(
@@ -166,7 +175,11 @@ def capped_sum_query(
 
 
 def score_query(
-    scores: ArrayLike, sensitivity: Scores, adjacency: Adjacency, label: str
+    scores: ArrayLike,
+    sensitivity: Scores,
+    adjacency: Adjacency,
+    label: str,
+    change: Adjacency | None = None,
 ) -> Query[int]:
     """The index of a high score; the higher a score, the likelier its index.
 
@@ -175,7 +188,11 @@ def score_query(
     scale); with epsilon it is permute-and-flip, of the same cost and never less useful.
     """
     steps = score_steps(scores, sensitivity.step)
-    return Query(steps, sensitivity, adjacency, label, lambda noise, v: int(noise(v.tolist())))
+
+    def answer(noise: Calibrated, values: I64) -> int:
+        return int(noise(values.tolist()))
+
+    return Query(steps, sensitivity, adjacency, label, answer, change=change)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,15 @@ does use it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from kvariates.data.lattice_rows import quantize
+from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import sum_query
-from kvariates.private_methods.task import PrivateResult, PrivateTask
+from kvariates.privacy.query import Query, sum_query
+from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.seeding.seedings import forgy
 
 
@@ -24,14 +26,22 @@ class NoisyForgy:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant, lattice = Accountant(), task.narrowest_lattice
-        missing = np.zeros((max(0, task.k - len(task.rows)), task.domain.d))
-        rows = np.concatenate([task.rows, missing]) if len(missing) else task.rows
-        picked = rows[forgy(len(rows), task.k, None, np.random.default_rng())]
+        rng = np.random.default_rng()
+        picked = task.rows.map(lambda rows: quantize(_picked(rows, task.k, rng), lattice))
         noisy = [
-            # For both adjacencies a pick is replaced by another.
-            accountant.release(sum_query(row, lattice, "replace-one", f"row {j + 1}"), cost).value
-            for j, (row, cost) in enumerate(
-                zip(quantize(picked, lattice), task.cost.split([1.0] * task.k), strict=True)
-            )
+            accountant.release(picked.map(partial(_query, task, lattice, j)), cost).value
+            for j, cost in enumerate(task.cost.split([1.0] * task.k))
         ]
         return PrivateResult(task.domain.clip(np.array(noisy)), tuple(accountant.charges))
+
+
+def _picked(rows: F64, k: int, rng: np.random.Generator) -> F64:
+    missing = np.zeros((max(0, k - len(rows)), rows.shape[1]))
+    rows = np.concatenate([rows, missing]) if len(missing) else rows
+    return rows[forgy(len(rows), k, None, rng)]
+
+
+def _query(task: PrivateTask, lattice: Lattice, number: int, picked: F64) -> Query[F64]:
+    """For both adjacencies a pick is replaced by another."""
+    label = f"row {number + 1}"
+    return sum_query(picked[number], lattice, task.adjacency, label, change="replace-one")

@@ -54,6 +54,10 @@ class Grid:
             ids[start : start + size] = places @ self._strides
         return ids
 
+    def histogram(self, rows: F64) -> Histogram:
+        """The number of rows of every occupied cell."""
+        return Histogram(*np.unique(self.cells(rows), return_counts=True), self.number)
+
     def middles(self, ids: I64) -> F64:
         """The middle points of cells."""
         places = ids[:, None] // self._strides % self.cuts
@@ -80,9 +84,10 @@ class GridMethod:
         (cost,) = count.costs
         grid = make_grid(task.domain, count.n * _epsilon(cost) / self.rows_a_cell)
         label = f"rows of {grid.number} cells"
-        histogram = Histogram(*np.unique(grid.cells(task.rows), return_counts=True), grid.number)
         threshold = _threshold(task, grid, cost)
-        query = histogram_query(histogram, threshold, task.adjacency, label)
+        query = task.rows.map(grid.histogram).map(
+            lambda of: histogram_query(of, threshold, task.adjacency, label)
+        )
         found = accountant.release(query, cost).value
         points, weight = grid.middles(found.cells), found.counts.astype(np.float64)
         centers = solve(task.domain, points, weight, task.k, np.random.default_rng())

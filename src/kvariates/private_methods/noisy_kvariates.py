@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,11 +27,11 @@ from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
+from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
-from kvariates.privacy.query import total_query
-from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
+from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask, number_of_rows
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
 
@@ -97,17 +98,16 @@ class Floored:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        rows, weight, cost = task.rows, None, Cost(epsilon=task.loss.epsilon)
-        if task.adjacency == "add-remove":
+        rows, cost, m = task.rows, Cost(epsilon=task.loss.epsilon), task.public_n
+        if m is None:
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
-            query = total_query(len(rows), "add-remove", "number of rows")
-            m = accountant.release(query, counting).value
-            rows, weight = resize(rows, min(max(m, 1), MOST_ROWS))
-        m = len(rows) if weight is None else int(weight.sum())
+            m = min(max(accountant.release(number_of_rows(task), counting).value, 1), MOST_ROWS)
         noisy = _noise(task, self.shares(m, task.k), cost.value)
-        accountant.charges.append(noisy.charge(f"{task.k} centres", "floored k-variates++"))
-        centers = _centers(task, rows, weight, noisy, self._floor)
-        return PrivateResult(centers, tuple(accountant.charges))
+        resized = rows.map(lambda X: resize(X, m))
+        centers = resized.map(lambda of: _centers(task, of, noisy, self._floor))
+        charge = noisy.charge(f"{task.k} centres", "floored k-variates++", task.adjacency)
+        published = accountant.publish(centers, charge)
+        return PrivateResult(published, tuple(accountant.charges))
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
         """The first row is drawn uniformly, the others by distance."""
@@ -129,8 +129,9 @@ class WithLaplace:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         noisy = _noise(task, (Share(Fraction(1), task.k),), task.loss.epsilon)
-        charge = noisy.charge(f"{task.k} centres", "k-variates++ with Laplace noise")
-        return PrivateResult(_centers(task, task.rows, None, noisy, 0), (charge,))
+        name = "k-variates++ with Laplace noise"
+        charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
+        return PrivateResult(_published(task, noisy, charge), (charge,))
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,9 @@ class Conditional:
         delta_w = self._asserted()
         noisy = _noise(task, self.shares(task.k), task.loss.epsilon)
         claim = f"delta_w = {delta_w:g} asserted"
-        charge = noisy.charge(f"{task.k} centres (conditional: {claim})", "k-variates++")
-        centers = _centers(task, task.rows, None, noisy, 0)
+        label = f"{task.k} centres (conditional: {claim})"
+        charge = noisy.charge(label, "k-variates++", task.adjacency)
+        centers = _published(task, noisy, charge)
         return PrivateResult(centers, (charge,), f"conditional: {claim}, not checked")
 
     def shares(self, k: int) -> tuple[Share, ...]:
@@ -175,13 +177,20 @@ class Conditional:
         return float(self.delta_w)
 
 
-def resize(rows: F64, m: int) -> tuple[F64, F64 | None]:
+class Resized(NamedTuple):
+    """Rows and their weights."""
+
+    rows: F64
+    weight: F64 | None = None
+
+
+def resize(rows: F64, m: int) -> Resized:
     """M rows and their weights: random rows are left out, or a weighted row at 0 is added."""
     if len(rows) >= m:
-        return (rows if len(rows) == m else rows[subset(len(rows), m)]), None
+        return Resized(rows if len(rows) == m else rows[subset(len(rows), m)])
     weight = np.ones(len(rows) + 1)
     weight[-1] = m - len(rows)
-    return np.concatenate([rows, np.zeros((1, rows.shape[1]))]), weight
+    return Resized(np.concatenate([rows, np.zeros((1, rows.shape[1]))]), weight)
 
 
 def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:
@@ -193,7 +202,13 @@ def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> Nois
     return noisy_rows(task.domain.lattice, task.domain.widest, shares, epsilon)
 
 
-def _centers(task: PrivateTask, rows: F64, weight: F64 | None, noisy: NoisyRows, floor: int) -> F64:
+def _published(task: PrivateTask, noisy: NoisyRows, charge: Charge) -> F64:
+    centers = task.rows.map(lambda rows: _centers(task, Resized(rows), noisy, 0))
+    return Accountant().publish(centers, charge)
+
+
+def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) -> F64:
+    rows, weight = resized
     if not len(rows):
         rows = np.zeros((1, task.domain.d))  # the centre of the domain
     potential = FlooredPotential(Rows.of(rows), weight, task.k, task.domain, floor)

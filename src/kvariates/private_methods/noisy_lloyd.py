@@ -66,7 +66,7 @@ class NoisyAssigner:
         self.balls: Balls | None = None  # of the last step
         self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
         self.variance: float  # of the noise of a sum in the last step
-        self._rows, self._radii = Rows.of(task.rows), radii
+        self._rows, self._radii = task.rows.map(Rows.of), radii
         self._counts: F64 | None = None
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
@@ -76,13 +76,18 @@ class NoisyAssigner:
         if self._radii is not None:
             self.balls = Balls(centers, self._radii(self._counts, cost.sums))
             lattice, what = Lattice(1.0, task.domain.d, "l2"), "residuals"
-        labels = self._rows.nearest(centers)
-        exact = lattice_sums(task.rows, labels, task.k, lattice, self.balls)
-        label, adjacency = f"step {self.number}", task.adjacency
-        query = count_query(exact.counts, adjacency, f"{label}: rows of each centre")
-        counts = self.accountant.release(query, cost.counts)
-        totals = sum_query(exact.totals, lattice, adjacency, f"{label}: sums of {what}")
-        sums = self.accountant.release(totals, cost.sums)
+        exact = self._rows.map(
+            lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, self.balls)
+        )
+        label, adjacency, release = f"step {self.number}", task.adjacency, self.accountant.release
+        counted = f"{label}: rows of each centre"
+        counts = release(
+            exact.map(lambda of: count_query(of.counts, adjacency, counted)), cost.counts
+        )
+        summed = f"{label}: sums of {what}"
+        sums = release(
+            exact.map(lambda of: sum_query(of.totals, lattice, adjacency, summed)), cost.sums
+        )
         self._counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
         return FloatStatistics(sums.value, self._counts, counts.value, changed=None)

@@ -20,18 +20,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice_rows import Balls, lattice_sums
-from kvariates.data.rows import Labels, Rows
+from kvariates.data.lattice_rows import Balls, LatticeSums, lattice_sums
+from kvariates.data.rows import Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes, weighted_kmeans
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.summaries import partition
-from kvariates.summaries.partition import FEW_AXES, Moments, Summary
+from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
 LOCATION_SHARE = 0.02
 
@@ -106,8 +107,8 @@ def _summarize(
     accountant: Accountant,
 ) -> Summary:
     """The noisy partition of the rows along the axes. `costs` are those of levels and leaves."""
-    rows, (levels, leaves) = axes.project(task.rows), costs
-    p = rows.shape[1]
+    (levels, leaves), p = costs, len(axes.variances)
+    rows = task.rows.map(axes.project)
     counting = count_share(levels, p)
 
     def error(share: float) -> float:
@@ -119,7 +120,8 @@ def _summarize(
     high = task.domain.half if axes.basis is None else np.full(p, 1.01 * task.domain.radius)
     mean = axes.project(location.mean[None])[0]
     start = partition.root(mean, axes.variances, -high, high, 1.01 * task.domain.radius)
-    return partition.summarize(rows, start, many, NoisyMoments(task, rows, parts, accountant))
+    members = rows.map(partition.Members)
+    return partition.summarize(members, start, many, NoisyMoments(task, p, parts, accountant))
 
 
 def count_share(cost: Cost, p: int) -> float:
@@ -146,24 +148,37 @@ class NoisyMoments:
     """
 
     task: PrivateTask
-    rows: F64
+    p: int  # the number of axes
     costs: list[Cost]
     accountant: Accountant
 
-    def __call__(self, labels: Labels, balls: Balls, level: int) -> Moments:
-        p, cost, adjacency = self.rows.shape[1], self.costs[level], self.task.adjacency
+    def __call__(self, chosen: Secret[Chosen], balls: Balls, level: int) -> Moments:
+        p, cost, adjacency = self.p, self.costs[level], self.task.adjacency
         leaves = level == len(self.costs) - 1
         ball, squares_ball = Lattice(1.0, p, "l2"), Lattice(1.0, 1 if leaves else p, "l1")
         share = count_share(cost, p)
         few = leaves and p <= FEW_AXES and not cost.pure
         shares = LEAF_SHARES if few else (share, 1 - 2 * share, share)
         label = "tree, leaves" if leaves else f"tree, level {level + 1}"
-        exact = lattice_sums(self.rows, labels, len(balls.radii), ball, balls, squares=True)
-        second = exact.squares.sum(axis=1, keepdims=True) if leaves else exact.squares
+        exact = chosen.map(
+            lambda of: lattice_sums(of.rows, of.labels, len(balls.radii), ball, balls, squares=True)
+        )
         release, costs = self.accountant.release, cost.split(shares)
-        counts = release(count_query(exact.counts, adjacency, f"{label}: rows"), costs[0])
-        sums = release(sum_query(exact.totals, ball, adjacency, f"{label}: sums"), costs[1])
-        squares = release(sum_query(second, squares_ball, adjacency, f"{label}: squares"), costs[2])
+
+        def squares_of(sums: LatticeSums) -> F64:
+            return sums.squares.sum(axis=1, keepdims=True) if leaves else sums.squares
+
+        counts = release(
+            exact.map(lambda of: count_query(of.counts, adjacency, f"{label}: rows")), costs[0]
+        )
+        sums = release(
+            exact.map(lambda of: sum_query(of.totals, ball, adjacency, f"{label}: sums")), costs[1]
+        )
+        second = exact.map(squares_of)
+        squares = release(
+            second.map(lambda of: sum_query(of, squares_ball, adjacency, f"{label}: squares")),
+            costs[2],
+        )
         by = np.maximum(counts.value, 1.0)[:, None]
         return Moments(
             counts.value.astype(np.float64), sums.value / by, squares.value / by,

@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
-from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import sum_query, total_query
-from kvariates.private_methods.task import F64, PrivateTask
+from kvariates.privacy.query import Query, sum_query
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods.task import F64, PrivateTask, number_of_rows
 
 FEW = 3  # up to so many features are axes themselves
 WIDE = 128  # up to so many features all second moments are released; above, the power method
@@ -83,21 +85,25 @@ def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocatio
     """The noisy location of the rows. The mean is shrunken towards the domain's centre."""
     domain, adjacency = task.domain, task.adjacency
     balls = Balls(np.zeros((1, domain.d)), np.array([domain.radius]))
-    labels = np.zeros(len(task.rows), dtype=np.int32)
     ball, line = Lattice(1.0, domain.d, "l2"), Lattice(1.0, 1, "l1")
-    exact = lattice_sums(task.rows, labels, 1, ball, balls, squares=True)
-    secret = adjacency == "add-remove"
+    exact = task.rows.map(
+        lambda rows: lattice_sums(
+            rows, np.zeros(len(rows), dtype=np.int32), 1, ball, balls, squares=True
+        )
+    )
+    n: float | None = task.public_n
+    secret = n is None
     sum_share = math.sqrt(domain.d) if cost.pure else 1.0
     sum_cost, square_cost, count_cost = cost.split([sum_share, 1.0, float(secret)])
-    n = float(len(task.rows))
-    if secret:
-        query = total_query(len(task.rows), adjacency, "number of rows")
-        n = accountant.release(query, count_cost).value
+    if n is None:
+        n = accountant.release(number_of_rows(task), count_cost).value
     n = max(1.0, n)
-    sums = accountant.release(sum_query(exact.totals, ball, adjacency, "their sum"), sum_cost)
-    total = exact.squares.sum(axis=1, keepdims=True)  # the squares of a row add up to at most 1
-    query_squares = sum_query(total, line, adjacency, "sum of their squares")
-    squares = accountant.release(query_squares, square_cost)
+    total = exact.map(lambda of: sum_query(of.totals, ball, adjacency, "their sum"))
+    sums = accountant.release(total, sum_cost)
+    # The squares of a row add up to at most 1.
+    added = exact.map(lambda of: of.squares.sum(axis=1, keepdims=True))
+    query = added.map(lambda of: sum_query(of, line, adjacency, "sum of their squares"))
+    squares = accountant.release(query, square_cost)
     noise_squared = np.array([[domain.d * sums.charge.variance / n**2]])
     mean = shrink(sums.value / n, noise_squared)[0]
     left = float(squares.value[0, 0]) / n - float(mean @ mean)
@@ -155,8 +161,10 @@ def _all_moments(
     d, square = task.domain.d, location.radius**2
     upper = np.triu_indices(d)
     lattice = Lattice(1.0, len(upper[0]), "l2")
-    exact = products(task, location)[upper]
-    noisy = accountant.release(sum_query(exact, lattice, task.adjacency, "second moments"), cost)
+    query = products(task, location).map(
+        lambda of: sum_query(of[upper], lattice, task.adjacency, "second moments")
+    )
+    noisy = accountant.release(query, cost)
     matrix = np.zeros((d, d))
     matrix[upper] = noisy.value * square / location.n
     matrix = matrix + np.triu(matrix, 1).T
@@ -171,13 +179,18 @@ def _power_method(
     d, unit = task.domain.d, location.radius**2 / location.n
     lattice = Lattice(1.0, vectors.size, "l2")
     for number, part in enumerate(cost.split([1.0] * ROUNDS), start=1):
-        exact = products(task, location, vectors).ravel()
-        label = f"second moments, round {number}"
-        noisy = accountant.release(sum_query(exact, lattice, task.adjacency, label), part)
+        query = products(task, location, vectors).map(
+            partial(_moments_query, lattice, task.adjacency, f"second moments, round {number}")
+        )
+        noisy = accountant.release(query, part)
         vectors, values, _ = np.linalg.svd(noisy.value.reshape(vectors.shape), full_matrices=False)
     # Noise in d directions has made every column longer.
     values = np.sqrt(np.maximum(0.0, values**2 - d * noisy.charge.variance))
     return _Spectrum(values * unit, vectors, _largest_noise(d, noisy.charge) * unit)
+
+
+def _moments_query(lattice: Lattice, adjacency: Adjacency, label: str, exact: F64) -> Query[F64]:
+    return sum_query(exact.ravel(), lattice, adjacency, label)
 
 
 def _largest_noise(d: int, charge: Charge) -> float:
@@ -185,7 +198,7 @@ def _largest_noise(d: int, charge: Charge) -> float:
     return math.sqrt(2 * d * charge.variance)
 
 
-def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None) -> F64:
+def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None) -> Secret[F64]:
     """The sum of z y', z = (x - mean) / radius, y the projection of z on a basis, or z itself.
 
     z and y are clipped to unit balls, row by row, and rounded to a lattice on which products are
@@ -194,12 +207,16 @@ def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None
     coarse = None if basis is None else _coarse(basis)
     ball = Lattice(1.0, task.domain.d, "l2", n_max=2**42)
     small = ball if basis is None else Lattice(1.0, basis.shape[1], "l2", n_max=2**42)
-    total = np.zeros((ball.d, small.d))
     step = max(1, BLOCK // ball.d)
-    for start in range(0, len(task.rows), step):
-        z = quantize((task.rows[start : start + step] - location.mean) / location.radius, ball)
-        total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
-    return total
+
+    def summed(rows: F64) -> F64:
+        total = np.zeros((ball.d, small.d))
+        for start in range(0, len(rows), step):
+            z = quantize((rows[start : start + step] - location.mean) / location.radius, ball)
+            total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
+        return total
+
+    return task.rows.map(summed)
 
 
 def _coarse(basis: F64) -> F64:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.data.rows import Rows
-from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query, sum_query
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods import weighted_kmeans
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask, row_count
 
@@ -43,9 +45,14 @@ class Gupt:
         accountant = Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
         blocks, lattice = _number_of_blocks(count.n, self.power), _lattice_of_results(task)
-        total = quantize(block_results(task, blocks).reshape(blocks, -1), lattice).sum(axis=0)
+        total = block_results(task, blocks).map(
+            lambda found: quantize(found.reshape(blocks, -1), lattice).sum(axis=0)
+        )
+        label = f"sum of {blocks} blocks' centres"
         # For both adjacencies one result is replaced by another.
-        query = sum_query(total, lattice, "replace-one", f"sum of {blocks} blocks' centres")
+        query = total.map(
+            lambda of: sum_query(of, lattice, task.adjacency, label, change="replace-one")
+        )
         noisy = accountant.release(query, count.costs[0]).value
         centers = (noisy / blocks).reshape(task.k, -1)
         return PrivateResult(task.domain.clip(centers), tuple(accountant.charges))
@@ -65,35 +72,46 @@ class SampleAggregate:
         half = np.tile(task.domain.half, task.k)
         count = row_count(task, COUNT_SHARE, accountant, [1.0] * len(half))
         blocks = _number_of_blocks(count.n, self.power)
-        columns = block_results(task, blocks).reshape(blocks, -1).T
+        columns = block_results(task, blocks).map(lambda found: found.reshape(blocks, -1).T)
         medians = []
-        for i, (column, largest, cost) in enumerate(zip(columns, half, count.costs, strict=True)):
+        for i, (largest, cost) in enumerate(zip(half, count.costs, strict=True)):
             ends = (np.arange(INTERVALS + 1) * (2.0 / INTERVALS) - 1.0) * largest
-            which = accountant.release(median_query(column, ends, f"coordinate {i + 1}"), cost)
+            query = columns.map(partial(_median_of, i, ends, task.adjacency))
+            which = accountant.release(query, cost)
             medians.append(float(ends[which.value] + ends[which.value + 1]) / 2)
         centers = np.array(medians).reshape(task.k, -1)
         return PrivateResult(task.domain.clip(centers), tuple(accountant.charges))
 
 
-def block_results(task: PrivateTask, blocks: int) -> F64:
+def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:
     """(blocks, k, d): k-means of each block. The block of a row depends on no other row."""
     drawing, *own = np.random.default_rng().spawn(blocks + 1)
-    block = drawing.integers(blocks, size=len(task.rows))
-    order = np.argsort(block, kind="stable")
-    ends = np.searchsorted(block[order], np.arange(blocks + 1))
-    parts = zip(ends[:-1], ends[1:], own, strict=True)
-    return np.stack([_cluster(task, task.rows[order[low:high]], rng) for low, high, rng in parts])
+
+    def results(rows: F64) -> F64:
+        block = drawing.integers(blocks, size=len(rows))
+        # By coordinates inside a block, so that the order of the rows does not matter.
+        order = np.lexsort((*rows.T, block))
+        ends = np.searchsorted(block[order], np.arange(blocks + 1))
+        parts = zip(ends[:-1], ends[1:], own, strict=True)
+        return np.stack([_cluster(task, rows[order[low:high]], rng) for low, high, rng in parts])
+
+    return task.rows.map(results)
 
 
-def median_query(values: F64, ends: F64, label: str) -> Query[int]:
+def _median_of(number: int, ends: F64, adjacency: Adjacency, columns: F64) -> Query[int]:
+    return median_query(columns[number], ends, adjacency, f"coordinate {number + 1}")
+
+
+def median_query(values: F64, ends: F64, adjacency: Adjacency, label: str) -> Query[int]:
     """The interval with at most half of the values on either side, or nearly so."""
     below = np.searchsorted(np.sort(values), ends)
     below[0], below[-1] = 0, len(values)
     beside = np.maximum(below[:-1], len(values) - below[1:])
     scores = -np.maximum(0.0, beside - len(values) / 2)
-    # One result is replaced. The number of values below an end, and the larger of two such
-    # numbers, then change by at most one, up or down.
-    return score_query(scores, Scores(1.0, monotone=False), "add-remove", label)
+    # For both adjacencies one result is replaced. The number of values below an end, and the larger
+    # of two such numbers, then change by at most one, up or down.
+    moved = Scores(1.0, monotone=False)
+    return score_query(scores, moved, adjacency, label, change="add-remove")
 
 
 def _cluster(task: PrivateTask, rows: F64, rng: np.random.Generator) -> F64:

@@ -5,15 +5,16 @@
     result:  centres, and the charges of all releases they were computed from
 
 Rows are centred, clipped to the domain and rounded to its lattice, each independently, so that
-their sums are exact. A method uses `task.rows` only in queries. Anything else that it decides by
-must be public (k, d, the domain, the budget; the number of rows only under replace-one).
+their sums are exact. A method gets them as a `Secret`: it can make queries from them, and cannot
+read them. Anything else that it decides by is public (k, d, the domain, the budget; the number of
+rows only under replace-one) or was released.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
@@ -26,8 +27,9 @@ from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import total_query
+from kvariates.privacy.query import Query, total_query
 from kvariates.privacy.rounding import rho_for
+from kvariates.privacy.secret import Secret
 
 F64 = NDArray[np.float64]
 
@@ -73,9 +75,10 @@ class Domain:
             largest = min(largest, sum(sides))
         return 2 * largest
 
-    def rows(self, X: NDArray[np.floating]) -> F64:
+    def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
         """Rows of X centred, clipped and rounded towards the centre, each independently."""
-        return quantize(X, self.lattice, self.center, None if self.ball else self.half)
+        half = None if self.ball else self.half
+        return Secret(quantize(X, self.lattice, self.center, half))
 
     def clip(self, points: F64) -> F64:
         """Centred points, moved into the domain."""
@@ -89,11 +92,18 @@ class Domain:
 class PrivateTask:
     """The input of a private method."""
 
-    rows: F64 = field(repr=False)  # so that no traceback shows them
+    rows: Secret[F64]
     domain: Domain
     k: int
     adjacency: Adjacency
     loss: Loss
+
+    @cached_property
+    def public_n(self) -> int | None:
+        """The number of rows if it is public, under replace-one."""
+        if self.adjacency == "add-remove":
+            return None
+        return self.rows.map(len).reveal("the number of rows is public under replace-one")
 
     @property
     def pure(self) -> bool:
@@ -128,12 +138,17 @@ def row_count(
 
     The rest of the budget is split by `shares`.
     """
-    if task.adjacency == "replace-one":
-        return RowCount(max(1, len(task.rows)), task.cost.split(shares))
+    if task.public_n is not None:
+        return RowCount(max(1, task.public_n), task.cost.split(shares))
     whole = sum(shares)
     first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
-    query = total_query(len(task.rows), "add-remove", "number of rows")
+    query = number_of_rows(task)
     return RowCount(max(1, accountant.release(query, first).value), costs)
+
+
+def number_of_rows(task: PrivateTask) -> Secret[Query[int]]:
+    """The query of the number of rows."""
+    return task.rows.map(lambda rows: total_query(len(rows), task.adjacency, "number of rows"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import Balls, outside_radius
 from kvariates.numerics.shrinkage import shrink
+from kvariates.privacy.secret import Secret
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -77,8 +78,43 @@ class Moments:
     square_error: float
 
 
-Measure = Callable[[Labels, Balls, int], Moments]
-"""From the labels of rows (negative: no node), a ball for each node and the level to moments."""
+class Chosen(NamedTuple):
+    """Rows, and the number of the ball of each; negative: of none."""
+
+    rows: F64
+    labels: Labels
+
+
+class Members:
+    """Rows and the node of each. Nothing of it is returned but to a `Measure`."""
+
+    def __init__(self, rows: F64) -> None:
+        self.rows, self.labels = rows, np.zeros(len(rows), dtype=np.int32)
+        self._far: I64 = np.empty(0, dtype=np.int64)  # rows outside the balls of the last measure
+        self._far_own: Labels = np.empty(0, dtype=np.int32)
+
+    def chosen(self, numbers: Labels, balls: Balls, *, inside: bool) -> Chosen:
+        """The rows of the nodes with a number; with `inside`, only those in the node's ball."""
+        own = numbers[self.labels]
+        self._far = np.empty(0, dtype=np.int64)
+        if inside:
+            self._far = np.flatnonzero(outside_radius(self.rows, own, balls))
+        self._far_own = own[self._far]
+        own[self._far] = -1
+        return Chosen(self.rows, own)
+
+    def move_far(self, numbers: Labels, first: int) -> None:
+        """Rows outside the ball of a node that has a number go to the node first + number."""
+        moved = numbers[self._far_own]
+        self.labels[self._far[moved >= 0]] = first + moved[moved >= 0]
+
+    def move_right(self, numbers: Labels, axis: I64, high: F64, first: int) -> None:
+        """Rows above the cut of a node that has a number go to the node first + number."""
+        _move_right(self.rows, self.labels, numbers[self.labels], axis, high, first)
+
+
+Measure = Callable[[Secret[Chosen], Balls, int], Moments]
+"""From the chosen rows, the ball of each number and the level to moments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,14 +180,14 @@ def root(center: F64, variances: F64, low: F64, high: F64, largest: float) -> No
     return Nodes(at, variances[None], low[None], high[None], yes, largest)
 
 
-def summarize(rows: F64, start: Nodes, levels: int, measure: Measure) -> Summary:
+def summarize(members: Secret[Members], start: Nodes, levels: int, measure: Measure) -> Summary:
     """Cut `levels` times, then measure the leaves. Pre: `start` is one node."""
-    nodes, labels = start, np.zeros(len(rows), dtype=np.int32)
+    nodes = start
     for level in range(levels):
-        nodes = _cut(rows, labels, nodes, level, measure)
-    balls = nodes.balls
-    found = measure(labels, balls, levels)
-    kept = found.counts > rules(rows.shape[1]).keep * found.count_error
+        nodes = _cut(members, nodes, level, measure)
+    balls, every = nodes.balls, np.arange(len(nodes), dtype=np.int32)
+    found = measure(members.map(lambda of: of.chosen(every, balls, inside=False)), balls, levels)
+    kept = found.counts > rules(start.centers.shape[1]).keep * found.count_error
     means = _shrunken_means(found)
     points = np.clip(nodes.centers + means * balls.radii[:, None], nodes.low, nodes.high)
     spread = _combine(
@@ -183,40 +219,35 @@ def depth(rows: float, axes: int, k: int, error: Callable[[float], float]) -> in
     return levels
 
 
-def _cut(rows: F64, labels: Labels, nodes: Nodes, level: int, measure: Measure) -> Nodes:
-    """The nodes of the next level. `labels` are changed in place."""
-    rule = rules(rows.shape[1])
+def _cut(members: Secret[Members], nodes: Nodes, level: int, measure: Measure) -> Nodes:
+    """The nodes of the next level. The rows of `members` move to them."""
+    rule = rules(nodes.centers.shape[1])
     opened = np.flatnonzero(nodes.open)
     before = nodes.take(opened)
-    balls = before.balls
-    own = _numbers(opened, len(nodes))[labels]
-    far = np.empty(0, dtype=np.int64)
-    if level < rule.far_levels:
-        far = np.flatnonzero(outside_radius(rows, own, balls))
-    far_own = own[far]
-    own[far] = -1
-    found = measure(own, balls, level)
+    balls, numbers, far = before.balls, _numbers(opened, len(nodes)), level < rule.far_levels
+    found = measure(members.map(lambda of: of.chosen(numbers, balls, inside=far)), balls, level)
     clear = np.flatnonzero((found.counts > rule.cut * found.count_error) | (level == 0))
 
     cut, closed = opened[clear], np.zeros(len(nodes), dtype=bool)
     nodes = replace(nodes, open=closed).put(cut, _update(before, found, balls).take(clear))
-    if level < rule.far_levels:
-        moved = _numbers(clear, len(opened))[far_own]
-        labels[far[moved >= 0]] = len(nodes) + moved[moved >= 0]
+    if far:
+        moved, first = _numbers(clear, len(opened)), len(nodes)
+        members.map(lambda of: of.move_far(moved, first))
         nodes = nodes.append(_far_children(before.take(clear), balls.radii[clear], rule.wide))
     for _ in range(rule.cuts):
         first = len(nodes)
-        nodes = _halve(rows, labels, nodes, cut)
+        nodes = _halve(members, nodes, cut)
         cut = np.concatenate([cut, np.arange(first, len(nodes))])
     return nodes
 
 
-def _halve(rows: F64, labels: Labels, nodes: Nodes, which: I64) -> Nodes:
+def _halve(members: Secret[Members], nodes: Nodes, which: I64) -> Nodes:
     """These nodes become their left children; their right children are appended, in order."""
     parents = nodes.take(which)
     axis = np.argmax(parents.variances, axis=1)
     left, right = _halves(parents, axis)
-    _move_right(rows, labels, _numbers(which, len(nodes))[labels], axis, left.high, len(nodes))
+    numbers = _numbers(which, len(nodes))
+    members.map(lambda of: of.move_right(numbers, axis, left.high, len(nodes)))
     return nodes.put(which, left).append(right)
 
 
