@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 from privacy.mechanism_cases import empty_cells_skipped, noise_halved, one_noise_for_all
 from privacy.method_cases import LOSSES, Case, Scene
-from privacy.private_models import seen
+from privacy.private_models import seen as value_of
 
 from kvariates.privacy import mixture
 from kvariates.privacy.mechanisms import Accountant
@@ -67,7 +67,7 @@ def exact_number_of_rows():
 
     def exact(accountant, query, cost):
         made = true(accountant, query, cost)
-        exact = seen(query)
+        exact = value_of(query)
         if exact.label == "number of rows":
             return replace(made, value=int(exact.values[0]))
         return made
@@ -79,7 +79,7 @@ def local_indices():
     """A block of m rows takes the first m rows of the data."""
 
     def results(task, blocks):
-        rng, rows = np.random.default_rng(), seen(task.rows)
+        rng, rows = np.random.default_rng(), value_of(task.rows)
         sizes = np.bincount(rng.integers(blocks, size=len(rows)), minlength=blocks)
         found = [sample_aggregate._cluster(task, rows[:size], rng) for size in sizes]
         return Secret(np.stack(found))
@@ -101,14 +101,14 @@ class WithInertia(PrivateResult):
 class InertiaPublished:
     def __call__(self, task):
         result = NoisyLloyd(steps=1)(task)
-        inertia = _inertia(seen(task.rows), result.centers)
+        inertia = _inertia(value_of(task.rows), result.centers)
         return WithInertia(result.centers, result.charges, inertia=inertia)
 
 
 class ComparesInertia(Case):
     def view(self, seen):
         """The inertia minus that of the first data set with the same centres."""
-        rows = seen(self.scene.domain.rows(self.neighbours.first))
+        rows = value_of(self.scene.domain.rows(self.neighbours.first))
         return seen.result.inertia - _inertia(rows, seen.result.centers)
 
 

@@ -71,7 +71,7 @@ def test_an_uncharged_release_is_caught(name, left_out):
 
     def forgetful(accountant, query, cost):
         made = true(accountant, query, cost)
-        if query.label.startswith(left_out):
+        if made.charge.label.startswith(left_out):
             accountant.charges.pop()
         return made
 

@@ -38,7 +38,7 @@ class Secret(Generic[T]):
         return Secret(function(self.__value))
 
     def with_(self, other: Secret[U]) -> Secret[tuple[T, U]]:
-        """This and another secret, as one."""
+        """Both values, as one secret."""
         return other.map(lambda its: (self.__value, its))
 
     def reveal(self, reason: str) -> T:
