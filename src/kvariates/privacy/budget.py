@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from kvariates.numerics.lattice import Adjacency
-from kvariates.privacy.rounding import down, split, up
+from kvariates.privacy.rounding import as_written, at_most, epsilon_of, rho_for, split, up, written
+
+Accounting = Literal["basic", "zcdp"]
 
 
 class BudgetError(ValueError):
@@ -64,37 +67,121 @@ class Cost:
         return twice * l2 / math.sqrt(2 * self.value)
 
 
-class Budget:
-    """(epsilon, delta) shared by several fits; what they spend adds up (basic composition).
+@dataclass(frozen=True)
+class Spending:
+    """What one fit took from a budget.
 
-    A fit calls `spend` before it reads any data, which raises BudgetError if too little is left.
-    Threads may share a budget. A copy is the same object. An unpickled budget, or a budget in a
-    forked process, has nothing left: two processes could otherwise spend it twice.
+    `rho`: its cost in zCDP, if that is known. `condition`: what its claim assumes about the data.
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
-        check_loss(epsilon, delta)
-        self.epsilon, self.delta = float(epsilon), float(delta)
-        self._spent = (Fraction(), Fraction())
-        self._lines: list[tuple[str, Loss]] = []
-        self._owner: int | None = os.getpid()
-        self._lock = threading.Lock()
+    label: str
+    loss: Loss
+    adjacency: Adjacency
+    rho: float | None = None
+    condition: str | None = None
 
-    def spend(self, epsilon: float, delta: float = 0.0, label: str = "") -> None:
-        """Take (epsilon, delta) from what is left, or raise BudgetError and take nothing."""
+    def __str__(self) -> str:
+        zcdp = "" if self.rho is None else f", rho = {self.rho:.6g}"
+        assumed = "" if self.condition is None else f" ({self.condition})"
+        return f"{self.label or '-'}: {self.loss.words()}{zcdp}{assumed}"
+
+
+class Budget:
+    """(epsilon, delta) shared by several fits, for one kind of neighbours.
+
+    A fit calls `spend` before it reads any data, which raises BudgetError if too little is left.
+    Numbers count as they are written: ten times 0.1 is 1. Threads may share a budget. A copy is the
+    same object. An unpickled budget, or a budget in a forked process, has nothing left: two
+    processes could otherwise spend it twice.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, default=0.0
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Fits for other neighbours are refused: their losses do not add up.
+    accountant : {"basic", "zcdp"}, default="basic"
+        "basic": epsilons add, and deltas add. "zcdp": rhos add, and their sum is converted to
+        epsilon at `delta` once; with many fits this is far less. It needs delta > 0.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        adjacency: Adjacency = "add-remove",
+        accountant: Accounting = "basic",
+    ) -> None:
         check_loss(epsilon, delta)
+        check_adjacency(adjacency)
+        if accountant not in get_args(Accounting):
+            raise ValueError(f"accountant must be 'basic' or 'zcdp'; got {accountant!r}.")
+        if accountant == "zcdp" and delta == 0:
+            raise ValueError("accountant='zcdp' needs delta > 0, for example delta=1e-6.")
+        self.epsilon, self.delta = float(epsilon), float(delta)
+        self.adjacency: Adjacency = adjacency
+        self.accountant: Accounting = accountant
+        self._lines: list[Spending] = []
+        self._total = _Totals(Fraction(), Fraction(), Fraction())
+        self._open = True
+        self._lock = threading.Lock()
+        _budgets.add(self)
+
+    def spend(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        label: str = "",
+        *,
+        adjacency: Adjacency = "add-remove",
+        rho: float | None = None,
+        condition: str | None = None,
+    ) -> None:
+        """Take (epsilon, delta) from what is left, or raise BudgetError and take nothing.
+
+        `rho` : the cost in zCDP; by default epsilon^2 / 2 if delta is 0.
+        `condition` : what the claim assumes about the data; kept with the line.
+        """
+        check_loss(epsilon, delta)
+        if rho is None and delta == 0:
+            rho = up(as_written(epsilon) ** 2 / 2)
+        line = Spending(label, Loss(float(epsilon), float(delta)), adjacency, rho, condition)
         with self._lock:
-            after = self._spent[0] + Fraction(epsilon), self._spent[1] + Fraction(delta)
-            if not self._open:
-                raise BudgetError(
-                    "This budget was pickled, or its process forked. Only the original can be "
-                    "spent: a copy in another process would spend it a second time."
-                )
-            if after[0] > Fraction(self.epsilon) or after[1] > Fraction(self.delta):
-                asked, left = Loss(epsilon, delta).words(), self._left().words()
-                raise BudgetError(f"{label or 'This'} needs {asked}; what is left is {left}.")
-            self._spent = after
-            self._lines.append((label, Loss(float(epsilon), float(delta))))
+            self._total = self._after(line)
+            self._lines.append(line)
+
+    def _after(self, line: Spending) -> _Totals:
+        """The totals with one more fit. Raise BudgetError if it may not be added."""
+        name = line.label or "This"
+        if not self._open:
+            raise BudgetError(
+                "This budget was pickled, or its process forked. Only the original can be spent: a "
+                "copy in another process would spend it a second time."
+            )
+        if line.adjacency != self.adjacency:
+            raise BudgetError(
+                f"{name} is for {line.adjacency} neighbours and the budget is for {self.adjacency}: "
+                f"their losses do not add up. Use Budget(..., adjacency={line.adjacency!r})."
+            )
+        if self.accountant == "zcdp" and line.rho is None:
+            raise BudgetError(f"{name} has no rho, which a budget with accountant='zcdp' adds up.")
+        after, limit = self._total.plus(line), self._limit()
+        over = (
+            after.rho > limit.rho
+            if self.accountant == "zcdp"
+            else after.epsilon > limit.epsilon or after.delta > limit.delta
+        )
+        if over:
+            asked, left = line.loss.words(), self._left().words()
+            raise BudgetError(f"{name} needs {asked}; what is left is {left}.")
+        return after
+
+    def _limit(self) -> _Totals:
+        rho = Fraction()
+        if self.accountant == "zcdp":
+            rho = Fraction(rho_for(at_most(self.epsilon), at_most(self.delta)))
+        return _Totals(as_written(self.epsilon), as_written(self.delta), rho)
 
     @property
     def left(self) -> Loss:
@@ -106,26 +193,25 @@ class Budget:
     def spent(self) -> Loss:
         """The loss that was spent, rounded up."""
         with self._lock:
-            return Loss(up(self._spent[0]), up(self._spent[1]))
+            total = self._total
+        if self.accountant == "zcdp":
+            return Loss(epsilon_of(total.rho, self.delta), self.delta if self._lines else 0.0)
+        return Loss(up(total.epsilon), up(total.delta))
 
     @property
-    def lines(self) -> tuple[tuple[str, Loss], ...]:
-        """The label and the loss of each fit, in order."""
+    def lines(self) -> tuple[Spending, ...]:
+        """What each fit took, in order."""
         with self._lock:
             return tuple(self._lines)
-
-    @property
-    def _open(self) -> bool:
-        """Whether this is the original object, in the process that made it."""
-        return self._owner == os.getpid()
 
     def _left(self) -> Loss:
         if not self._open:
             return Loss(0.0, 0.0)
-        return Loss(
-            down(Fraction(self.epsilon) - self._spent[0]),
-            down(Fraction(self.delta) - self._spent[1]),
-        )
+        total, limit = self._total, self._limit()
+        if self.accountant == "zcdp":
+            rho = limit.rho - total.rho
+            return Loss(min(self.epsilon, epsilon_of(rho, self.delta)), self.delta)
+        return Loss(written(limit.epsilon - total.epsilon), written(limit.delta - total.delta))
 
     def __copy__(self) -> Budget:
         return self
@@ -135,35 +221,76 @@ class Budget:
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self._lock:
-            return _closed, (self.epsilon, self.delta, self._spent, tuple(self._lines))
+            return _closed, (tuple(self._lines), self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency,
+            "accountant": self.accountant,
+        }  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={self.epsilon!r}, delta={self.delta!r})"
+        usual = {"adjacency": "add-remove", "accountant": "basic"}
+        shown = {name: v for name, v in self._options.items() if usual.get(name) != v}
+        return f"Budget({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __str__(self) -> str:
-        lines = [f"  {label or '-'}: {loss.words()}" for label, loss in self.lines]
+        whole = Loss(self.epsilon, self.delta).words()
         return "\n".join(
             [
-                f"budget: {Loss(self.epsilon, self.delta).words()}",
-                *lines,
+                f"budget: {whole} ({self.adjacency}, {self.accountant})",
+                *(f"  {line}" for line in self.lines),
                 f"spent: {self.spent.words()}",
                 f"left: {self.left.words()}",
             ]
         )
 
 
-def _closed(
-    epsilon: float, delta: float, spent: tuple[Fraction, Fraction], lines: Iterable[Any]
-) -> Budget:
-    budget = Budget(epsilon, delta)
-    budget._spent, budget._lines, budget._owner = spent, list(lines), None
+_budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """A forked process has no part of any budget; the lock may be held by a thread it lacks."""
+    for budget in _budgets:
+        budget._lock, budget._open = threading.Lock(), False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+class _Totals(NamedTuple):
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction
+
+    def plus(self, line: Spending) -> _Totals:
+        return _Totals(
+            self.epsilon + as_written(line.loss.epsilon),
+            self.delta + as_written(line.loss.delta),
+            self.rho + Fraction(line.rho or 0.0),
+        )
+
+
+def _closed(lines: Iterable[Spending], options: dict[str, Any]) -> Budget:
+    budget = Budget(**options)
+    budget._lines, budget._open = list(lines), False
+    for line in budget._lines:
+        budget._total = budget._total.plus(line)
     return budget
 
 
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-6, 1e6
+
+
 def check_loss(epsilon: float, delta: float) -> None:
-    """Raise unless epsilon > 0 and 0 <= delta < 1."""
-    if not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon must be a number > 0; got {epsilon!r}.")
+    """Raise unless epsilon is in the usable range and 0 <= delta < 1."""
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ValueError(
+            f"epsilon must be a number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}; got "
+            f"{epsilon!r}. Usual values are 0.1 to 10."
+        )
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
 

@@ -41,6 +41,24 @@ def _nearest(value: Fraction) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def as_written(value: float) -> Fraction:
+    """The shortest decimal number that becomes this float: 0.1 is a tenth."""
+    return Fraction(repr(float(value)))
+
+
+def written(value: Fraction) -> float:
+    """The largest float, about, that is written as a number not above `value` >= 0."""
+    near = float(value)
+    while as_written(near) > value:
+        near = math.nextafter(near, 0.0)
+    return near
+
+
+def at_most(value: float) -> float:
+    """The largest float that is not above the number as it is written."""
+    return down(as_written(value))
+
+
 def root_up(value: Fraction) -> float:
     """The smallest float whose square is not below `value`."""
     root = math.sqrt(up(value))
