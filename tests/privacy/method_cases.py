@@ -25,7 +25,7 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import Calibrated
 from kvariates.privacy.rounding import rho_for
-from kvariates.private_methods.methods import PRIVATE_METHODS
+from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
 from kvariates.private_methods.noisy_kvariates import Conditional
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
 
@@ -95,7 +95,7 @@ def observe(method, task):
         return draw(noise, numbers)
 
     with watch_releases(values), patch.object(Calibrated, "__call__", watched):
-        return Seen(method(task), values, drawn)
+        return Seen(run_method(method, task), values, drawn)
 
 
 @dataclass(frozen=True, eq=False)

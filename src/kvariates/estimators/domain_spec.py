@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.estimators import validation
 from kvariates.private_methods.task import F64, Domain
 
 # Squares and variances of rows inside must neither overflow nor vanish: k-means on a block of rows
@@ -61,11 +62,27 @@ def _box(bounds: Any) -> DomainSpec:
     low, high = _numbers(bounds[0], "bounds' low end"), _numbers(bounds[1], "bounds' high end")
     if low.ndim and high.ndim and low.shape != high.shape:
         raise ValueError(f"bounds have {low.size} low ends and {high.size} high ends.")
+    _check_orientation(low, high)
     low, high = np.broadcast_arrays(low, high)
     if not (high > low).all():
         raise ValueError("bounds must have low < high, for every feature; drop constant features.")
     _check_size((high - low).min(), "bounds")
     return DomainSpec(low, high)
+
+
+def _check_orientation(low: F64, high: F64) -> None:
+    """Two pairs might be a pair for each of two features: say how they are read."""
+    if low.size == 2 and high.size == 2 and low[0] < low[1] and high[0] < high[1]:
+        as_pairs = f"({low[0]:g} to {low[1]:g}) and ({high[0]:g} to {high[1]:g})"
+        if not (high > low).all():
+            raise ValueError(
+                f"bounds look like one pair for each feature, {as_pairs}; give all low ends first: "
+                f"bounds=([{low[0]:g}, {high[0]:g}], [{low[1]:g}, {high[1]:g}])."
+            )
+        validation.warn(
+            f"bounds are read as (low, high): feature 1 from {low[0]:g} to {high[0]:g}, feature 2 "
+            f"from {low[1]:g} to {high[1]:g}. If you meant {as_pairs}, give all low ends first."
+        )
 
 
 def _ball(radius: Any, center: Any) -> DomainSpec:

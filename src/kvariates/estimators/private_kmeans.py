@@ -21,10 +21,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.rows import Labels, Rows
 from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.private_input import (
+    NO_MISSING,
+    Missing,
+    check_kind,
+    checked_claim,
+    fit_facts,
+    spend,
+    without_missing,
+)
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
 from kvariates.privacy.ledger import Ledger
-from kvariates.private_methods.methods import PRIVATE_METHODS
+from kvariates.privacy.rounding import at_most
+from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
 from kvariates.private_methods.task import Domain, Method, PrivateResult, PrivateTask
 from kvariates.tables import documented
 
@@ -36,11 +46,11 @@ class PrivateKMeans(FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
     A fitted model tells almost nothing about any one row. Each release it was computed from has a
-    line in ``ledger_``; there are no labels, no inertia and no number of rows. ``predict``,
+    line in ``ledger_``; there are no labels, no inertia and no exact number of rows. ``predict``,
     ``transform`` and ``score`` are computed from the rows that the caller gives, and are not
     private.
 
-    Noise comes from the operating system and cannot be seeded: two fits differ.
+    Noise comes from OpenDP and cannot be seeded: two fits differ.
 
     Parameters
     ----------
@@ -62,15 +72,22 @@ class PrivateKMeans(FittedCenters):
         A name, or an object with other choices, such as ``NoisyLloyd(steps=3)``.
 
         <list of PRIVATE_METHODS>
+    missing : {"drop", "error"}, default="drop"
+        Rows with NaN or infinity. "drop": they are left out without a word, since a word would tell
+        of a row; under replace-one they become the centre of the domain. "error": the fit fails,
+        which tells that there is such a row; then the claim has a condition.
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
-        before it reads X. If X turns out to be bad (NaN, text), the budget is spent all the same.
+        before it reads X. If X turns out to be bad (text), the budget is spent all the same.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_counts_ : ndarray of shape (n_clusters,)
+        Noisy numbers of the rows of each centre, paid for by the budget.
     ledger_ : Ledger
-        Every release with its sensitivity, noise and cost, and the claim.
+        Every release with its sensitivity, noise and cost, and the claim. ``ledger_.report()`` is a
+        page in words.
     condition_ : str or None
         What the claim assumes about the data; None if nothing.
     n_features_in_ : int
@@ -85,6 +102,7 @@ class PrivateKMeans(FittedCenters):
         "delta": [Interval(Real, 0, 1, closed="left")],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
+        "missing": [StrOptions({"drop", "error"})],
         "budget": [Budget, None],
     }
 
@@ -99,6 +117,7 @@ class PrivateKMeans(FittedCenters):
         center: Any = None,
         adjacency: Adjacency = "add-remove",
         method: str | Method = "auto",
+        missing: Missing = "drop",
         budget: Budget | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -109,6 +128,7 @@ class PrivateKMeans(FittedCenters):
         self.center = center
         self.adjacency = adjacency
         self.method = method
+        self.missing = missing
         self.budget = budget
 
     @validation.all_or_nothing
@@ -128,16 +148,26 @@ class PrivateKMeans(FittedCenters):
         self : PrivateKMeans
         """
         spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
-        spec.check_columns(X)
-        loss = Loss(float(self.epsilon), float(self.delta))
+        claim = checked_claim(self.epsilon, self.delta)
         method = self._method()
+        check_kind(X)
+        spec.check_columns(X)
         if self.budget is not None:
-            self.budget.spend(*loss, label=f"PrivateKMeans, {self.n_clusters} clusters")
+            label = f"PrivateKMeans, {self.n_clusters} clusters"
+            spend(self.budget, claim, method, self.adjacency, self._condition(method), label)
         X = self._validate(X)
         domain = spec.domain(X)
-        task = PrivateTask(domain.rows(X), domain, int(self.n_clusters), self.adjacency, loss)
-        self._store(method(task), domain, loss)
+        rows = domain.rows(without_missing(X, self.adjacency, domain.center))
+        loss = Loss(at_most(claim.epsilon), at_most(claim.delta))
+        task = PrivateTask(rows, domain, int(self.n_clusters), self.adjacency, loss)
+        self._store(run_method(method, task), domain, claim, method)
         return self
+
+    def _condition(self, method: Method) -> str | None:
+        """What the claim assumes about the data."""
+        own = getattr(method, "condition", None)
+        given = [words for words in (own, NO_MISSING if self.missing == "error" else None) if words]
+        return "; ".join(given) or None
 
     def _method(self) -> Method:
         """The method object, after checking the choices that it needs."""
@@ -159,17 +189,25 @@ class PrivateKMeans(FittedCenters):
             refused = _without_values(error, count_is_secret=least == 0)
         if refused is not None:
             raise refused  # outside `except`, so that the validator's error is not its context
-        if not domain_spec.all_finite(X):
-            raise ValueError("X contains NaN or infinity: leave such rows out, or fill them in.")
+        if self.missing == "error" and not domain_spec.all_finite(X):
+            raise ValueError(
+                "X contains NaN or infinity: leave such rows out, fill them in, or use "
+                "missing='drop'."
+            )
         return X
 
-    def _store(self, result: PrivateResult, domain: Domain, loss: Loss) -> None:
-        charges = result.charges
+    def _store(self, result: PrivateResult, domain: Domain, claim: Loss, method: Method) -> None:
+        charges, condition = result.charges, self._condition(method)
         if result.condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
-        self.ledger_ = Ledger(self.adjacency, charges, loss)
-        self.condition_ = result.condition
+        name = self.method if isinstance(self.method, str) else repr(self.method)
+        facts = fit_facts(
+            f"PrivateKMeans, {name}", int(self.n_clusters), domain.words(), "one row", condition
+        )
+        self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
+        self.condition_ = condition
         self.cluster_centers_ = result.centers + domain.center
+        self.cluster_counts_ = result.counts
 
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
         """Minus the sum of squared distances to the nearest centres. Not private."""
@@ -192,6 +230,7 @@ class PrivateKMeans(FittedCenters):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = self.missing == "drop"
         tags.non_deterministic = True
         return tags
 

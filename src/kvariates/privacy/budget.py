@@ -161,8 +161,8 @@ class Budget:
             )
         if line.adjacency != self.adjacency:
             raise BudgetError(
-                f"{name} is for {line.adjacency} neighbours and the budget is for {self.adjacency}: "
-                f"their losses do not add up. Use Budget(..., adjacency={line.adjacency!r})."
+                f"{name} is for {line.adjacency} neighbours, the budget for {self.adjacency}; "
+                f"such losses do not add up. Use Budget(..., adjacency={line.adjacency!r})."
             )
         if self.accountant == "zcdp" and line.rho is None:
             raise BudgetError(f"{name} has no rho, which a budget with accountant='zcdp' adds up.")

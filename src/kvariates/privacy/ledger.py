@@ -16,13 +16,14 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import BudgetError, Loss, check_adjacency
+from kvariates.privacy.ledger_report import page, units
 from kvariates.privacy.rounding import epsilon_of, up
 
 SensitivityNorm = Literal["l1", "l2", "score"]
@@ -71,12 +72,42 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class FitFacts:
+    """What a reader of a ledger needs to know besides the charges. All of it is public.
+
+    Attributes
+    ----------
+    method : str
+    n_clusters : int
+    domain : str
+        Where rows may be: the bounds, or a ball.
+    unit : str
+        What one row stands for.
+    condition : str or None
+        What the claim assumes about the data; None if nothing.
+    version : str
+        Of kvariates.
+    date : str
+        Of the fit, in UTC.
+    """
+
+    method: str
+    n_clusters: int
+    domain: str
+    unit: str
+    condition: str | None
+    version: str
+    date: str
+
+
+@dataclass(frozen=True)
 class Ledger:
     """Every charge of a fit, and the claim. Raises BudgetError if they cost more than the claim."""
 
     adjacency: Adjacency
     charges: tuple[Charge, ...]
     claim: Loss
+    facts: FitFacts | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "charges", tuple(self.charges))
@@ -103,7 +134,13 @@ class Ledger:
         """The cost of all charges together, rounded up."""
         if any(math.isinf(charge.cost) for charge in self.charges):
             return Loss(math.inf, 0.0)
-        concentrated = self.concentrated
+        total = self._sum(concentrated=self.concentrated)
+        if not self.concentrated:
+            return Loss(up(total), 0.0)
+        return Loss(epsilon_of(total, self.claim.delta), self.claim.delta)
+
+    def _sum(self, *, concentrated: bool) -> Fraction:
+        """All epsilons, or all rhos; of a parallel group, the largest."""
         total, groups = Fraction(), dict[str, Fraction]()
         for charge in self.charges:
             cost = charge.exact(concentrated=concentrated)
@@ -111,10 +148,16 @@ class Ledger:
                 total += cost
             else:
                 groups[charge.parallel] = max(cost, groups.get(charge.parallel, Fraction()))
-        total = sum(groups.values(), total)
-        if not concentrated:
-            return Loss(up(total), 0.0)
-        return Loss(epsilon_of(total, self.claim.delta), self.claim.delta)
+        return sum(groups.values(), total)
+
+    @property
+    def rho(self) -> float | None:
+        """The sum of all charges in zCDP, rounded up; None if they are counted as epsilons."""
+        return up(self._sum(concentrated=True)) if self.concentrated else None
+
+    def report(self) -> str:
+        """One page in words and numbers, for whoever decides on publishing."""
+        return page(self)
 
     def frame(self) -> Any:
         """The charges as a pandas DataFrame. Needs pandas."""
@@ -122,22 +165,28 @@ class Ledger:
             import pandas as pd
         except ImportError as error:
             raise ImportError("Ledger.frame needs pandas: pip install pandas.") from error
-        return pd.DataFrame([asdict(charge) for charge in self.charges], columns=list(COLUMNS))
+        return pd.DataFrame(
+            [asdict(charge) for charge in self.charges],
+            columns=[field.name for field in fields(Charge)],
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger as JSON. The file appears when it is complete."""
         total = self.total()
-        page = {
+        content = {
             "adjacency": self.adjacency,
             "claim": self.claim._asdict(),
             "total": total._asdict(),
+            "rho": self.rho,
+            "fit": None if self.facts is None else asdict(self.facts),
+            "units": units(),
             "charges": [asdict(charge) for charge in self.charges],
         }
         target = Path(path)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(page, file, indent=2, allow_nan=False)
+                json.dump(content, file, indent=2, allow_nan=False)
                 file.write("\n")
             Path(temporary).replace(target)
         except BaseException:
@@ -146,7 +195,7 @@ class Ledger:
 
     def __str__(self) -> str:
         """One line for each release; releases that differ in a number of their labels share one."""
-        columns = zip([*COLUMNS.values(), "times"], *_rows(self.charges), strict=True)
+        columns = zip([*COLUMNS.values(), "times"], *table(self.charges), strict=True)
         used = [column for column in columns if any(word != "-" for word in column[1:])]
         padded = [[word.ljust(max(map(len, column))) for word in column] for column in used]
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
@@ -166,7 +215,7 @@ COLUMNS = {
 }
 
 
-def _rows(charges: Iterable[Charge]) -> list[list[str]]:
+def table(charges: Iterable[Charge]) -> list[list[str]]:
     """The table as text. Releases that differ only in the first number of a label are one row."""
     merged: dict[tuple[str, ...], list[str]] = {}
     for charge in charges:

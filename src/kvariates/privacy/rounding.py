@@ -59,6 +59,11 @@ def at_most(value: float) -> float:
     return down(as_written(value))
 
 
+def up_square_half(epsilon: float) -> float:
+    """The rho of pure epsilon-privacy: epsilon^2 / 2, rounded up."""
+    return up(Fraction(epsilon) ** 2 / 2)
+
+
 def root_up(value: Fraction) -> float:
     """The smallest float whose square is not below `value`."""
     root = math.sqrt(up(value))

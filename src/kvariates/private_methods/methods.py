@@ -20,8 +20,9 @@ release of counts, and `lloyd` has few sums. (A grid releases a better number of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from kvariates.privacy.budget import Loss
+from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.noisy_forgy import NoisyForgy
 from kvariates.private_methods.noisy_grid import GridMethod
@@ -29,10 +30,17 @@ from kvariates.private_methods.noisy_kvariates import Conditional, Floored, With
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import Method, PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.task import (
+    Method,
+    PrivateResult,
+    PrivateTask,
+    count_clusters,
+    row_count,
+)
 from kvariates.tables import Entry, Table
 
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
+CLUSTER_COUNTS_SHARE = 0.05  # of the budget, for methods that release no counts of clusters
 FEW = 3  # features up to which a grid is used
 ENOUGH_FEW, ENOUGH = 3000.0, 20.0  # epsilon n / (k d) from which the tree is used
 
@@ -41,16 +49,33 @@ ENOUGH_FEW, ENOUGH = 3000.0, 20.0  # epsilon n / (k d) from which the tree is us
 class AutoMethod:
     """The method that was best in tests, by a rule that looks at no data but a noisy count."""
 
+    releases_counts: ClassVar[bool] = True
+
     def __call__(self, task: PrivateTask) -> PrivateResult:
         if not task.pure:
             return TreeMethod()(task)
         d, accountant = task.domain.d, Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
-        rest = replace(task, loss=Loss(count.costs[0].value, 0.0))
+        rest = replace(task, part=count.costs[0])
         enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, NoisyLloyd())
         many = task.loss.epsilon * count.n >= enough * task.k * d
         result = (TreeMethod() if many else otherwise)(rest)
-        return PrivateResult(result.centers, (*accountant.charges, *result.charges))
+        return replace(result, charges=(*accountant.charges, *result.charges))
+
+
+def run_method(method: Method, task: PrivateTask) -> PrivateResult:
+    """The result of a method, with noisy counts of its clusters.
+
+    A method that does not release them (`releases_counts`) gets less of the budget.
+    """
+    if getattr(method, "releases_counts", False):
+        return method(task)
+    pure = task.pure or getattr(method, "always_pure", False)
+    whole = Cost(epsilon=task.loss.epsilon) if pure else task.cost
+    counting, rest = whole.split([CLUSTER_COUNTS_SHARE, 1 - CLUSTER_COUNTS_SHARE])
+    result, accountant = method(replace(task, part=rest)), Accountant()
+    counts = count_clusters(task, result.centers, counting, accountant)
+    return replace(result, counts=counts, charges=(*result.charges, *accountant.charges))
 
 
 PRIVATE_METHODS: Table[Method] = Table(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask, row_count
-from kvariates.private_methods.weighted_kmeans import solve
+from kvariates.private_methods.weighted_kmeans import nearest_weights, solve
 
 I64 = NDArray[np.int64]
 
@@ -72,11 +73,15 @@ class Grid:
 class GridMethod:
     """EUGkM. With delta > 0 noise is Gaussian, and epsilon is that of Laplace noise as wide."""
 
+    releases_counts: ClassVar[bool] = True
+
     rows_a_cell: float = ROWS_A_CELL
 
     def __post_init__(self) -> None:
-        if not 0 < self.rows_a_cell < math.inf:
-            raise ValueError(f"Grid: rows_a_cell must be a number > 0; got {self.rows_a_cell!r}.")
+        if not 1e-3 <= self.rows_a_cell <= 1e9:
+            raise ValueError(
+                f"Grid: rows_a_cell must be a number from 1e-3 to 1e9; got {self.rows_a_cell!r}."
+            )
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
@@ -91,7 +96,8 @@ class GridMethod:
         found = accountant.release(query, cost).value
         points, weight = grid.middles(found.cells), found.counts.astype(np.float64)
         centers = solve(task.domain, points, weight, task.k, np.random.default_rng())
-        return PrivateResult(task.domain.clip(centers), tuple(accountant.charges))
+        counts = nearest_weights(points, weight, centers)
+        return PrivateResult(task.domain.clip(centers), tuple(accountant.charges), counts)
 
 
 def make_grid(domain: Domain, worth: float) -> Grid:

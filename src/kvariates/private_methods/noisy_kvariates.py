@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,8 @@ class Floored:
     added, or random rows are left out. One row more or less is then one row replaced.
     """
 
+    always_pure: ClassVar[bool] = True  # also with delta > 0
+
     alpha: float = 0.1
 
     def __post_init__(self) -> None:
@@ -98,7 +100,7 @@ class Floored:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        rows, cost, m = task.rows, Cost(epsilon=task.loss.epsilon), task.public_n
+        rows, cost, m = task.rows, _pure_cost(task), task.public_n
         if m is None:
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
             m = min(max(accountant.release(number_of_rows(task), counting).value, 1), MOST_ROWS)
@@ -127,8 +129,10 @@ class WithLaplace:
     It holds for any two data sets, and its centres are mostly noise.
     """
 
+    always_pure: ClassVar[bool] = True  # also with delta > 0
+
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        noisy = _noise(task, (Share(Fraction(1), task.k),), task.loss.epsilon)
+        noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
         name = "k-variates++ with Laplace noise"
         charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
         return PrivateResult(_published(task, noisy, charge), (charge,))
@@ -147,6 +151,8 @@ class Conditional:
     If the data are not so spread, nothing is promised: `condition` says so.
     """
 
+    always_pure: ClassVar[bool] = True  # also with delta > 0
+
     delta_w: float | None = None
 
     def check(self) -> None:
@@ -155,12 +161,17 @@ class Conditional:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         delta_w = self._asserted()
-        noisy = _noise(task, self.shares(task.k), task.loss.epsilon)
+        noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
         claim = f"delta_w = {delta_w:g} asserted"
         label = f"{task.k} centres (conditional: {claim})"
         charge = noisy.charge(label, "k-variates++", task.adjacency)
         centers = _published(task, noisy, charge)
-        return PrivateResult(centers, (charge,), f"conditional: {claim}, not checked")
+        return PrivateResult(centers, (charge,), condition=self.condition)
+
+    @property
+    def condition(self) -> str:
+        """What the claim assumes."""
+        return f"conditional: delta_w = {self._asserted():g} asserted, not checked"
 
     def shares(self, k: int) -> tuple[Share, ...]:
         """At least 1 / delta_w rows; and some k - 1 rows cost at most twice any centres."""
@@ -191,6 +202,13 @@ def resize(rows: F64, m: int) -> Resized:
     weight = np.ones(len(rows) + 1)
     weight[-1] = m - len(rows)
     return Resized(np.concatenate([rows, np.zeros((1, rows.shape[1]))]), weight)
+
+
+def _pure_cost(task: PrivateTask) -> Cost:
+    """The epsilon that may be spent. These methods have no use for a rho."""
+    return (
+        task.part if task.part is not None and task.part.pure else Cost(epsilon=task.loss.epsilon)
+    )
 
 
 def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:

@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +69,15 @@ class NoisyAssigner:
         self.clear: NDArray[np.bool_]  # whether a count of the last step is more than noise
         self.variance: float  # of the noise of a sum in the last step
         self._rows, self._radii = task.rows.map(Rows.of), radii
-        self._counts: F64 | None = None
+        self.counts: F64 | None = None  # of the last step
+        self._all_counts: list[F64] = []
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         task, cost = self.task, self.costs[self.number]
         self.number += 1
         lattice, what = task.narrowest_lattice, "rows"
         if self._radii is not None:
-            self.balls = Balls(centers, self._radii(self._counts, cost.sums))
+            self.balls = Balls(centers, self._radii(self.counts, cost.sums))
             lattice, what = Lattice(1.0, task.domain.d, "l2"), "residuals"
         exact = self._rows.map(
             lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, self.balls)
@@ -88,9 +91,16 @@ class NoisyAssigner:
         sums = release(
             exact.map(lambda of: sum_query(of.totals, lattice, adjacency, summed)), cost.sums
         )
-        self._counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
+        self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
+        self._all_counts.append(self.counts)
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
-        return FloatStatistics(sums.value, self._counts, counts.value, changed=None)
+        return FloatStatistics(sums.value, self.counts, counts.value, changed=None)
+
+    @property
+    def cluster_counts(self) -> F64:
+        """The mean of the noisy counts of the second half of the steps, at least 0."""
+        late = self._all_counts[len(self._all_counts) // 2 :]
+        return np.asarray(np.maximum(np.mean(late, axis=0), 0.0))
 
     def refine(self, centers: F64, update: Update) -> F64:
         """The centres after all steps."""
@@ -147,11 +157,12 @@ class NoisyLloyd:
     `steps` have equal shares of the budget.
     """
 
+    releases_counts: ClassVar[bool] = True
+
     steps: int = 5
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ValueError(f"Lloyd: steps must be at least 1; got {self.steps!r}.")
+        check_steps("Lloyd", self.steps, least=1)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
@@ -160,7 +171,13 @@ class NoisyLloyd:
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)
         centers = assigner.refine(start, NoisyMean(assigner))
-        return PrivateResult(centers, tuple(accountant.charges))
+        return PrivateResult(centers, tuple(accountant.charges), assigner.cluster_counts)
+
+
+def check_steps(method: str, steps: Any, least: int) -> None:
+    """ValueError unless it is a number of steps."""
+    if not isinstance(steps, Integral) or steps < least:
+        raise ValueError(f"{method}: steps must be an integer >= {least}; got {steps!r}.")
 
 
 def _count_share(task: PrivateTask) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,9 +29,15 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes, weighted_kmeans
-from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
+from kvariates.private_methods.noisy_lloyd import (
+    NoisyAssigner,
+    ShrunkenMean,
+    StepCosts,
+    check_steps,
+)
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
+from kvariates.private_methods.weighted_kmeans import nearest_weights
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -65,11 +72,13 @@ class TreeMethod:
     With pure epsilon 8 and 3.
     """
 
+    releases_counts: ClassVar[bool] = True
+
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.steps is not None and self.steps < 0:
-            raise ValueError(f"Tree: steps must not be negative; got {self.steps!r}.")
+        if self.steps is not None:
+            check_steps("Tree", self.steps, least=0)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         rng, accountant = np.random.default_rng(), Accountant()
@@ -87,12 +96,14 @@ class TreeMethod:
         summary = _summarize(task, location, axes, (levels, leaves), accountant)
         points = task.domain.clip(axes.lift(summary.points, location.mean))
         centers = weighted_kmeans.solve(task.domain, points, summary.weights, task.k, rng)
+        counts = nearest_weights(points, summary.weights, centers)
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = _step_costs(last, steps, task.domain.d)
             assigner = NoisyAssigner(task, costs, accountant, radii)
             centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
-        return PrivateResult(centers, tuple(accountant.charges))
+            counts = assigner.cluster_counts
+        return PrivateResult(centers, tuple(accountant.charges), counts)
 
 
 def _plan(d: int) -> Plan:

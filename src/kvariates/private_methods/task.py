@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import quantize
+from kvariates.data.rows import Rows
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, total_query
+from kvariates.privacy.query import I64, Query, count_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 
@@ -75,6 +76,12 @@ class Domain:
             largest = min(largest, sum(sides))
         return 2 * largest
 
+    def words(self) -> str:
+        """Where rows may be."""
+        if self.ball:
+            return f"a ball of radius {self.radius:g} around {_short(self.center)}"
+        return f"{_short(self.center - self.half)} to {_short(self.center + self.half)}"
+
     def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
         """Rows of X centred, clipped and rounded towards the centre, each independently."""
         half = None if self.ball else self.half
@@ -88,6 +95,14 @@ class Domain:
         return np.asarray(points * (self.radius / np.maximum(norms, self.radius)))
 
 
+def _short(point: F64) -> str:
+    """A point in few words: all its numbers if they are few or equal."""
+    if (point == point[0]).all():
+        return f"{point[0]:g} in each of {len(point)} features"
+    shown = ", ".join(f"{value:g}" for value in point[:8])
+    return f"({shown}{', ...' if len(point) > 8 else ''})"
+
+
 @dataclass(frozen=True, eq=False)
 class PrivateTask:
     """The input of a private method."""
@@ -97,6 +112,7 @@ class PrivateTask:
     k: int
     adjacency: Adjacency
     loss: Loss
+    part: Cost | None = None  # what may be spent here, if not the whole loss
 
     @cached_property
     def public_n(self) -> int | None:
@@ -107,12 +123,15 @@ class PrivateTask:
 
     @property
     def pure(self) -> bool:
-        return self.loss.delta == 0
+        return self.cost.pure
 
     @cached_property
     def cost(self) -> Cost:
-        """The whole budget: an epsilon, or a rho if delta > 0."""
-        return Cost(epsilon=self.loss.epsilon) if self.pure else Cost(rho=rho_for(*self.loss))
+        """What may be spent: an epsilon, or a rho if delta > 0."""
+        if self.part is not None:
+            return self.part
+        pure = self.loss.delta == 0
+        return Cost(epsilon=self.loss.epsilon) if pure else Cost(rho=rho_for(*self.loss))
 
     @property
     def narrowest_lattice(self) -> Lattice:
@@ -155,12 +174,26 @@ def number_of_rows(task: PrivateTask) -> Secret[Query[int]]:
 class PrivateResult:
     """Centred centres, and the charges of the releases they were computed from.
 
-    `condition` says what the privacy claim assumes about the data; None if nothing.
+    `counts`: noisy numbers of rows of the centres; None if the method releases none. `condition`
+    says what the privacy claim assumes about the data; None if nothing.
     """
 
     centers: F64
     charges: tuple[Charge, ...]
+    counts: F64 | None = None
     condition: str | None = None
+
+
+def count_clusters(task: PrivateTask, centers: F64, cost: Cost, accountant: Accountant) -> F64:
+    """Noisy numbers of the rows that are nearest to each centre, at least 0."""
+
+    def query(rows: F64) -> Query[I64]:
+        labels = Rows.of(rows).nearest(centers)
+        counts = np.bincount(labels, minlength=len(centers))
+        return count_query(counts, task.adjacency, "rows of each centre")
+
+    noisy = accountant.release(task.rows.map(query), cost).value
+    return np.asarray(np.maximum(noisy, 0), dtype=np.float64)
 
 
 class Method(Protocol):

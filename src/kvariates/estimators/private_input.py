@@ -1,0 +1,83 @@
+"""What private estimators check before and after a budget is spent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from kvariates.estimators import validation
+from kvariates.numerics.lattice import Adjacency
+from kvariates.privacy.budget import Budget, Loss, check_loss
+from kvariates.privacy.ledger import FitFacts
+from kvariates.privacy.rounding import at_most, rho_for, up_square_half
+from kvariates.private_methods.task import F64, Method
+
+Missing = Literal["drop", "error"]
+NO_MISSING = "conditional: that X has no missing value, since missing='error' tells of one"
+LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
+
+
+def checked_claim(epsilon: float, delta: float) -> Loss:
+    """(epsilon, delta), with a warning if they protect little."""
+    check_loss(float(epsilon), float(delta))
+    if epsilon > LARGE_EPSILON:
+        validation.warn(
+            f"epsilon={epsilon:g} protects little: what is released may be exp({epsilon:g}) times "
+            "as likely with a row as without it. Usual values are 0.1 to 10."
+        )
+    if delta > LARGE_DELTA:
+        validation.warn(
+            f"delta={delta:g} is large: it should be well below one over the number of rows, for "
+            "example 1e-6."
+        )
+    return Loss(float(epsilon), float(delta))
+
+
+def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
+    """Raise if X cannot be a table of numbers, by its type alone: before a budget is spent."""
+    if X is None or isinstance(X, (str, bytes, dict, set)):
+        raise TypeError(f"X must be a table of numbers; got {type(X).__name__}.")
+    if sparse.issparse(X) and not sparse_allowed:
+        raise TypeError("Sparse data was passed for X, but this method needs dense rows.")
+    shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
+    if shape is not None and len(shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(shape)}D array instead; one row per line.")
+    if getattr(dtype, "kind", "f") not in "fiubO":
+        raise ValueError(f"X must have numbers; its dtype is {dtype}. Complex data not supported.")
+
+
+def spend(
+    budget: Budget, claim: Loss, method: Method, adjacency: Adjacency, condition: str | None,
+    label: str,
+) -> None:  # fmt: skip
+    """Take the loss of a fit from a budget, before any row is read."""
+    epsilon, delta = at_most(claim.epsilon), at_most(claim.delta)
+    pure = delta == 0 or getattr(method, "always_pure", False)
+    rho = up_square_half(epsilon) if pure else rho_for(epsilon, delta)
+    budget.spend(*claim, label=label, adjacency=adjacency, rho=rho, condition=condition)
+
+
+def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
+    """X without rows that have NaN or infinity; each row is judged by itself.
+
+    If the number of rows is public, such a row becomes the centre of the domain instead.
+    """
+    bad = ~np.isfinite(X).all(axis=1)
+    if not bad.any():
+        return X
+    if adjacency == "add-remove":
+        return X[~bad]
+    filled = np.array(X, dtype=np.float64)
+    filled[bad] = center
+    return filled
+
+
+def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:
+    """The public facts of a fit, now."""
+    from kvariates import __version__
+
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return FitFacts(method, k, domain, unit, condition, __version__, date)
