@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
@@ -35,8 +36,9 @@ from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 FEWEST, MOST = 8, 1024  # cells of the second round
-RESTARTS = 1  # of the last search
+RESTARTS = 1  # of the last search, except on a graph
 MAX_SWAPS = 10**9
+SWAPPED = 2**15  # nodes of a graph up to which the medoids of cells are swapped
 PER_CELL = 4.0  # standard deviations of noise that a cell of the second round should count
 
 
@@ -76,7 +78,8 @@ class DemandCells:
             number = self.second or self._most(total, cost.deviation(task.adjacency))
             counted = _count(task, estimate, number, "round 2", cost, accountant)
             estimate = counted.estimate(estimate)
-        medoids = _medoids(task, estimate, task.k, RESTARTS)
+        restarts = 0 if isinstance(task.space, Graph) else RESTARTS
+        medoids = _medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts: F64 = np.bincount(np.maximum(nearest, 0), estimate, task.k).astype(np.float64)
         return DemandResult(medoids, tuple(accountant.charges), counts=counts, warning=warning)
@@ -113,17 +116,21 @@ def _count(
 ) -> CountedCells:
     """Release the demand of the cells of medoids of the weights."""
     number = min(number, task.space.n)
-    medoids = _medoids(task, weight, number, 0)
+    # Swaps of many medoids of a large graph take long, and cells need not be the best ones.
+    large = isinstance(task.space, Graph) and task.space.n > SWAPPED
+    medoids = _medoids(task, weight, number, 0, max_swaps=0 if large else MAX_SWAPS)
     labels = task.space.two_nearest(medoids).labels
     cells = np.maximum(labels, 0).astype(np.int64)  # what no medoid reaches is in the first cell
     noisy = task.count(cells, number, f"{label}: demand of each cell", cost, accountant)
     return CountedCells(cells, noisy)
 
 
-def _medoids(task: DemandTask, weight: F64, k: int, restarts: int) -> Ints:
+def _medoids(
+    task: DemandTask, weight: F64, k: int, restarts: int, max_swaps: int = MAX_SWAPS
+) -> Ints:
     """The medoids of public or released weights."""
     search = search_task(
-        task.space, weight, k, restarts=restarts, max_swaps=MAX_SWAPS, rng=task.rng
+        task.space, weight, k, restarts=restarts, max_swaps=max_swaps, rng=task.rng
     )
     seed = MEDOID_SEEDINGS["k-median++"].run
     return find_medoids(search, lambda space, mass: seed(space, k, mass, task.rng)).medoids

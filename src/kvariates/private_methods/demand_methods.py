@@ -125,7 +125,7 @@ PRIVATE_KMEDIAN_METHODS: Table[DemandMethod] = Table(
         "hst": Entry(
             DemandHst(),
             "DP-HST (Fan et al. 2023): noisy counts on a random tree, then private swaps.",
-            theorem="demand_tree.md",
+            theorem="hst_counts.md",
         ),
         "local-search": Entry(
             DemandLocalSearch(),
