@@ -15,11 +15,12 @@ epsilon here: no share of it is taken for the counts of clusters.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_cells import DemandCells
 from kvariates.private_methods.demand_methods import DemandHst, DemandLocalSearch
-from kvariates.private_methods.demand_task import DemandTask
+from kvariates.private_methods.demand_task import DemandMethod, DemandTask
 from kvariates.refining import swaps
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -41,8 +42,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 KS = (2, 5, 10, 15, 20)
 DEMANDS = ("balanced", "imbalanced")
 SWAPS, ALPHA, WINDOW = 20, 1e-3, 5
+EPSILON = 1.0
 PLAIN = {"rand": "random", "k-median++": "k-median++", "HST": "hst"}
-PRIVATE = {
+PRIVATE: dict[str, DemandMethod] = {
     "DP-rand": DemandLocalSearch(SWAPS, "random"),
     "DP-k-median++": DemandLocalSearch(SWAPS, "k-median++"),
     "DP-HST": DemandHst(n_swaps=SWAPS),
@@ -132,25 +134,46 @@ def _plain(
     return [first, final, final, final, float(end.n_swaps)]
 
 
-def measured(
-    universe: Universe, repetitions: int, ks: Sequence[int] = KS, epsilon: float = 1.0
-) -> list[Line]:
-    """All demands and k of a universe."""
-    lines, begin = [], time.monotonic()
-    for kind in DEMANDS:
-        for k in ks:
-            rng = np.random.default_rng([k, len(kind)])
-            runs = [run(universe, kind, k, rng, epsilon) for _ in range(repetitions)]
-            for name in runs[0]:
-                values = np.array([one[name] for one in runs])
-                error = values[:, 1].std(ddof=1) / np.sqrt(repetitions) if repetitions > 1 else 0.0
-                initial, final, mean, best, iterations = values.mean(axis=0).tolist()
-                lines.append(
-                    Line(universe.name, kind, k, name, initial, final, float(error), mean, best,
-                         iterations, repetitions)
-                )  # fmt: skip
-            spent = time.monotonic() - begin
-            print(f"{universe.name}, {kind}, k={k} ({spent:.0f} s)", file=sys.stderr, flush=True)
+Runs = dict[str, list[dict[str, list[float]]]]
+"""From "universe, demand, k" to the costs of every repetition."""
+
+
+def measure(
+    stem: str, universes: Sequence[Callable[[], Universe]], repetitions: int, ks: Sequence[int]
+) -> Runs:
+    """One repetition after the other over all demands and k, saved as it goes.
+
+    A saved run is continued; to start again, delete its JSON. With no repetition nothing runs.
+    """
+    made, begin = [make() for make in universes if repetitions], time.monotonic()
+    path = (RESULTS / stem).with_suffix(".json")
+    runs: Runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for number, universe, kind, k in itertools.product(range(repetitions), made, DEMANDS, ks):
+        found = runs.setdefault(f"{universe.name}, {kind}, {k}", [])
+        if len(found) > number:
+            continue
+        rng = np.random.default_rng([number, k, len(kind)])
+        found.append(run(universe, kind, k, rng, EPSILON))
+        path.write_text(f"{json.dumps(runs)}\n", encoding="utf-8")
+        spent = time.monotonic() - begin
+        told = f"{number + 1}: {universe.name}, {kind}, k={k} ({spent:.0f} s)"
+        print(told, file=sys.stderr, flush=True)
+    return runs
+
+
+def summarized(runs: Runs) -> list[Line]:
+    """Means over the repetitions."""
+    lines = []
+    for key, found in runs.items():
+        universe, kind, k = key.split(", ")
+        for name in found[0]:
+            values = np.array([one[name] for one in found])
+            error = values[:, 1].std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+            initial, final, mean, best, iterations = values.mean(axis=0).tolist()
+            lines.append(
+                Line(universe, kind, int(k), name, initial, final, float(error), mean, best,
+                     iterations, len(values))
+            )  # fmt: skip
     return lines
 
 
@@ -205,25 +228,21 @@ def holds(lines: Sequence[Line], better: str, worse: Sequence[str], what: str, k
     return f"{wins} of {rows} rows"
 
 
-def save(stem: str, text: str, lines: Sequence[Line], draw: Callable[[Path], None] | None) -> None:
-    """Write the table, the figures as JSON and the picture."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+def save(stem: str, text: str, draw: Callable[[Path], None]) -> None:
+    """Write the tables and the picture."""
     path = RESULTS / stem
     path.with_suffix(".txt").write_text(f"{text}\n", encoding="utf-8")
-    content = [asdict(line) for line in lines]
-    path.with_suffix(".json").write_text(f"{json.dumps(content)}\n", encoding="utf-8")
-    if draw is not None:
-        draw(path.with_suffix(".png"))
+    draw(path.with_suffix(".png"))
 
 
 def load(*stems: str) -> list[Line]:
-    """The lines that other figures saved."""
+    """The lines of the runs that were saved."""
     found: list[Line] = []
     for stem in stems:
         path = (RESULTS / stem).with_suffix(".json")
         if not path.exists():
             raise SystemExit(f"Run python -m experiments.{stem} first: it makes the runs.")
-        found += [Line(**line) for line in json.loads(path.read_text(encoding="utf-8"))]
+        found += summarized(json.loads(path.read_text(encoding="utf-8")))
     return found
 
 

@@ -14,7 +14,7 @@ from experiments.fan_figures import cost_figure
 def main() -> None:
     """Measure, print and save."""
     cost_figure(
-        "fan_fig2", [lambda: mnist("euclidean"), lambda: graph(1.0)], repetitions("fan_fig2")
+        "fan_fig2", [lambda: graph(1.0), lambda: mnist("euclidean")], repetitions("fan_fig2")
     )
 
 

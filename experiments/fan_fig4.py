@@ -14,7 +14,7 @@ from experiments.fan_figures import cost_figure
 def main() -> None:
     """Measure, print and save."""
     cost_figure(
-        "fan_fig4", [lambda: mnist("manhattan"), lambda: graph(100.0)], repetitions("fan_fig4")
+        "fan_fig4", [lambda: graph(100.0), lambda: mnist("manhattan")], repetitions("fan_fig4")
     )
 
 

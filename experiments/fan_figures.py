@@ -18,9 +18,10 @@ from experiments.fan_costs import (
     cost_table,
     holds,
     load,
-    measured,
+    measure,
     number_table,
     save,
+    summarized,
 )
 from experiments.fan_data import Universe
 from kvariates.report.picture import FAINT, INK, PALETTE, picture
@@ -33,12 +34,10 @@ def cost_figure(
     ks: Sequence[int] = KS,
 ) -> None:  # fmt: skip
     """Measure initial and final costs, print and save them."""
-    lines: list[Line] = []
-    for make in universes:
-        lines += measured(make(), repetitions, ks)
+    lines = summarized(measure(stem, universes, repetitions, ks))
     text = cost_text(stem, lines)
     print(text)
-    save(stem, text, lines, partial(draw_costs, lines=lines))
+    save(stem, text, partial(draw_costs, lines=lines))
 
 
 def cost_text(stem: str, lines: Sequence[Line]) -> str:
@@ -46,13 +45,19 @@ def cost_text(stem: str, lines: Sequence[Line]) -> str:
     names = list(dict.fromkeys(line.universe for line in lines))
     head = (
         f"python -m experiments.{stem}: epsilon = 1 (add-remove, pure), demand of 500, "
-        f"{lines[0].repetitions} repetitions. ± is a standard error."
+        f"{counted(lines)} repetitions. ± is a standard error."
     )
     parts = [head]
     for name in names:
         for kind in DEMANDS:
             parts += [cost_table(lines, name, kind, what) for what in ("initial", "final")]
     return "\n\n".join([*parts, cost_verdicts(lines)])
+
+
+def counted(lines: Sequence[Line]) -> str:
+    """The number of repetitions, or the least and the largest."""
+    least, most = (f(line.repetitions for line in lines) for f in (min, max))
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def cost_verdicts(lines: Sequence[Line]) -> str:
@@ -78,7 +83,7 @@ def cost_verdicts(lines: Sequence[Line]) -> str:
 
 def _price(lines: Sequence[Line], kind: str) -> tuple[float, float, float]:
     ours, papers = [], []
-    for universe, k in {(x.universe, x.k) for x in lines}:
+    for universe, k in {(x.universe, x.k) for x in lines if x.demand == kind}:
         own = {
             x.method: x.final for x in lines if (x.universe, x.demand, x.k) == (universe, kind, k)
         }
@@ -98,12 +103,12 @@ def number_figure(stem: str, what: str, title: str) -> None:
         said.append(f"cells cost at most the best set of all three searches: {ours}.")
     head = (
         f"python -m experiments.{stem}: {title}, imbalanced demand, from the runs of fan_fig2 and "
-        f"fan_fig4 ({lines[0].repetitions} repetitions)"
+        f"fan_fig4 ({counted(lines)} repetitions)"
     )
     text = "\n\n".join([head, *(number_table(lines, n, what) for n in names), "\n".join(said)])
     print(text)
     shown = [line for line in lines if line.demand == "imbalanced"]
-    save(stem, text, shown, partial(draw_numbers, lines=shown, what=what, title=title))
+    save(stem, text, partial(draw_numbers, lines=shown, what=what, title=title))
 
 
 def draw_costs(path: Path, lines: Sequence[Line]) -> None:

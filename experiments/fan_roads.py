@@ -1,7 +1,7 @@
 """The methods of `experiments.fan_costs` on two road networks.
 
 `python -m experiments.fan_roads` makes the runs and saves the figure, the tables and the JSON.
-On San Joaquin's 18,263 nodes private swaps have 4,096 candidates, centres of nodes of a tree.
+On San Joaquin's 18,263 nodes private swaps have 2,048 candidates, centres of nodes of a tree.
 """
 
 from __future__ import annotations

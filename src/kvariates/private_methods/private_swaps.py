@@ -33,7 +33,7 @@ from kvariates.refining.swaps import (
 )
 
 ALL_CANDIDATES = 2**14  # points up to which all are candidates
-CANDIDATES = 2**12  # of more points
+CANDIDATES = 2**11  # of more points
 
 
 @dataclass(frozen=True, eq=False)
