@@ -46,10 +46,15 @@ PER_CELL = 4.0  # standard deviations of noise that a cell of the second round s
 class DemandCells:
     """Noisy demand of cells in two rounds; k-median on the demand that they estimate.
 
-    first : cells of the first round.
-    second : cells of the second; None: by the noisy total of the first, about one for each
-        PER_CELL standard deviations of noise.
-    second_share : of the budget, for the second round.
+    Parameters
+    ----------
+    first : int, default=24
+        Cells of the first round.
+    second : int or None, default=None
+        Cells of the second. None: by the noisy total of the first, about one for each four
+        standard deviations of noise.
+    second_share : float, default=0.5
+        The share of the budget of the second round.
     """
 
     releases_counts: ClassVar[bool] = True

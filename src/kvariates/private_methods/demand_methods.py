@@ -29,9 +29,14 @@ from kvariates.tables import Entry, Table
 class DemandLocalSearch:
     """DP local search from public points (Gupta et al. 2010).
 
-    n_swaps : T. Every swap and the last choice have equal parts of the budget.
-    start : a seeding of medoids, on all points: "random" or "k-median++".
-    n_candidates : how many points may become medoids; None: all, or of many points some.
+    Parameters
+    ----------
+    n_swaps : int, default=20
+        T. Every swap and the last choice have equal parts of the budget.
+    start : {"random", "k-median++", "hst"}, default="random"
+        A seeding of medoids, on all points.
+    n_candidates : int or None, default=None
+        How many points may become medoids. None: all, or of many points 2,048.
     """
 
     n_swaps: int = 20
@@ -62,12 +67,20 @@ class DemandLocalSearch:
 class DemandHst:
     """DP-HST (Fan et al. 2023, Algorithms 6 and 7): noisy counts on a tree, then DP local search.
 
-    levels : of the tree below its root that are counted (L); more, if they have too few leaves.
-    decay : the budget of a level divided by that of the level above; 1/2 as printed, but with
-        the sum of the parts equal to the budget.
-    seed_share : of the budget, for the counts.
-    n_swaps : T; 0 is no local search, and all of the budget goes to the counts.
-    n_candidates : as in `DemandLocalSearch`.
+    Parameters
+    ----------
+    levels : int, default=8
+        L, the levels of the tree below its root that are counted; more, if they have too few
+        leaves.
+    decay : float, default=0.5
+        The budget of a level divided by that of the level above. It is 1/2 as printed; but the
+        parts add up to the budget.
+    seed_share : float, default=0.5
+        The share of the budget of the counts.
+    n_swaps : int, default=20
+        T. 0 is no local search, and all of the budget goes to the counts.
+    n_candidates : int or None, default=None
+        As in `DemandLocalSearch`.
     """
 
     levels: int = 8
