@@ -154,18 +154,18 @@ class PrivateKMeans(FittedCenters):
         spec.check_columns(X)
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
-            spend(self.budget, claim, method, self.adjacency, self._condition(method), label)
+            condition = self._condition(getattr(method, "condition", None))
+            spend(self.budget, claim, method, self.adjacency, condition, label)
         X = self._validate(X)
         domain = spec.domain(X)
         rows = domain.rows(without_missing(X, self.adjacency, domain.center))
         loss = Loss(at_most(claim.epsilon), at_most(claim.delta))
         task = PrivateTask(rows, domain, int(self.n_clusters), self.adjacency, loss)
-        self._store(run_method(method, task), domain, claim, method)
+        self._store(run_method(method, task), domain, claim)
         return self
 
-    def _condition(self, method: Method) -> str | None:
-        """What the claim assumes about the data."""
-        own = getattr(method, "condition", None)
+    def _condition(self, own: str | None) -> str | None:
+        """What the claim assumes about the data; `own`: what the method assumes."""
         given = [words for words in (own, NO_MISSING if self.missing == "error" else None) if words]
         return "; ".join(given) or None
 
@@ -196,9 +196,9 @@ class PrivateKMeans(FittedCenters):
             )
         return X
 
-    def _store(self, result: PrivateResult, domain: Domain, claim: Loss, method: Method) -> None:
-        charges, condition = result.charges, self._condition(method)
-        if result.condition is not None:
+    def _store(self, result: PrivateResult, domain: Domain, claim: Loss) -> None:
+        charges, condition = result.charges, self._condition(result.condition)
+        if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
         name = self.method if isinstance(self.method, str) else repr(self.method)
         facts = fit_facts(
