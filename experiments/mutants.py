@@ -99,7 +99,7 @@ MUTANTS = [
         "sampling/test_sharded_distribution.py",
     ),
     Mutant(
-        "the first peer is drawn uniformly", "peers.seeding",
+        "the first peer is drawn uniformly", "peers.peer_seeding",
         "self._values |= self._coordinator.ask(asked)",
         "self._values |= self._coordinator.ask(asked)\n"
         "            if not self._known:\n"

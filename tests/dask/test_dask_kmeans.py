@@ -19,7 +19,7 @@ from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers
 from kvariates.peers.peer import Peer
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.peers.transport import LocalTransport
 
 SIZES = (700, 1, 0, 1299, 1000)  # of the partitions

@@ -5,14 +5,14 @@ import threading
 import numpy as np
 import pytest
 from laws.cases import rows
-from peers.settings import fitted, local, peers_of, shards_of
+from peers.local_peers import fitted, local, peers_of, shards_of
 
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import Coordinator, PeerLost, call
 from kvariates.peers.fitting import guarantee_of
 from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
+from kvariates.peers.peer_seeding import PeersPotential
 from kvariates.peers.questions import Question
-from kvariates.peers.seeding import PeersPotential
 from kvariates.peers.transport import LocalTransport
 
 SHARDS = shards_of(rows(300, 3), (100, 200))
@@ -63,7 +63,7 @@ def test_a_peer_that_lies_is_dropped_with_the_reason(lie):
     question, change, reason = LIES[lie]
     peers = {name: peer.answer for name, peer in peers_of(SHARDS).items()}
     transport = LocalTransport(peers | {"peer 1": lying(question, change)})
-    # The first peer is drawn in some step: with nine centres a row of every peer is asked for.
+    # The first peer is drawn for some centre: with nine centres a row of every peer is asked for.
     found = fitted(transport, 9, "dk-means++", least=2, shows_rows=False, seed=1)
     (dropped,) = found.transcript.dropped
     assert dropped.peer == "peer 1"

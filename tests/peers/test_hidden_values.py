@@ -6,7 +6,7 @@ in two rounds, and masks of several parties that are related. The last tests pla
 
 import numpy as np
 import pytest
-from peers.wire import RecordedParties, parties_of
+from peers.party_transports import RecordedParties, parties_of
 from sampling.chi_square import ALPHA, uniform
 from scipy import stats
 

@@ -15,7 +15,7 @@ from kvariates.cli.fit_command import FitRequest
 from kvariates.cli.screen import phase
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report import fit as report
 
 SHOWN = 2_000  # synopses in the picture

@@ -24,7 +24,7 @@ from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.tables import documented
 
 

@@ -25,7 +25,7 @@ PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two of them
 DOUBTED = 10.0  # seconds for which a worker that could not be reached is not asked again
 
 
-class Asked(NamedTuple):
+class PartitionQuestion(NamedTuple):
     """A question for the partition of this key. `seed`: of the peer."""
 
     key: Any
@@ -102,10 +102,10 @@ class DaskTransport:
 
     def _ask(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
         """The replies of the partitions that are where they were last."""
-        by_worker: dict[str, dict[str, Asked]] = {}
+        by_worker: dict[str, dict[str, PartitionQuestion]] = {}
         for name, envelope in envelopes.items():
             if name in self._workers:
-                asked = Asked(self._futures[name].key, self._seeds[name], envelope)
+                asked = PartitionQuestion(self._futures[name].key, self._seeds[name], envelope)
                 by_worker.setdefault(self._workers[name], {})[name] = asked
         if not by_worker:
             return {}
@@ -138,10 +138,10 @@ async def answer_questions(message: bytes, dask_worker: Any = None) -> bytes:
 
     The reply of a partition that is not here is None.
     """
-    asked: list[Asked] = pickle.loads(message)[dask_worker.address]  # noqa: S301
+    asked: list[PartitionQuestion] = pickle.loads(message)[dask_worker.address]  # noqa: S301
     loop, threads = asyncio.get_running_loop(), dask_worker.state.nthreads
 
-    async def reply(one: Asked) -> Reply | None:
+    async def reply(one: PartitionQuestion) -> Reply | None:
         partition = dask_worker.data.get(one.key)
         if not isinstance(partition, Partition):
             return None

@@ -24,7 +24,7 @@ from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.peers.transport import Transport
 from kvariates.privacy.budget import Cost, Loss, check_loss
 from kvariates.privacy.ledger import Ledger

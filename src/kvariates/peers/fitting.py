@@ -11,12 +11,12 @@ from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
 from kvariates.guarantees import Guarantee
 from kvariates.peers.coordinator import Coordinator, ShardMissing
-from kvariates.peers.remote import PeersAssigner, PeersRows
-from kvariates.peers.seeding import (
+from kvariates.peers.peer_seeding import (
     PEER_SEEDINGS,
     PeersSeeding,
     spread_of_peers,
 )
+from kvariates.peers.remote_shards import PeersAssigner, PeersRows
 from kvariates.peers.transcript import Transcript
 from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
 

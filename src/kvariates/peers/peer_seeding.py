@@ -26,7 +26,7 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.peers.coordinator import Call, Coordinator, PeerLost, call
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote import PeersRows, RemoteCosts
+from kvariates.peers.remote_shards import PeersRows, RemoteCosts
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.kmeans_parallel import OVERSAMPLING, ROUNDS, choose_rows
