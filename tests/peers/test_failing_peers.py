@@ -1,6 +1,9 @@
 """Peers that fail, leave or join. Those that lie: test_lying_peers.py."""
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +34,29 @@ def test_a_late_peer_is_dropped():
         assert found.transcript.dropped[0].reason == "no answer within 0.5 s"
     finally:
         never.set()
+
+
+ENDLESS = """
+import threading
+from peers.local_peers import peers_of, shards_of
+from laws.cases import rows
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Question
+from kvariates.peers.transport import Failure, LocalTransport
+
+peers = {f"endless {i}": lambda _: threading.Event().wait() for i in range(20)}
+peers |= {name: peer.answer for name, peer in peers_of(shards_of(rows(30, 2), (10,))).items()}
+transport = LocalTransport(peers, timeout=0.2)
+replies = transport.send({name: Envelope(1, 0, Question("describe", {})) for name in peers})
+print(*(name for name, reply in replies.items() if not isinstance(reply, Failure)), sep=", ")
+transport.end()
+"""
+
+
+def test_endless_peers_keep_neither_others_waiting_nor_the_process_alive():
+    command, folder = [sys.executable, "-c", ENDLESS], Path(__file__).parents[1]
+    printed = subprocess.check_output(command, cwd=folder, text=True, timeout=60)
+    assert printed == "peer 0, peer 1\n"
 
 
 def test_too_few_peers_are_one_error():

@@ -14,28 +14,32 @@ SHARDS = shards_of(rows(300, 3), (100, 200))
 GROWING = iter([100.0, *(10.0 * i for i in range(1, 20))])  # the weight at first, then it grows
 
 
-def with_values(**values):
-    return lambda answer: {**answer, **values}
+def changed(**parts):
+    """Change parts of an answer; a function gets the true value."""
+    return lambda answer: {
+        **answer,
+        **{name: f(answer[name]) if callable(f) else f for name, f in parts.items()},
+    }
 
 
 LIES = {
-    "a potential that is no number": ("potential", with_values(potential=np.nan), "is nan"),
-    "a negative potential": ("potential", with_values(potential=-1.0), "is -1"),
+    "a potential that is no number": ("potential", changed(potential=np.nan), "is nan"),
+    "a negative potential": ("potential", changed(potential=-1.0), "is -1"),
     "a growing potential": (
         "potential",
         lambda answer: answer if answer["potential"] == 100 else {"potential": next(GROWING)},
         "has grown",
     ),
-    "an answer of another kind": ("potential", with_values(potential="much"), "could not convert"),
+    "an answer of another kind": ("potential", changed(potential="much"), "could not convert"),
     "an answer without the value": ("potential", lambda answer: {}, "has no 'potential'"),
-    "a row of another dimension": ("draw", with_values(points=np.zeros((1, 9))), "of shape"),
-    "a row that is not finite": ("draw", with_values(points=np.full((1, 3), np.inf)), "finite"),
-    "sums of another shape": ("assign", with_values(sums=np.zeros(2, np.int64)), "sums should be"),
+    "a row of another dimension": ("draw", changed(points=np.zeros((1, 9))), "of shape"),
+    "a row that is not finite": ("draw", changed(points=np.full((1, 3), np.inf)), "finite"),
+    "sums of another shape": ("assign", changed(sums=np.zeros(2, np.int64)), "sums should be"),
     "sums that are not integers": ("assign", lambda a: {**a, "sums": a["sums"] * 1.0}, "int64"),
     "negative counts": ("assign", lambda a: {**a, "counts": a["counts"] - 999}, "negative"),
-    "a negative spread": ("spread", with_values(spread=-2.0), "spread is -2"),
-    "other features": ("describe", with_values(d=7), "has 7 features, others have 3"),
-    "no rows": ("describe", with_values(n=-5), "describes -5 rows"),
+    "a negative spread": ("spread", changed(spread=-2.0), "spread is -2"),
+    "other features": ("describe", changed(d=7), "has 7 features, others have 3"),
+    "no rows": ("describe", changed(n=-5), "describes -5 rows"),
 }
 
 
@@ -51,14 +55,6 @@ def test_a_peer_that_lies_is_dropped_with_the_reason(lie):
     assert reason in dropped.reason
     assert found.centers.shape == (9, 3)
     assert "peer 1" in guarantee_of("dk-means++", 9, found)
-
-
-def changed(**parts):
-    """Change parts of an answer; a function gets the true value."""
-    return lambda answer: {
-        **answer,
-        **{name: f(answer[name]) if callable(f) else f for name, f in parts.items()},
-    }
 
 
 def put(value):
