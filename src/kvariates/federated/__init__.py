@@ -1,7 +1,7 @@
-"""k-means over parties that keep their rows, behind Flower.
+"""k-means over peers that keep their rows, behind Flower.
 
 `client_app` and `server_app` make the two apps of a Flower project; `simulate` runs both on one
-machine. Needs Flower: pip install 'kvariates[federated]'.
+machine. Needs Flower: the extra `federated` of kvariates.
 """
 
 try:
