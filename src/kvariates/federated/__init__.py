@@ -7,9 +7,9 @@ machine. Needs Flower: the extra `federated` of kvariates.
 try:
     import flwr  # noqa: F401
 except ImportError as error:
-    raise ImportError("kvariates.federated needs Flower: pip install 'kvariates[federated]'") from (
-        error
-    )
+    raise ImportError(
+        "kvariates.federated needs Flower: pip install 'flwr[simulation]>=1.41,<2'."
+    ) from error
 
 from kvariates.federated.client import client_app
 from kvariates.federated.releases import Private
