@@ -23,6 +23,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 templates_path = []
 myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3  # links to headings, as on GitHub
 
 html_theme = "pydata_sphinx_theme"
 html_title = "kvariates"
