@@ -12,7 +12,7 @@ try:
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "kvariates.dask needs dask and distributed: pip install 'kvariates[dask]'."
+        "kvariates.dask needs Dask: pip install 'dask[array,dataframe]' distributed."
     ) from error
 
 from kvariates.dask.dask_kmeans import KMeans

@@ -70,7 +70,7 @@ def client_app(
     clip: bool = False,
     random_state: int | None = None,
 ) -> ClientApp:
-    """Make the ClientApp of a party that keeps its rows.
+    """Make the ClientApp of a peer that keeps its rows.
 
     Parameters
     ----------
