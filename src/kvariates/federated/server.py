@@ -87,8 +87,8 @@ def server_app(
         "pdk-means++" needs private peers. Other names of `PEER_SEEDINGS` need peers whose policies
         allow their questions.
     max_iter : int or None
-        The most iterations of Lloyd; None: 100. The number of noisy ones with "pdk-means++" (None: 0)
-        and with `epsilon` (None: 5).
+        The most iterations of Lloyd; None: 100. The number of noisy iterations with "pdk-means++"
+        (None: 0) and with `epsilon` (None: 5).
     tol : float, default 1e-4
         Relative to the mean variance of the features.
     min_peers : int, default 1
