@@ -1,5 +1,7 @@
 """A cluster of two worker processes for all tests of this folder, and rows in three clusters."""
 
+import time
+
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -42,6 +44,22 @@ def killable():
         Client(cluster, set_as_default=False) as connected,
     ):
         yield connected
+
+
+@pytest.fixture
+def seconds_until_freed():
+    """A function that waits until no worker holds a partition, at most a minute."""
+
+    def held(dask_worker):
+        return [k for k, v in dask_worker.data.items() if type(v).__name__ == "Partition"]
+
+    def seconds(connected):
+        begin = time.monotonic()
+        while any(connected.run(held).values()) and time.monotonic() - begin < 60:
+            time.sleep(0.05)
+        return time.monotonic() - begin
+
+    return seconds
 
 
 @pytest.fixture(scope="session")

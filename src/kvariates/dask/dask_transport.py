@@ -1,9 +1,9 @@
 """Carries the questions of a coordinator to partitions on the workers of a Dask cluster.
 
-A question goes straight to the workers that hold the partitions, one message for each worker, not
-by tasks: a task takes five times as long to come back. The rows are futures of Dask. If a worker is
-lost, Dask computes its partitions again from their graph on other workers; they are found there,
-say that their state is lost, and get their logs.
+Questions are calls by ``client.run``, not tasks: the scheduler passes one message on to each worker
+that holds partitions. A task takes five times as long to come back. The rows are futures of Dask.
+If a worker is lost, Dask computes its partitions again from their graph on other workers; they are
+found there, say that their state is lost, and get their logs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DOUBTED = 10.0  # seconds for which a worker that could not be reached is not as
 
 
 class PartitionQuestion(NamedTuple):
-    """A question for the partition of this key. `seed`: of the peer."""
+    """A question for the partition of this key. `seed`: of the peer's own draws."""
 
     key: Any
     seed: int
@@ -41,13 +41,11 @@ class DaskTransport:
     client : distributed.Client
     partitions : mapping from str to Future
         Of a `Partition`, by the name of the peer.
-    seed : int
-        The i-th peer's own draws have the seed ``seed + i``.
     """
 
-    def __init__(self, client: Any, partitions: Mapping[str, Any], seed: int = 0) -> None:
+    def __init__(self, client: Any, partitions: Mapping[str, Any]) -> None:
         self._client, self._futures = client, dict(partitions)
-        self._seeds = {name: seed + i for i, name in enumerate(partitions)}
+        self._seeds = {name: number for number, name in enumerate(partitions)}
         self._workers: dict[str, str] = {}  # the address of the worker that holds each partition
         self._doubted: dict[str, float] = {}  # until when, by address
 
