@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -172,12 +171,7 @@ class KMeans(HasClient, FittedCenters):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         distinct = len(np.unique(result.centers, axis=0))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
+        validation.warn_of_few_clusters(distinct, self.n_clusters)
 
     def predict(self, X: Any) -> Any:
         """The nearest centre of every row, in the partitions of X and computed when asked for.
