@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of, shards_of
+from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of
 from flwr.app import Message
 
 from kvariates.data.rows import Rows
@@ -40,7 +40,7 @@ def local(shards, weights=None, policy=None, **options):
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
-    shards = shards_of(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
+    shards = np.array_split(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
     here, there = local(shards), fitted(grid_of(shards, {"fresh": fresh}, max_points=4))
     assert here.centers.tobytes() == there.centers.tobytes()
     assert here.centers.dtype == dtype
@@ -52,14 +52,14 @@ def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
 
 def test_weights_travel():
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
-    shards, weights = shards_of(X, 3), np.array_split(weight, 3)
+    shards, weights = np.array_split(X, 3), np.array_split(weight, 3)
     here = local(shards, weights)
     there = fitted(grid_of(list(zip(shards, weights, strict=True))))
     assert here.centers.tobytes() == there.centers.tobytes()
 
 
 def test_exact_seedings_work_if_the_policy_allows_them():
-    shards, trusting = shards_of(X, 3), Policy(frozenset(QUESTIONS))
+    shards, trusting = np.array_split(X, 3), Policy(frozenset(QUESTIONS))
     there = fitted(grid_of(shards, policy=trusting, max_points=1000), init="k-means++")
     assert there.centers.tobytes() == local(shards, init="k-means++").centers.tobytes()
     with pytest.raises(PeerLost, match="not allowed by this peer"):
@@ -72,7 +72,7 @@ def test_a_client_that_vanishes_leaves_the_fit(push):
         if number == push:
             grid.nodes.pop(1000 - 1)
 
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     found = fitted(grid_of(shards, {"before": vanish}), timeout=0.3)
     assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]
     assert found.transcript.dropped[0].reason == "no answer within 0.3 s"
@@ -84,7 +84,7 @@ def test_a_client_that_vanishes_leaves_the_fit(push):
 
 
 def test_a_client_that_joins_is_in_the_result():
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
 
     def join(grid, number):
         if number == 12:
@@ -102,7 +102,7 @@ def test_too_few_peers_is_one_clear_error():
             grid.nodes.clear()
 
     with pytest.raises(PeerLost, match=r"0 peers are left, but at least 2 .* no answer within"):
-        fitted(grid_of(shards_of(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
+        fitted(grid_of(np.array_split(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
     with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
         wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_timeout=0.1))
 
@@ -150,7 +150,7 @@ def test_bytes_a_centre_grow_with_peers_and_not_with_data(monkeypatch):
     monkeypatch.setattr(client, "CACHED", 2000)
 
     def sent(n_peers, rows):
-        grid = grid_of(shards_of(blobs(n_peers * rows), n_peers))
+        grid = grid_of(np.array_split(blobs(n_peers * rows), n_peers))
         fitted(grid, max_iter=0, k=3)
         return grid.bytes / n_peers
 
@@ -163,7 +163,7 @@ def test_bytes_a_centre_grow_with_peers_and_not_with_data(monkeypatch):
 def test_the_result_file_is_complete(tmp_path):
     path, results = tmp_path / "out" / "result.json", []
     app = server_app(4, bounds=BOX, save_to=path, on_result=results.append, random_state=3)
-    app(grid_of(shards_of(X, 3)), None)
+    app(grid_of(np.array_split(X, 3)), None)
     page = json.loads(path.read_text())
     assert np.array_equal(page["centers"], results[0].centers)
     assert "Theorem 4" in page["guarantee"]
@@ -193,7 +193,7 @@ def test_wrong_parameters(options, words):
 
 def test_a_peer_that_forgets_gets_the_log_at_once():
     """Flower starts a process for each message; a second message for each would double the time."""
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     steady, fresh = fitted(grid_of(shards)), fitted(grid_of(shards, {"fresh": True}))
     twice = 2 * 2 * len(shards)  # each peer is asked again at most twice
     assert fresh.transcript.messages - steady.transcript.messages <= twice

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
-from kvariates.federated.locked_files import write_aside
+from kvariates.file_writing import write_aside
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvariates.data.rows import Floats
-from kvariates.federated.locked_files import write_aside
+from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
