@@ -48,10 +48,13 @@ def killable():
 
 @pytest.fixture
 def seconds_until_freed():
-    """A function that waits until no worker holds a partition, at most a minute."""
+    """A function that waits until no worker has rows or states of a fit, at most a minute."""
 
-    def held(dask_worker):
-        return [k for k, v in dask_worker.data.items() if type(v).__name__ == "Partition"]
+    def held():
+        import gc
+
+        kept = {"Partition", "Peer", "PeerState"}
+        return sum(type(thing).__name__ in kept for thing in gc.get_objects())
 
     def seconds(connected):
         begin = time.monotonic()
