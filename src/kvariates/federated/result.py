@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kvariates.data.rows import Floats
-from kvariates.federated.locked_files import write_aside
+from kvariates.federated.locked_files import write_json
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
@@ -55,7 +54,7 @@ class FederatedResult:
             "transcript": asdict(self.transcript),
             "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
         }
-        write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
+        write_json(Path(path), page)
 
 
 def _page(ledger: Ledger) -> dict[str, Any]:
