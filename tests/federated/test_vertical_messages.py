@@ -17,8 +17,10 @@ from kvariates.federated.vertical_messages import (
     VerticalQuestion,
     encode_questions,
 )
-from kvariates.peers.encoding import decode_reply
-from kvariates.peers.vertical_session import VerticalSession
+from kvariates.peers.encoding import decode, decode_reply, encode
+from kvariates.peers.vertical import Aggregator, VerticalOptions
+from kvariates.peers.vertical_party import VerticalParty
+from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 
 
 def ask(node, number, *questions):
@@ -65,6 +67,18 @@ def test_a_replayed_message_and_a_second_mask_of_a_round_are_refused(fresh):
     for old in grid.questions:
         if b"keys" not in (data := record_of(old).get("questions", b"keys")):
             assert "each is answered once" in send(node, data).reason
+
+
+def test_a_state_comes_back_whole_from_its_bytes():
+    """Also the digest of the questions: with an honest aggregator no result depends on it."""
+    parties = [VerticalParty(own) for own in split((1, 4))]
+    aggregator = Aggregator(InProcessParties(parties))
+    aggregator.fit(VerticalOptions(3, n_init=2, max_iter=2, tol=0.0), np.random.default_rng(0))
+    for number, party in enumerate(parties):
+        before, other = party.state(), VerticalParty(split((1, 4))[number])
+        assert all(before[part] for part in before if part not in ("index", "centers", "best"))
+        other.restore(decode(encode(before)))
+        assert encode(other.state()) == encode(before)
 
 
 def test_a_repeated_question_for_keys_starts_a_session_with_new_keys():

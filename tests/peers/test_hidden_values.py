@@ -147,7 +147,7 @@ whole_mask = PairwiseKeys.mask
 
 def test_the_tests_see_a_mask_that_is_used_twice(monkeypatch):
     def same_mask(self, size, round_number, asked=b""):
-        self.last_round = 0
+        self._last_round = 0
         return whole_mask(self, size, 1)
 
     monkeypatch.setattr(PairwiseKeys, "mask", same_mask)

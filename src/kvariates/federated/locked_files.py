@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 
 def write_aside(path: Path, data: bytes) -> None:
@@ -25,11 +23,6 @@ def write_aside(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def write_json(path: Path, page: dict[str, Any]) -> None:
-    """Write a page as JSON, by `write_aside`."""
-    write_aside(path, (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kvariates.data.rows import Floats
-from kvariates.federated.locked_files import write_json
+from kvariates.federated.locked_files import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
@@ -54,7 +55,12 @@ class FederatedResult:
             "transcript": asdict(self.transcript),
             "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
         }
-        write_json(Path(path), page)
+        write_json(path, page)
+
+
+def write_json(path: str | os.PathLike[str], page: dict[str, Any]) -> None:
+    """Write a page as JSON. The file appears when it is complete."""
+    write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
 
 
 def _page(ledger: Ledger) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ from numpy.typing import NDArray
 
 from kvariates.data.rows import F64
 from kvariates.federated.client import cached, node_name
-from kvariates.federated.locked_files import write_json
 from kvariates.federated.messages import ACTION, content_of, record_of
+from kvariates.federated.result import write_json
 from kvariates.federated.vertical_messages import Questions, decode_questions
 from kvariates.peers.encoding import decode, encode, encode_reply
 from kvariates.peers.transport import Failure, Reply
@@ -62,7 +61,7 @@ class PartyResult:
             "labels": self.labels.tolist(),
             "fingerprint": self.fingerprint,
         }
-        write_json(Path(path), page)
+        write_json(path, page)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from kvariates import guarantees
 from kvariates.estimators import validation
 from kvariates.estimators.vertical_kmeans import VerticalKMeans
 from kvariates.federated.flower_parties import FlowerParties
-from kvariates.federated.locked_files import write_json
+from kvariates.federated.result import write_json
 from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64
 from kvariates.peers.vertical import Aggregator, VerticalOptions
@@ -69,7 +68,7 @@ class VerticalFederatedResult:
             "transcript": {**asdict(sent), "by_question": traffic, "rounds": sent.rounds,
                            "bytes": sent.bytes},
         }  # fmt: skip
-        write_json(Path(path), page)
+        write_json(path, page)
 
 
 @dataclass(frozen=True, eq=False)

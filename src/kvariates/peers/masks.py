@@ -39,19 +39,17 @@ ZEROS = memoryview(bytes(8 * PART))
 class KeyPair:
     """The keys of one party in one session. The secret one never leaves it.
 
-    `secret`: the bytes of a key that was made before; None: a new one.
+    `secret`: of a key pair that was made before; None: a new one.
     """
 
     def __init__(self, secret: bytes | None = None) -> None:
-        if secret is None:
-            self._secret = X25519PrivateKey.generate()
-        else:
-            self._secret = X25519PrivateKey.from_private_bytes(secret)
+        new = X25519PrivateKey.generate
+        self._secret = new() if secret is None else X25519PrivateKey.from_private_bytes(secret)
         self.public_key = self._secret.public_key().public_bytes_raw()
 
     @property
     def secret(self) -> bytes:
-        """For the party's own storage only."""
+        """To be kept by a party whose process may end before the session does."""
         return self._secret.private_bytes_raw()
 
     def shared_with(self, public_key: bytes, salt: bytes, purpose: bytes) -> bytes:
@@ -64,7 +62,7 @@ class PairwiseKeys:
     """The keys that party `index` shares with each of the others.
 
     The public keys of all parties are part of every key: parties that were given different lists
-    have no key in common. `last_round`: the last one that had a mask.
+    have no key in common. `last_round`: of the masks that were used before.
     """
 
     def __init__(
@@ -78,7 +76,11 @@ class PairwiseKeys:
         self.fingerprint = fingerprint(public_keys)
         self._masks = {j: own.shared_with(key, salt, b"masks") for j, key in others.items()}
         self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
-        self.last_round = last_round
+        self._last_round = last_round
+
+    @property
+    def last_round(self) -> int:
+        return self._last_round
 
     def mask(self, size: int, round_number: int, asked: bytes = b"") -> U64:
         """The mask of this party in a round. ValueError unless rounds are counted upwards.
@@ -86,12 +88,12 @@ class PairwiseKeys:
         `asked`: a digest of the questions so far. Masks cancel only if all parties were asked the
         same, so that an aggregator cannot add up answers to different questions.
         """
-        if round_number <= self.last_round:
+        if round_number <= self._last_round:
             raise ValueError(
-                f"Round {round_number} comes after round {self.last_round}: a mask that is used "
+                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
                 "twice hides nothing. Count rounds upwards, or start a new session."
             )
-        self.last_round = round_number
+        self._last_round = round_number
         mask = np.zeros(size, dtype=np.uint64)
         for other, key in self._masks.items():
             for part, numbers in stream(_mixed(key, asked), round_number, size):
