@@ -12,11 +12,18 @@ from federated.vertical_grid import IDS, NAMES, K, LyingParty, Party, X, app_of,
 from flwr.common.serde import context_from_proto, context_to_proto
 
 from kvariates import KMeans, VerticalKMeans
-from kvariates.federated import PartyLost, flower_parties, vertical_client_app, vertical_server_app
+from kvariates.federated import (
+    PartyLost,
+    client_app,
+    flower_parties,
+    server_app,
+    vertical_client_app,
+    vertical_server_app,
+)
 from kvariates.federated.messages import record_of
-from kvariates.federated.vertical_client import SESSION, STATE
 from kvariates.federated.vertical_messages import decode_questions
 from kvariates.peers import masks
+from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.encoding import decode
 from kvariates.peers.transport import Failure
 
@@ -69,8 +76,10 @@ def test_secrets_stay_at_the_party_and_its_state_does_not_grow_with_rows():
         grid = grid_of([own[:rows] for own in split((3,))], fresh=True)
         fitted(grid, max_iter=3)
         for node in grid.nodes.values():
-            stored = node.context.state.config_records[STATE][SESSION]
-            state = decode(stored)["party"]
+            *_, stored, last = node.states
+            state, end = decode(stored)["party"], decode(last)["party"]
+            assert end["secret_key"] is None
+            assert not end["secret"]
             hidden = [state["secret_key"], state["secret"], state["centers"].tobytes()]
             for secret in hidden:
                 assert len(secret) >= 32
@@ -147,6 +156,33 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_fit():
     doubting = app_of(X, confirm=lambda _: False)
     with pytest.raises(PartyLost, match=r"Party hospital: The fingerprint .* was not confirmed"):
         fitted(FakeGrid([Party(app_of(X), "bank"), Party(doubting, "hospital", 1)]))
+
+
+def test_a_party_that_cannot_save_its_result_says_so_without_details():
+    def fails(context, result):
+        raise ValueError("/secret/path")
+
+    poor = vertical_client_app(lambda _: X, on_result=fails)
+    with pytest.raises(PartyLost, match=r"Party hospital: RuntimeError; see the log of its Super"):
+        fitted(FakeGrid([Party(app_of(X), "bank"), Party(poor, "hospital", 1)]))
+
+
+def test_a_node_that_does_not_say_its_name_is_named_by_its_number():
+    class Silent(Party):
+        def answer(self, message):
+            return None
+
+    grid = FakeGrid([Party(app_of(X), "bank"), Silent(app_of(X), "hospital", 1)])
+    with pytest.raises(PartyLost, match=r"Party 999: no answer within 0\.2 s\. No party"):
+        fitted(grid, timeout=0.2)
+
+
+def test_apps_for_rows_and_for_columns_do_not_mix():
+    with pytest.raises(PeerLost, match="it holds columns, not rows: use vertical_server_app"):
+        server_app(2)(grid_of([X, X]), None)
+    with pytest.raises(PartyLost, match="Party bank: "):
+        fitted(FakeGrid([Party(client_app(lambda _: X), name, i) for i, name in
+                         enumerate(NAMES[:2])]))  # fmt: skip
 
 
 def test_exactly_the_parties_must_be_connected():

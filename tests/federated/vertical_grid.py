@@ -9,6 +9,7 @@ from flwr.common.serde import context_from_proto, context_to_proto
 
 from kvariates.federated import vertical_client_app
 from kvariates.federated.messages import content_of, record_of
+from kvariates.federated.vertical_client import SESSION, STATE
 from kvariates.federated.vertical_messages import VERTICAL_DTYPES, decode_questions
 from kvariates.peers.encoding import decode_reply, encode_reply
 
@@ -21,15 +22,22 @@ K = 5
 
 
 class Party(Node):
-    """A node with a name. Its context travels as bytes, as between the processes of Flower."""
+    """A node with a name. Its context travels as bytes, as between the processes of Flower.
+
+    `states`: the state after each message.
+    """
 
     def __init__(self, app, name, number=0):
         super().__init__(app, number)
         self.context = Context(1, 1000 - number, {"name": name}, RecordDict(), {})
+        self.states = []
 
     def answer(self, message):
         self.context = context_from_proto(context_to_proto(self.context))
-        return super().answer(message)
+        reply = super().answer(message)
+        if STATE in self.context.state.config_records:
+            self.states.append(self.context.state.config_records[STATE][SESSION])
+        return reply
 
 
 class LyingParty(Party):

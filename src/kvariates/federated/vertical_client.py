@@ -4,7 +4,7 @@ Flower may run a ClientApp in a new process for each message. All that a party m
 next message is kept in the state of Flower's context, which stays at the SuperNode: secret keys,
 the number of the last round and of the last message, a digest of the questions, its part of the
 centres, and a digest of its columns. Only the columns are loaded again. A message that fails
-changes nothing.
+changes nothing. When the fit is finished, the keys are deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kvariates.peers.transport import Failure, Reply
 from kvariates.peers.vertical_party import VerticalParty, checked_columns
 
 STATE, SESSION = "kvariates-vertical", "session"
-FIRST = "keys"  # the question that starts a session
+FIRST, LAST = "keys", "finish"  # the questions that start and end a session
 
 _logger = logging.getLogger(__name__)
 
@@ -119,7 +119,10 @@ def vertical_client_app(
         fields = record_of(message)
         if "greeting" in fields:
             return Message(content_of(name=node_name(context)), reply_to=message)
-        reply = _reply(options, fields.get("questions"), context)
+        if "envelope" in fields:
+            reply: Reply = Failure("it holds columns, not rows: use vertical_server_app")
+        else:
+            reply = _reply(options, fields.get("questions"), context)
         return Message(content_of(reply=encode_reply(reply)), reply_to=message)
 
     return app
@@ -166,12 +169,23 @@ def _answer(
     party.restore(loaded.blank if first else _stored(loaded, questions.number, context))
     for question, arguments in questions.asked:
         answer = party.answer(question, arguments)
-    if question == "finish" and options.on_result is not None:
-        assert party.labels is not None  # noqa: S101
-        options.on_result(context, PartyResult(party.centers, party.labels, party.fingerprint))
-    kept = {"number": questions.number, "columns": loaded.columns, "party": party.state()}
+    state = party.state()
+    if question == LAST:
+        _finish(options, party, context)
+        state = loaded.blank  # keys of a session that has ended could only open its messages
+    kept = {"number": questions.number, "columns": loaded.columns, "party": state}
     context.state[STATE] = ConfigRecord({SESSION: encode(kept)})
     return answer
+
+
+def _finish(options: PartyOptions, party: VerticalParty, context: Context) -> None:
+    if options.on_result is None:
+        return
+    assert party.labels is not None  # noqa: S101
+    try:
+        options.on_result(context, PartyResult(party.centers, party.labels, party.fingerprint))
+    except ValueError as error:  # its text is not for the aggregator
+        raise RuntimeError("on_result failed") from error
 
 
 class StateBehind(ValueError):  # noqa: N818
