@@ -357,6 +357,30 @@ MUTANTS = [
         "contracts/test_vertical_contract.py",
     ),
     Mutant(
+        "vertical over Flower: a new process forgets the last round", "peers.vertical_party",
+        'PairwiseKeys(own, state["index"], public_keys, state["last_round"])',
+        'PairwiseKeys(own, state["index"], public_keys)',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a new process forgets the questions", "peers.vertical_party",
+        'state["message"], state["secret"], state["asked"],',
+        'state["message"], state["secret"], b"",',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a message is answered twice", "federated.vertical_client",
+        'if number <= kept["number"]:',
+        'if number < kept["number"]:',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: columns may change in a session", "federated.vertical_client",
+        'if kept["columns"] != loaded.columns:',
+        "if False:",
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
         "vertical: the hash of ids has no secret", "peers.vertical_party",
         'self._secret = hashlib.sha256(b"".join(m[:SHARE] for m in messages)).digest()',
         "self._secret = bytes(32)",

@@ -42,7 +42,7 @@ FEDERATED = Policy(
 
 AnyPeer = Peer | PrivatePeer | SummingPeer
 
-_cached: OrderedDict[tuple[str, int, int], AnyPeer] = OrderedDict()
+_cached: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
 _logger = logging.getLogger(__name__)
 
 
@@ -113,14 +113,14 @@ def client_app(
     def answer(message: Message, context: Context) -> Message:
         fields = record_of(message)
         if "greeting" in fields:
-            return Message(content_of(name=_name(context)), reply_to=message)
+            return Message(content_of(name=node_name(context)), reply_to=message)
         reply = _reply(options, fields.get("envelope"), context)
         return Message(content_of(reply=encode_reply(reply)), reply_to=message)
 
     return app
 
 
-def _name(context: Context) -> str:
+def node_name(context: Context) -> str:
     """What the operator of the node calls it; "" if nothing."""
     config = context.node_config
     return str(config.get("name", config.get("partition-id", "")))
@@ -145,9 +145,15 @@ def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
 
 
 def _peer(options: ClientOptions, context: Context) -> AnyPeer:
-    place = (options.key, context.run_id, context.node_id)
+    found: AnyPeer = cached(options.key, context, lambda: _loaded(options, context))
+    return found
+
+
+def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
+    """What this process has loaded for an app, a run and a node; if it has not, it is loaded."""
+    place = (key, context.run_id, context.node_id)
     if place not in _cached:
-        _cached[place] = _loaded(options, context)
+        _cached[place] = load()
         while len(_cached) > CACHED:
             _cached.popitem(last=False)
     _cached.move_to_end(place)

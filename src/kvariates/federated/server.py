@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
 from kvariates.federated.central_noise import fit_central
-from kvariates.federated.flower_transport import FlowerTransport
+from kvariates.federated.flower_transport import FlowerTransport, wait_for_nodes
 from kvariates.federated.inputs import checked_bounds
 from kvariates.federated.private_fit import fit_private_peers
 from kvariates.federated.result import FederatedResult
@@ -210,14 +209,7 @@ def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Float
 
 def wait_for_peers(grid: Grid, options: ServerOptions) -> None:
     """Wait until enough nodes are connected. RuntimeError if they do not come."""
-    end = time.monotonic() + options.wait_timeout
-    while (found := len(list(grid.get_node_ids()))) < options.wait_for:
-        if time.monotonic() > end:
-            raise RuntimeError(
-                f"{found} of {options.wait_for} peers were connected after "
-                f"{options.wait_timeout:g} s; start their SuperNodes, or lower wait_for."
-            )
-        time.sleep(0.1)
+    wait_for_nodes(grid, options.wait_for, options.wait_timeout, "peers", "wait_for")
 
 
 def fit(transport: Transport, options: ServerOptions) -> FederatedResult:

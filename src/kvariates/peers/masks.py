@@ -37,11 +37,20 @@ ZEROS = memoryview(bytes(8 * PART))
 
 
 class KeyPair:
-    """The keys of one party in one session. The secret one never leaves it."""
+    """The keys of one party in one session. The secret one never leaves it.
 
-    def __init__(self) -> None:
-        self._secret = X25519PrivateKey.generate()
+    `secret`: of a key pair that was made before; None: a new one.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        new = X25519PrivateKey.generate
+        self._secret = new() if secret is None else X25519PrivateKey.from_private_bytes(secret)
         self.public_key = self._secret.public_key().public_bytes_raw()
+
+    @property
+    def secret(self) -> bytes:
+        """To be kept by a party whose process may end before the session does."""
+        return self._secret.private_bytes_raw()
 
     def shared_with(self, public_key: bytes, salt: bytes, purpose: bytes) -> bytes:
         """A key of 32 bytes that only this party and the owner of `public_key` can compute."""
@@ -53,18 +62,25 @@ class PairwiseKeys:
     """The keys that party `index` shares with each of the others.
 
     The public keys of all parties are part of every key: parties that were given different lists
-    have no key in common.
+    have no key in common. `last_round`: of the masks that were used before.
     """
 
-    def __init__(self, own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:
+    def __init__(
+        self, own: KeyPair, index: int, public_keys: Sequence[bytes], last_round: int = 0
+    ) -> None:
         _check_public_keys(own, index, public_keys)
         salt = hashlib.sha256(b"".join(public_keys)).digest()
         others = {j: key for j, key in enumerate(public_keys) if j != index}
+        self.own, self.public_keys = own, list(public_keys)
         self.index, self.parties = index, len(public_keys)
         self.fingerprint = fingerprint(public_keys)
         self._masks = {j: own.shared_with(key, salt, b"masks") for j, key in others.items()}
         self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
-        self._last_round = 0
+        self._last_round = last_round
+
+    @property
+    def last_round(self) -> int:
+        return self._last_round
 
     def mask(self, size: int, round_number: int, asked: bytes = b"") -> U64:
         """The mask of this party in a round. ValueError unless rounds are counted upwards.
