@@ -131,8 +131,7 @@ def client_app(
         fields = record_of(message)
         if "greeting" in fields:
             return Message(content_of(name=_name(context)), reply_to=message)
-        with _one_at_a_time:
-            reply = _reply(options, fields.get("envelope"), context)
+        reply = _reply(options, fields.get("envelope"), context)
         return Message(content_of(reply=encode_reply(reply)), reply_to=message)
 
     return app
@@ -149,6 +148,11 @@ def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
         envelope = decode_envelope(data if isinstance(data, bytes) else b"")
     except ValueError as error:
         return Failure(str(error))
+    with _one_at_a_time:  # here, as a simulation pickles the app with all that it names
+        return _reply_to(options, envelope, context)
+
+
+def _reply_to(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
     try:
         peer = _peer(options, context)
     except Exception as error:

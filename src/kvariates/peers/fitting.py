@@ -12,7 +12,7 @@ from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64, Floats
 from kvariates.guarantees import Guarantee
 from kvariates.peers.coordinator import Coordinator, ShardMissing, call
-from kvariates.peers.masked_group import MaskedAssigner, MaskedGroup
+from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote import PeersAssigner, PeersRows
 from kvariates.peers.seeding import PEER_SEEDINGS, PeersSeeding, spread_of_peers
@@ -129,7 +129,7 @@ class SecureSums(PlainSums):
         return found
 
     def assigner(self, shows_rows: bool) -> ExactAssigner:
-        return MaskedAssigner(self._group, self._coordinator)
+        return GroupAssigner(self._group, self._coordinator)
 
 
 def _of_those_left(ask: Callable[[], float]) -> float:

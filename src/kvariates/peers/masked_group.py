@@ -118,7 +118,7 @@ class MaskedGroup:
         return answers
 
 
-class MaskedAssigner:
+class GroupAssigner:
     """The rows of all peers as one assigner of which only totals are known.
 
     A new group begins without labels, as a new fit from the same centres would.
