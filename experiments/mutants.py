@@ -321,6 +321,36 @@ MUTANTS = [
         "privacy/test_noisy_lloyd.py privacy/test_every_method.py",
     ),
     Mutant(
+        "secure sums: a round can be asked twice", "peers.masked_peer",
+        "after = replace(kept, last_round=round, asked=asked)",
+        "after = replace(kept, asked=asked)",
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: masks do not depend on the questions", "peers.masked_peer",
+        "question.masked(answer, keys, round, asked)",
+        'question.masked(answer, keys, round, b"")',
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: a peer joins any number of groups", "peers.masked_peer",
+        "groups=kept.groups + 1",
+        "groups=kept.groups",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "secure sums: a peer is missing in the sum", "peers.masked_group",
+        "if len(answers) < len(calls):",
+        "if not answers:",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "what a client keeps is read and written by two threads", "federated.client",
+        "with _one_at_a_time:",
+        "if True:",
+        "federated/test_fits.py",
+    ),
+    Mutant(
         "vertical: masks do not cancel", "peers.masks",
         "mask[part] -= numbers",
         "mask[part] += numbers",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of
 from flwr.app import Message
 
 from kvariates.data.rows import Rows
-from kvariates.federated import client, client_app
+from kvariates.federated import Private, client, client_app
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
 from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
@@ -18,7 +20,7 @@ from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.encoding import decode_reply, encode_envelope
 from kvariates.peers.peer import Envelope, Peer, Policy
 from kvariates.peers.questions import QUESTIONS, Question
-from kvariates.peers.transport import LocalTransport
+from kvariates.peers.transport import Failure, LocalTransport
 
 X = blobs(240)
 
@@ -184,11 +186,61 @@ def test_the_result_file_is_complete(tmp_path):
         ({"timeout": 0}, "timeout must be"),
         ({"min_peers": 0}, "min_peers must be"),
         ({"tol": -1}, "tol must be"),
+        ({"wait_for": 0}, "wait_for must be at least 1"),
+        ({"tol": 0.1, "init": "pdk-means++", "bounds": BOX}, "tol does not work with noise"),
+        ({"tol": 0.1, "epsilon": 1.0, "bounds": BOX}, "tol does not work with noise"),
+        ({"secure_sums": True, "min_peers": 2}, "min_peers must be at least 3"),
+        ({"secure_sums": True, "init": "k-means++"}, "secure_sums works without noise"),
+        ({"secure_sums": True, "epsilon": 1.0, "bounds": BOX}, "secure_sums works without noise"),
     ],
 )
 def test_wrong_parameters(options, words):
     with pytest.raises(ValueError, match=words):
         server_app(2, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_points": -1}, "max_points must be at least 0"),
+        ({"max_groups": 0}, "max_groups must be at least 1"),
+        ({"secure_sums": True, "private": "central", "bounds": BOX}, "choose one"),
+    ],
+)
+def test_wrong_parameters_of_a_client(options, words):
+    with pytest.raises(ValueError, match=words):
+        client_app(lambda _: X, **options)
+
+
+def at_the_same_time(monkeypatch, node, name, **arguments):
+    """The replies to a question that two threads ask; what is kept is read and written slowly."""
+    state = client._state
+
+    def slow(context):
+        time.sleep(0.05)
+        return state(context)
+
+    monkeypatch.setattr(client, "_state", slow)
+    client._cached.clear()
+    ask(node, "describe")
+    with ThreadPoolExecutor(2) as pool:
+        return [
+            future.result()
+            for future in [pool.submit(ask, node, name, **arguments) for _ in range(2)]
+        ]
+
+
+def test_two_threads_do_not_show_more_rows_than_allowed(monkeypatch):
+    node = Node(client_app(lambda _: X, max_points=1), 0)
+    replies = at_the_same_time(monkeypatch, node, "draw", step=0)
+    assert sum(isinstance(reply, Failure) for reply in replies) == 1
+
+
+def test_two_threads_get_the_same_release(monkeypatch):
+    node = Node(client_app(lambda _: X, bounds=BOX, private=Private(1.0, 2)), 0)
+    first, second = at_the_same_time(monkeypatch, node, "draw", step=0)
+    assert np.array_equal(first["points"], second["points"])
+    assert len(ask(node, "ledger")["charges"]) == 2  # the number of rows, and the row
 
 
 def test_a_peer_that_forgets_gets_the_log_at_once():

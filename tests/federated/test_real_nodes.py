@@ -49,16 +49,18 @@ def here(n_peers, k, **options):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's
-def test_the_simulation_gives_the_same_bits(monkeypatch):
+def test_the_simulation_with_secure_sums_gives_the_bits_of_local_peers(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
     found = simulate(
         lambda context: patients(int(context.node_config["partition-id"])),
-        2, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
+        3, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
+        secure_sums=True,
     )  # fmt: skip
-    expected = here(2, 2, max_iter=2)
+    expected = here(3, 2, max_iter=2)
     assert found.centers.tobytes() == expected.centers.tobytes()
     assert found.inertia == expected.inertia
     assert not found.transcript.dropped
+    assert len(found.transcript.fingerprints) == 1
 
 
 @contextmanager

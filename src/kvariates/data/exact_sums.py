@@ -114,3 +114,9 @@ def exact_total(terms: F64, weight: F64 | None = None) -> int:
 def to_float(total: int) -> float:
     """The float64 nearest to an `exact_total`."""
     return total / (1 << 1074)
+
+
+def from_float(value: float) -> int:
+    """The inverse of `to_float`. Pre: the value is finite."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << 1074) // denominator  # a power of two, at most 2**1074

@@ -7,23 +7,22 @@ added, whatever the number of peers. `privacy/proofs/peers.md` has the proof.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kvariates.data.cluster_sums import SumScale
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_fit import NoisyPeersMean, after
-from kvariates.federated.private_peer import exact_statistics, sums_lattice
+from kvariates.federated.private_fit import NoisyPeersMean, PrivateFit, after
+from kvariates.federated.private_peer import described, exact_statistics, sums_lattice
 from kvariates.federated.releases import COUNTS_OVER_SUMS
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.privacy.budget import Cost
+from kvariates.peers.questions import Answer
+from kvariates.privacy.budget import Cost, Loss
+from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
@@ -47,17 +46,10 @@ class SummingPeer:
         """ValueError if it is another question."""
         name, arguments = envelope.question.name, envelope.question.arguments
         if name == "describe":
-            return self._describe()
+            return described(len(self._points), self._bounds)
         if name == "sums_on_lattice":
             return self._sums(**arguments)
         raise ValueError(f"the question {name!r:.40} is not answered by a peer that only sums")
-
-    def _describe(self) -> Answer:
-        n, scale = len(self._points), SumScale(self._bounds.largest, math.inf, 1.0, 1.0, 53)
-        return {
-            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
-            "scale": scale_numbers(scale),
-        }  # fmt: skip
 
     def _sums(self, centers: Any) -> Answer:
         found = exact_statistics(self._domain, self._rows, self._points, centers)
@@ -119,10 +111,10 @@ def fit_central(
     coordinator: Coordinator,
     start: F64 | int,
     steps: int,
-    cost: Cost,
+    epsilon: float,
     adjacency: Adjacency,
     rng: np.random.Generator,
-) -> tuple[F64, Accountant]:
+) -> PrivateFit:
     """So many noisy steps of Lloyd from public centres, or from so many spread over the bounds.
 
     Pre: the coordinator has public bounds.
@@ -133,8 +125,9 @@ def fit_central(
     centers = start
     if isinstance(centers, int):
         centers = domain.center + spread_out(domain, centers, rng)
-    parts = cost.split([COUNTS_OVER_SUMS, 1.0] * steps)
+    parts = Cost(epsilon=epsilon).split([COUNTS_OVER_SUMS, 1.0] * steps)
     costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
     end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
-    return end.centers, assigner.accountant
+    ledger = Ledger(adjacency, tuple(assigner.accountant.charges), Loss(epsilon, 0.0))
+    return PrivateFit(end.centers, {"coordinator": ledger})

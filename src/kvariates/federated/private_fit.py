@@ -24,7 +24,7 @@ from kvariates.refining.lloyd import Step, lloyd
 
 @dataclass(frozen=True, eq=False)
 class PrivateFit:
-    """Centres, and the ledger that each peer has sent."""
+    """Centres, and the ledgers: that of each peer, or with central noise the coordinator's."""
 
     centers: F64
     ledgers: dict[str, Ledger]

@@ -130,11 +130,7 @@ class PrivatePeer:
 
     def _describe(self, releases: Releases, fit: int) -> Answer:
         """Public numbers, and the number of rows that may be known."""
-        n, largest = self._known_rows(releases), self._bounds.largest
-        return {
-            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
-            "scale": scale_numbers(SumScale(largest, math.inf, 1.0, 1.0, 53)),
-        }  # fmt: skip
+        return described(self._known_rows(releases), self._bounds)
 
     def _ledger(self, releases: Releases, fit: int) -> Answer:
         charges = [asdict(charge) for charge in releases.charges]
@@ -239,6 +235,14 @@ class PrivatePeer:
         sums = release(summed, self._costs["sums"][number])
         answer = {"counts": counts.value, "sums": sums.value, "scale": counts.charge.scale}
         return _Made(answer, (counts.charge, sums.charge))
+
+
+def described(n: int, bounds: PublicBounds) -> Answer:
+    """The description of n rows of which nothing else is known but the public bounds."""
+    return {
+        "n": n, "d": len(bounds.low), "dtype": "<f8", "weight": float(n), "weighted": False,
+        "scale": scale_numbers(SumScale(bounds.largest, math.inf, 1.0, 1.0, 53)),
+    }  # fmt: skip
 
 
 def sums_lattice(domain: Domain) -> Lattice:

@@ -38,7 +38,8 @@ def simulate(
     n_peers : int
     n_clusters : int
     client : dict or None
-        Parameters of `client_app`. By default it has the bounds and the random state of the server.
+        Parameters of `client_app`. By default it has the bounds, the random state and
+        `secure_sums` of the server.
     n_cpus : int
         How many processes answer.
     **server
@@ -50,9 +51,9 @@ def simulate(
     """
     if n_peers < 1:
         raise ValueError(f"n_peers must be at least 1; got {n_peers!r}.")
-    given = {"bounds": server.get("bounds"), "random_state": server.get("random_state")}
+    same = ("bounds", "random_state", "secure_sums")
+    given = {name: server[name] for name in same if name in server}
     results: list[FederatedResult] = []
-    server.setdefault("min_peers", 1)
     server.setdefault("wait_for", n_peers)
     server.setdefault("timeout", TIMEOUT)
     coordinator = server_app(n_clusters, on_result=results.append, **server)

@@ -34,6 +34,7 @@ U64 = NDArray[np.uint64]
 NONCE = 12  # bytes
 PART = 2**15  # numbers
 ZEROS = memoryview(bytes(8 * PART))
+MOST_PARTIES = 256
 
 
 class KeyPair:
@@ -88,12 +89,7 @@ class PairwiseKeys:
         `asked`: a digest of the questions so far. Masks cancel only if all parties were asked the
         same, so that an aggregator cannot add up answers to different questions.
         """
-        if round_number <= self._last_round:
-            raise ValueError(
-                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
-                "twice hides nothing. Count rounds upwards, or start a new session."
-            )
-        self._last_round = round_number
+        self._begin_round(round_number)
         mask = np.zeros(size, dtype=np.uint64)
         for other, key in self._masks.items():
             for part, numbers in stream(_mixed(key, asked), round_number, size):
@@ -102,6 +98,27 @@ class PairwiseKeys:
                 else:
                     mask[part] -= numbers
         return mask
+
+    def wide_mask(self, words: int, round_number: int, asked: bytes = b"") -> int:
+        """As `mask`, of one integer modulo 2^(64 * words). Pre: it has at most `PART` words.
+
+        Of the sum of integers that are masked word by word, the carries would be seen as well.
+        """
+        self._begin_round(round_number)
+        mask = 0
+        for other, key in self._masks.items():
+            for _, numbers in stream(_mixed(key, asked), round_number, words):
+                number = int.from_bytes(numbers.tobytes(), "little")
+                mask += number if other > self.index else -number
+        return mask % (1 << 64 * words)
+
+    def _begin_round(self, round_number: int) -> None:
+        if round_number <= self._last_round:
+            raise ValueError(
+                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
+                "twice hides nothing. Count rounds upwards, or start a new session."
+            )
+        self._last_round = round_number
 
     def seal(self, other: int, message: bytes) -> bytes:
         """A message that only party `other` can read."""
@@ -152,8 +169,8 @@ def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -
             f"Masks need two parties at least; got {len(public_keys)}. A single party has nobody "
             "to hide its values with."
         )
-    if len(public_keys) > 256:
-        raise ValueError(f"There can be 256 parties at most; got {len(public_keys)}.")
+    if len(public_keys) > MOST_PARTIES:
+        raise ValueError(f"There can be {MOST_PARTIES} parties at most; got {len(public_keys)}.")
     if len(set(public_keys)) < len(public_keys):
         raise ValueError("Two parties have the same public key; each must make its own.")
     if not 0 <= index < len(public_keys) or public_keys[index] != own.public_key:

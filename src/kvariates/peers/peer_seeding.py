@@ -14,6 +14,7 @@ draws the first peer uniformly; for that reduction it has to be drawn by weight,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -173,7 +174,7 @@ def spread_of_peers(coordinator: Coordinator) -> float:
         return call("spread", lambda answer: limits.cost(float(answer["spread"]), "spread"))
 
     spreads: dict[str, float] = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
-    return sum(spreads.values())
+    return math.fsum(spreads.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits, checked_array
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.refining.assigners import ExactStatistics, FarRows, ShardedAssigner
+from kvariates.refining.assigners import ExactStatistics, FarRows, Map, ShardedAssigner
 
 Ask = Callable[[Call], Any]
 
@@ -80,17 +80,20 @@ class RemoteRows(RemoteShard):
 
 
 class PeersRows:
-    """The rows of all peers, numbered one peer after the other."""
+    """The rows of all peers, numbered one peer after the other.
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    `together`: all peers as one shard, whose rows cannot be taken. None: each peer is one.
+    """
+
+    def __init__(self, coordinator: Coordinator, together: RemoteRows | None = None) -> None:
         known = coordinator.descriptions
-        self._map = coordinator.map_all
-        self.shards = [
+        self._map: Map = coordinator.map_all if together is None else map
+        self.shards = [together] if together is not None else [
             RemoteRows(
                 peer, partial(coordinator.one, peer), coordinator.limits(peer), known[peer].d
             )
             for peer in known
-        ]
+        ]  # fmt: skip
         self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
         self.n = self.starts.pop()
         self.d = next(iter(known.values())).d
@@ -116,7 +119,9 @@ class PeersRows:
     def spread(self) -> float:
         """As `joint_spread`, of the rows of all peers."""
         exponent = exponent_of(self.largest)
-        sums = reduce(add, self._map(lambda shard: shard.column_sums(exponent), self.shards))
+        sums: ExactSums = reduce(
+            add, self._map(lambda shard: shard.column_sums(exponent), self.shards)
+        )
         spread = self.cost_at(sums.values / self.n, weighted=False) / (self.n * self.d)
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
@@ -208,6 +213,11 @@ def _checked_far_rows(
     return FarRows(points, weights, labels, said)
 
 
+def no_rows(d: int) -> FarRows:
+    """What peers show that show no rows."""
+    return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
+
+
 def _not_asked() -> int:
     raise ValueError("costs are not part of an assignment; ask for them with 'evaluate'")
 
@@ -242,8 +252,7 @@ class PeersAssigner(ShardedAssigner):
 
     def farthest(self, count: int) -> FarRows:
         if not self._shows_rows:
-            d = next(iter(self._coordinator.descriptions.values())).d
-            return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
+            return no_rows(next(iter(self._coordinator.descriptions.values())).d)
         costs = np.concatenate(list(self._map(lambda shard: shard.far_costs(count), self._remote)))
         least = float(np.sort(costs)[::-1][:count][-1])
         parts = self._map(lambda shard: shard.far_rows(count, least), self._remote)
