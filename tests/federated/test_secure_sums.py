@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader, shards_of
+from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader
 from federated.test_fits import ask, fitted
 
 from kvariates.federated import client, client_app
@@ -49,7 +49,7 @@ def assert_same(one, two):
 @pytest.mark.parametrize("n_peers", [3, 11])
 def test_the_result_has_the_bits_of_a_fit_without_masks(init, n_peers):
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
-    shards = list(zip(shards_of(X, n_peers), np.array_split(weight, n_peers), strict=True))
+    shards = list(zip(np.array_split(X, n_peers), np.array_split(weight, n_peers), strict=True))
     options = {"init": init, "bounds": BOX}
     secure = secure_fit(secure_grid(shards), **options)
     plain = fitted(grid_of(shards), **options)
@@ -83,7 +83,7 @@ class RecordingNode(Node):
 
 
 def test_a_process_for_each_message_gives_the_same_result_and_new_masks():
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
 
     def app():
         return client_app(loader(shards), secure_sums=True, random_state=5)
@@ -96,7 +96,7 @@ def test_a_process_for_each_message_gives_the_same_result_and_new_masks():
 
 
 def test_a_peer_sends_nothing_but_masked_sums_its_description_and_a_key():
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     nodes = [RecordingNode(client_app(loader(shards), secure_sums=True), i) for i in range(3)]
     secure_fit(FakeGrid(nodes), init=START, bounds=BOX)
     for node in nodes:
@@ -115,7 +115,7 @@ def test_a_peer_sends_nothing_but_masked_sums_its_description_and_a_key():
 
 @pytest.mark.parametrize("step", [1, 3])
 def test_after_a_peer_has_vanished_the_fit_goes_on_from_the_same_centres(step):
-    shards = shards_of(X, 4)
+    shards = np.array_split(X, 4)
     left = [shards[i] for i in (0, 2, 3)]
     push = FIRST_STEP + step - 1
     found = secure_fit(secure_grid(shards, vanish_at(push)), timeout=0.2, **STEPS)
@@ -130,7 +130,7 @@ def test_after_a_peer_has_vanished_the_fit_goes_on_from_the_same_centres(step):
 @pytest.mark.parametrize("push", [2, 3, 4, 5, 6, 20])
 def test_a_peer_may_vanish_at_any_time(push):
     """While keys are sent, the tolerance is computed, or rows are assigned."""
-    shards = shards_of(X, 4)
+    shards = np.array_split(X, 4)
     grid = secure_grid(shards, vanish_at(push))
     found = secure_fit(grid, timeout=0.2, init=START, max_iter=30, tol=1e-9)
     rest = np.concatenate([shards[i] for i in (0, 2, 3)] if len(grid.nodes) == 3 else shards)
@@ -139,7 +139,7 @@ def test_a_peer_may_vanish_at_any_time(push):
 
 
 def test_a_peer_that_joins_is_in_a_new_group():
-    shards = shards_of(X, 4)
+    shards = np.array_split(X, 4)
 
     def join(grid, number):
         if number == FIRST_STEP + 1:
@@ -154,13 +154,13 @@ def test_a_peer_that_joins_is_in_a_new_group():
 
 
 def test_with_less_than_three_peers_the_fit_ends():
-    grid = secure_grid(shards_of(X, 3), vanish_at(FIRST_STEP))
+    grid = secure_grid(np.array_split(X, 3), vanish_at(FIRST_STEP))
     with pytest.raises(PeerLost, match="2 peers are left, but at least 3 are needed"):
         secure_fit(grid, timeout=0.2, **STEPS)
 
 
 def test_peers_join_so_many_groups_and_no_more():
-    shards = shards_of(X, 5)
+    shards = np.array_split(X, 5)
     for most in (1, 2):
         pushes = FIRST_STEP + 1, FIRST_STEP + 4  # the second one is after a new group
         grid = secure_grid(shards, vanish_at(*pushes[:most]), max_groups=most)
@@ -169,7 +169,7 @@ def test_peers_join_so_many_groups_and_no_more():
 
 
 def test_both_sides_must_want_secure_sums():
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     with pytest.raises(PeerLost, match=r"has no secure sums; use client_app\(secure_sums=True\)"):
         secure_fit(grid_of(shards), **STEPS)
     for init in (START, "dk-means++"):
@@ -178,7 +178,7 @@ def test_both_sides_must_want_secure_sums():
 
 
 def test_a_peer_without_secure_sums_is_left_out():
-    shards = shards_of(X, 4)
+    shards = np.array_split(X, 4)
     grid = secure_grid(shards)
     grid.nodes[1000] = Node(client_app(loader(shards)), 0)
     found = secure_fit(grid, **STEPS)
@@ -187,7 +187,7 @@ def test_a_peer_without_secure_sums_is_left_out():
 
 
 def lying(change):
-    app = client_app(loader(shards_of(X, 4)), secure_sums=True)
+    app = client_app(loader(np.array_split(X, 4)), secure_sums=True)
     liar = LyingNode(app, 1, change)
     return FakeGrid([Node(app, 0), liar, Node(app, 2), Node(app, 3)])
 
@@ -217,7 +217,7 @@ def test_a_peer_that_sends_no_words_or_keys_is_left_out(question, change, words)
     (dropped,) = found.transcript.dropped
     assert dropped.peer == "1"
     assert words in dropped.reason
-    shards = shards_of(X, 4)
+    shards = np.array_split(X, 4)
     assert_same(found, fitted(grid_of([shards[i] for i in (0, 2, 3)]), **STEPS))
 
 
@@ -227,7 +227,7 @@ def test_two_equal_keys_end_the_fit():
     def change(name, answer):
         return {"public_key": key.setdefault("one", answer["public_key"])}
 
-    app = client_app(loader(shards_of(X, 3)), secure_sums=True)
+    app = client_app(loader(np.array_split(X, 3)), secure_sums=True)
     liars = [LyingNode(app, i, lambda n, a: change(n, a) if n == "keys" else a) for i in (0, 1)]
     with pytest.raises(PeerLost, match="3 peers with 2 keys"):
         secure_fit(FakeGrid([*liars, Node(app, 2)]), **STEPS)
@@ -240,7 +240,7 @@ def test_every_peer_logs_the_fingerprint_of_the_result():
     logger = logging.getLogger("flwr")
     logger.addHandler(handler)
     try:
-        found = secure_fit(secure_grid(shards_of(X, 3)), **STEPS)
+        found = secure_fit(secure_grid(np.array_split(X, 3)), **STEPS)
     finally:
         logger.removeHandler(handler)
     (text,) = found.transcript.fingerprints
