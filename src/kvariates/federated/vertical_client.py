@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -78,12 +79,13 @@ class PartyOptions:
 class LoadedParty:
     """A party; its state before a session; a digest of its columns.
 
-    The state of the party is set by every message.
+    The state of the party is set by every message, so it answers one at a time.
     """
 
     party: VerticalParty
     blank: dict[str, Any]
     columns: bytes
+    lock: threading.Lock
 
 
 def vertical_client_app(
@@ -140,7 +142,8 @@ def _reply(options: PartyOptions, data: Any, context: Context) -> Reply:
         _logger.exception("The columns of this party could not be loaded")
         return Failure(f"its columns could not be loaded ({type(error).__name__})")
     try:
-        return _answer(options, loaded, questions, context)
+        with loaded.lock:
+            return _answer(options, loaded, questions, context)
     except StateBehind as error:
         return Failure(str(error), log_needed=True)
     except ValueError as error:
@@ -157,7 +160,7 @@ def _loaded(options: PartyOptions, context: Context) -> LoadedParty:
     digest = hashlib.sha256(str(columns.shape).encode())
     digest.update(columns.data)
     party = VerticalParty(columns, ids, confirm=options.confirm)
-    return LoadedParty(party, party.state(), digest.digest())
+    return LoadedParty(party, party.state(), digest.digest(), threading.Lock())
 
 
 def _answer(
