@@ -195,6 +195,7 @@ def honest_shards():
         "weights of zero": [*shards_of(X, (200,), weights), (X[:9], np.zeros(9))],
         "weights of some": [*cut[:3], (cut[3][0], weights[150:])],
         "weights far apart": shards_of(X, (100, 200), tiny),
+        "weights of all sizes": shards_of(X, (100, 200), weights**9),
         "a far row": shards_of(far, (100, 200)),
         "far from zero": shards_of(rows(300, 40) + 1e6, (100, 200)),
         "few different rows": shards_of(np.repeat(X[:3], 40, axis=0), (60,)),

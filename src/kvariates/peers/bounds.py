@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.exact_sums import carry_digits, to_float, unscaled
+from kvariates.data.exact_sums import SMALLEST, carry_digits, to_float, unscaled
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 
@@ -202,15 +202,20 @@ class PeerLimits:
                 return carried
         raise ValueError(f"the {name} are larger than those of {self.n} rows")
 
-    def sums(self, sums: F64, weights: F64) -> None:
-        """The weighted sums (k, d) and the weights (k,) of the clusters."""
+    def sums(self, sums: F64, weights: F64, exponent: int = SMALLEST) -> None:
+        """The weighted sums (k, d) and the weights (k,) of the clusters.
+
+        `exponent`: of the weights. Those that are far below the heaviest are rounded.
+        """
+        rounding = self._rounding(exponent)
         if not (np.isfinite(sums).all() and np.isfinite(weights).all()):
             raise ValueError("a sum or a weight is not finite")
-        if weights.min(initial=0) < 0 or weights.sum() > self.weight * (1 + SLACK):
+        if weights.min(initial=0) < 0 or weights.sum() > self.weight * (1 + SLACK) + rounding:
             raise ValueError(f"its weights add up to more than {self.weight:g}, or one is negative")
         if self.bounds is None:
             return
-        by, error = weights[:, None], SLACK * self.bounds.largest * weights[:, None]
+        by = weights[:, None]
+        error = self.bounds.largest * (SLACK * by + rounding)
         if not (
             (sums >= by * self.bounds.low - error) & (sums <= by * self.bounds.high + error)
         ).all():

@@ -156,7 +156,7 @@ class RemoteAssigner(RemoteShard):
             )
             sums, weights = ExactSums(limbs, of_sums), ExactSums(heavy, of_weights)
             limits.counts(counts, answer["changed"])
-            limits.sums(sums.values, weights.values[:, 0])
+            limits.sums(sums.values, weights.values[:, 0], of_weights)
             found = ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
             self._shared["assigned"] = found
             return found
