@@ -195,10 +195,35 @@ def honest_shards():
         "weights of zero": [*shards_of(X, (200,), weights), (X[:9], np.zeros(9))],
         "weights of some": [*cut[:3], (cut[3][0], weights[150:])],
         "weights far apart": shards_of(X, (100, 200), tiny),
+        "weights of all sizes": shards_of(X, (100, 200), weights**9),
         "a far row": shards_of(far, (100, 200)),
         "far from zero": shards_of(rows(300, 40) + 1e6, (100, 200)),
         "few different rows": shards_of(np.repeat(X[:3], 40, axis=0), (60,)),
+        "and weights of zero": shards_of(np.repeat(X[:3], 40, axis=0), (60,), np.arange(120) % 2.0),
     }
+
+
+def random_shards(rng):
+    """A few rows of any size, cut anywhere, with or without weights."""
+    n, d = rng.integers(12, 100), rng.choice([1, 3, 40])
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-12, 13) + rng.choice([0, 1, 1e6])
+    X = X[rng.integers(rng.choice([3, n]), size=n)].astype(rng.choice(["f4", "f8"]))
+    weights = weights_for(n, seed=n) if rng.random() < 0.5 else None
+    parts = np.split(np.arange(n), np.sort(rng.integers(n + 1, size=5)))
+    return [(X[part], None if weights is None else weights[part]) for part in parts]
+
+
+@pytest.mark.parametrize("init", [*PEER_SEEDINGS, "rows"])
+def test_honest_peers_of_few_rows_are_never_dropped(init):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shards = random_shards(rng)
+        X = np.concatenate([X for X, _ in shards])
+        start = X[rng.integers(len(X), size=6)].astype(float) if init == "rows" else init
+        found = fitted(
+            local(shards), 6, start, seed, least=1, bounds=box_of(shards), tol=0.0, max_iter=50
+        )
+        assert found.transcript.dropped == [], seed
 
 
 @pytest.mark.parametrize("kind", honest_shards())

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.exact_sums import to_float, unscaled
+from kvariates.data.exact_sums import SMALLEST, carry_digits, to_float, unscaled
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 
 SLACK = 1e-9  # relative; rounding errors of an honest peer are smaller
+ROUNDING = 1e-12  # of a mean, relative to the largest value: rows that are equal have a spread
 MOST_DIGITS = 53
+SAFE_LIMB = 2**61  # digits can be carried without overflow
 UNIT_BITS = 92  # an exact sum is in units of 2^(exponent - 92): see `unscaled`
 
 
@@ -69,14 +71,13 @@ class PeerLimits:
         """The largest squared distance of a row to a centre inside the bounds."""
         if self.bounds is None:
             return math.inf
-        return self.bounds.squared_diameter * (1 + SLACK)
+        rounding = (ROUNDING * self.bounds.largest) ** 2 * len(self.bounds.low)
+        return self.bounds.squared_diameter * (1 + SLACK) + rounding
 
     @property
     def most_cost(self) -> float:
         """The largest sum of squared distances to centres inside the bounds."""
-        if self.bounds is None:
-            return math.inf
-        return self.weight * self.bounds.squared_diameter * (1 + SLACK)
+        return math.inf if self.bounds is None else self.weight * self.most_row_cost
 
     def description(self, d: int, scale: SumScale) -> None:
         """Check what a peer says of its rows."""
@@ -188,21 +189,33 @@ class PeerLimits:
             raise ValueError(f"the labels of {changed!r:.20} rows have changed")
 
     def limbs(self, limbs: I64, name: str) -> I64:
-        """The limbs of exact sums of at most `n` rows: of a row, each limb is below 2^31."""
-        most = max(self.n, 1) << 31
-        if limbs.min(initial=0) < -most or limbs.max(initial=0) > most:
-            raise ValueError(f"the {name} are larger than those of {self.n} rows")
-        return limbs
+        """The limbs (levels, k, 3, d) of exact sums of at most `n` rows, with carried digits.
 
-    def sums(self, sums: F64, weights: F64) -> None:
-        """The weighted sums (k, d) and the weights (k,) of the clusters."""
+        Low limbs grow with every row that comes or goes; with the digits carried, only the sum
+        counts: of a row, the high limb is below 2^31.
+        """
+        most = max(self.n, 1) << 31
+        if max(-int(limbs.min(initial=0)), int(limbs.max(initial=0))) <= SAFE_LIMB:
+            carried = carry_digits(limbs)
+            high = carried[:, :, 0]
+            if -most <= high.min(initial=0) and high.max(initial=0) <= most:
+                return carried
+        raise ValueError(f"the {name} are larger than those of {self.n} rows")
+
+    def sums(self, sums: F64, weights: F64, exponent: int = SMALLEST) -> None:
+        """The weighted sums (k, d) and the weights (k,) of the clusters.
+
+        `exponent`: of the weights. Those that are far below the heaviest are rounded.
+        """
+        rounding = self._rounding(exponent)
         if not (np.isfinite(sums).all() and np.isfinite(weights).all()):
             raise ValueError("a sum or a weight is not finite")
-        if weights.min(initial=0) < 0 or weights.sum() > self.weight * (1 + SLACK):
+        if weights.min(initial=0) < 0 or weights.sum() > self.weight * (1 + SLACK) + rounding:
             raise ValueError(f"its weights add up to more than {self.weight:g}, or one is negative")
         if self.bounds is None:
             return
-        by, error = weights[:, None], SLACK * self.bounds.largest * weights[:, None]
+        by = weights[:, None]
+        error = self.bounds.largest * (SLACK * by + rounding)
         if not (
             (sums >= by * self.bounds.low - error) & (sums <= by * self.bounds.high + error)
         ).all():

@@ -161,7 +161,7 @@ class RemoteAssigner(RemoteShard):
             )
             sums, weights = ExactSums(limbs, of_sums), ExactSums(heavy, of_weights)
             limits.counts(counts, answer["changed"])
-            limits.sums(sums.values, weights.values[:, 0])
+            limits.sums(sums.values, weights.values[:, 0], of_weights)
             found = ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
             self._shared["assigned"] = found
             return found
@@ -207,9 +207,9 @@ def _checked_far_rows(
         raise ValueError("the costs of its far rows are not those that it said before")
     if labels.min(initial=0) < 0 or labels.max(initial=0) >= k:
         raise ValueError(f"its labels should be from 0 to {k - 1}")
-    if (np.bincount(labels, minlength=k) > assigned.counts).any():
-        raise ValueError("it has more far rows than rows in a cluster")
     limits.row_weights(weights)
+    if (np.bincount(labels[weights > 0], minlength=k) > assigned.counts).any():
+        raise ValueError("it has more far rows than rows in a cluster")
     return FarRows(points, weights, labels, said)
 
 
