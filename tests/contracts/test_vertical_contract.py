@@ -172,7 +172,7 @@ def test_a_party_answers_a_round_once_and_meets_its_peers_once():
     parties, met = session()
     met.ask("start", rows=np.arange(3))
     met.masked_sum("distances", (90, 3), first=0, last=90)
-    with pytest.raises(ValueError, match="Round 1 comes after round 1"):
+    with pytest.raises(ValueError, match="Round 1 was used already"):
         parties[0].answer("distances", {"first": 0, "last": 90, "round": 1})
     keys = [party._keys for party in parties]
     with pytest.raises(ValueError, match="Ask 'keys' before 'peers'"):
