@@ -198,6 +198,21 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
     assert VerticalSession(InProcessParties(parties)).fingerprint == seen[-1]
 
 
+def test_messages_of_all_parties_are_needed_once():
+    """One party's exponent alone, or two agreements, would tell of its columns."""
+    parties = [VerticalParty(X[:, :2]), VerticalParty(X[:, 2:])]
+    keys = [party.answer("keys", {})["public_key"] for party in parties]
+    sealed = [
+        party.answer("peers", {"index": i, "public_keys": keys})["sealed"]
+        for i, party in enumerate(parties)
+    ]
+    with pytest.raises(ValueError, match="1 messages of 2 parties"):
+        parties[0].answer("agree", {"sealed": [b""]})
+    parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
+    with pytest.raises(ValueError, match="agreed already"):
+        parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
+
+
 def test_hashed_ids_of_two_sessions_have_nothing_in_common():
     """The secret is new in every session: the aggregator cannot try names."""
     parties = [VerticalParty(own, IDS) for own in PARTS]

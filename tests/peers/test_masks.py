@@ -100,6 +100,15 @@ def test_one_false_key_in_the_list_of_one_party_spoils_all_its_keys():
         other.unseal(0, deceived.seal(1, b"message"))
 
 
+def test_a_party_that_is_listed_under_two_forms_of_its_key_does_not_cancel_a_mask():
+    """X25519 ignores the highest bit of a public key: both forms have the same secret."""
+    one, two = KeyPair(), KeyPair()
+    twin = (int.from_bytes(two.public_key, "little") ^ (1 << 255)).to_bytes(32, "little")
+    listed = [two.public_key, one.public_key, twin]
+    assert PairwiseKeys(one, 1, listed).mask(9, 1).all()
+    assert fingerprint(listed).startswith("3 keys: ")
+
+
 def test_each_purpose_has_its_own_key():
     own, other = KeyPair(), KeyPair()
     key = own.shared_with(other.public_key, b"salt", b"masks")
