@@ -16,6 +16,8 @@ import mmap
 import os
 import threading
 
+from kvariates.privacy.secret import PublicError
+
 WIPE_ON_FORK = 18  # MADV_WIPEONFORK of Linux
 REPEATS = (
     "This process is a copy of another one with the same process id, and its noise would repeat "
@@ -33,13 +35,13 @@ class ForkGuard:
             os.register_at_fork(after_in_child=self._in_child)
 
     def check(self) -> None:
-        """RuntimeError if the noise of this process would repeat that of another."""
+        """PublicError if the noise of this process would repeat that of another."""
         if self._page[0]:
             return
         with self._lock:
             # The ids with which noise was drawn in this process or in one that it is a copy of.
             if not self._page[0] and os.getpid() in self._drawn:
-                raise RuntimeError(REPEATS)
+                raise PublicError(REPEATS)
             self._drawn.add(os.getpid())
             self._page[0] = 1
 

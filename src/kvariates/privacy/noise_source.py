@@ -2,7 +2,7 @@
 
 | what | where its bits come from |
 |---|---|
-| noise (`Calibrated`) | OpenDP: OpenSSL's generator in this process, seeded by the operating system |
+| noise (`Calibrated`) | OpenDP: OpenSSL's generator, seeded by the operating system |
 | draws, keys, empty cells | `os.urandom`: the operating system, at every call |
 
 Neither can be seeded by a caller. `fork_guard` refuses noise in a copy of a process that would
