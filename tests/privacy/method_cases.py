@@ -143,13 +143,16 @@ ASSERTED = {"kvariates-conditional": (Conditional(delta_w=0.6), Scene("between",
 
 
 def spread(rows, k, squared_diameter):
-    """The least delta_w for which Definition 7 of Nock et al. holds."""
-    least = math.inf
+    """The least delta_w for which Definition 7 of Nock et al. holds; infinity if there is none.
+
+    At most k - 1 rows are centres. More centres lower the sum, so only the largest sets are tried.
+    """
+    least, size = math.inf, min(max(k - 1, 1), len(rows))
     for out in range(len(rows)):
-        for chosen in itertools.combinations(range(len(rows)), max(k - 1, 1)):
+        for chosen in itertools.combinations(range(len(rows)), size):
             apart = np.delete(rows, out, axis=0)[:, None] - rows[list(chosen)]
             least = min(least, (apart**2).sum(axis=2).min(axis=1).sum())
-    return squared_diameter / least if least else math.inf
+    return squared_diameter / least if 0 < least < math.inf else math.inf
 
 
 def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):

@@ -119,6 +119,14 @@ def test_conditional_methods_on_data_that_fulfil_the_condition(adjacency, kind):
     assert "drawn rows" in replay(false, pair, centers=lambda _, d: np.ones(d))
 
 
+@both_adjacencies
+def test_too_few_rows_break_an_assertion_that_does_not_hold(adjacency):
+    """Two rows and five centres: no condition holds, and a replay shows what it would cost."""
+    pair = make_pair(-np.ones((1, 2)), np.ones(2), -np.ones(2), adjacency)
+    fit = make_fit(Conditional(delta_w=0.1), adjacency, 0.0, 5)
+    assert "'drawn rows' costs" in replay(fit, pair, centers=to_minus_one)
+
+
 # ---- numbers of rows at which a method decides otherwise ----
 
 LINE = Domain.box(-np.ones(1), np.ones(1))

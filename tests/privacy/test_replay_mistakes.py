@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from privacy.private_models import METHODS, make_task
 from privacy.replay import replay
-from privacy.replay_trace import Outcome, Pair
+from privacy.replay_trace import Numbered, Outcome, Pair
 from privacy.test_replay import THRESHOLDS, groups, make_fit, make_pair, spread_rows
 
 from kvariates import PrivateKMeans
@@ -211,7 +211,17 @@ def test_a_row_in_two_groups_is_found(adjacency):
         assert words.startswith("\"group 'sides of 0'\" costs 2")
 
 
-def test_changed_order_of_charges_or_results_is_found():
+def test_the_order_of_rows_in_a_block_is_found():
+    rows, order = spread_rows(50, 2), np.random.default_rng(2).permutation(50)
+    pair = Pair(Numbered(rows, np.arange(50)), Numbered(rows[order], order))
+    fit = make_fit(METHODS["gupt"], "replace-one", 0.0, 3)
+    assert replay(fit, pair, free=True) is None
+    before, after = "np.lexsort((*rows.T, block))", 'np.argsort(block, kind="stable")'
+    with planted(sample_aggregate.block_results, before, after):
+        assert "costs" in replay(fit, pair, free=True)
+
+
+def test_changed_results_are_found():
     fit = make_fit(METHODS["lloyd"], "add-remove", 0.0, 2)
 
     def leaks(rows):

@@ -39,11 +39,16 @@ class ForkGuard:
         if self._page[0]:
             return
         with self._lock:
-            # The ids with which noise was drawn in this process or in one that it is a copy of.
-            if not self._page[0] and os.getpid() in self._drawn:
-                raise PublicError(REPEATS)
-            self._drawn.add(os.getpid())
-            self._page[0] = 1
+            self._mark()
+
+    def _mark(self) -> None:
+        if self._page[0]:  # by another thread, while this one waited
+            return
+        # The ids with which noise was drawn in this process or in one that it is a copy of.
+        if os.getpid() in self._drawn:
+            raise PublicError(REPEATS)
+        self._drawn.add(os.getpid())
+        self._page[0] = 1
 
     def _in_child(self) -> None:
         self._page[0], self._lock = 0, threading.Lock()
