@@ -99,7 +99,7 @@ MUTANTS = [
         "sampling/test_sharded_distribution.py",
     ),
     Mutant(
-        "the first peer is drawn uniformly", "peers.seeding",
+        "the first peer is drawn uniformly", "peers.peer_seeding",
         "self._values |= self._coordinator.ask(asked)",
         "self._values |= self._coordinator.ask(asked)\n"
         "            if not self._known:\n"
@@ -321,6 +321,36 @@ MUTANTS = [
         "privacy/test_noisy_lloyd.py privacy/test_every_method.py",
     ),
     Mutant(
+        "secure sums: a round can be asked twice", "peers.masked_peer",
+        "after = replace(kept, last_round=round, asked=asked)",
+        "after = replace(kept, asked=asked)",
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: masks do not depend on the questions", "peers.masked_peer",
+        "question.masked(answer, keys, round, asked)",
+        'question.masked(answer, keys, round, b"")',
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: a peer joins any number of groups", "peers.masked_peer",
+        "groups=kept.groups + 1",
+        "groups=kept.groups",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "secure sums: a peer is missing in the sum", "peers.masked_group",
+        "if len(answers) < len(calls):",
+        "if not answers:",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "what a client keeps is read and written by two threads", "federated.client",
+        "with _one_at_a_time:",
+        "if True:",
+        "federated/test_fits.py",
+    ),
+    Mutant(
         "vertical: masks do not cancel", "peers.masks",
         "mask[part] -= numbers",
         "mask[part] += numbers",
@@ -355,6 +385,30 @@ MUTANTS = [
         "self._key_pair = None  # keys that are used twice would repeat masks",
         "pass",
         "contracts/test_vertical_contract.py",
+    ),
+    Mutant(
+        "vertical over Flower: a new process forgets the last round", "peers.vertical_party",
+        'PairwiseKeys(own, state["index"], public_keys, state["last_round"])',
+        'PairwiseKeys(own, state["index"], public_keys)',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a new process forgets the questions", "peers.vertical_party",
+        'state["message"], state["secret"], state["asked"],',
+        'state["message"], state["secret"], b"",',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a message is answered twice", "federated.vertical_client",
+        'if number <= kept["number"]:',
+        'if number < kept["number"]:',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: columns may change in a session", "federated.vertical_client",
+        'if kept["columns"] != loaded.columns:',
+        "if False:",
+        "federated/test_vertical_messages.py",
     ),
     Mutant(
         "vertical: the hash of ids has no secret", "peers.vertical_party",

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from peers.uniform_words import worst
+from sampling.chi_square import ALPHA
 
 from kvariates.peers.masks import PART, KeyPair, PairwiseKeys, fingerprint, stream
 
@@ -125,3 +127,25 @@ def test_masks_cancel_only_if_all_were_asked_the_same():
     first, second = keys_of(2)
     assert not (first.mask(9, 1, b"a") + second.mask(9, 1, b"a")).any()
     assert (first.mask(9, 2, b"a") + second.mask(9, 2, b"b")).all()
+
+
+def test_wide_masks_cancel_and_are_uniform():
+    keys, words = keys_of(3), 5
+    masks = np.array([[own.wide_mask(words, t) for own in keys] for t in range(1, 1001)])
+    assert not (masks.sum(axis=1) % (1 << 64 * words)).any()
+    for own in range(3):
+        data = b"".join(int(mask).to_bytes(8 * words, "little") for mask in masks[:, own])
+        assert worst(np.frombuffer(data, "<u8").reshape(-1, words).T) > ALPHA
+    with pytest.raises(ValueError, match="Round 1000 comes after round 1000"):
+        keys[0].wide_mask(words, 1000)
+
+
+def test_a_party_that_starts_again_goes_on_with_the_next_round():
+    pairs = [KeyPair() for _ in range(3)]
+    public = [pair.public_key for pair in pairs]
+    own = PairwiseKeys(pairs[0], 0, public)
+    own.mask(4, 7)
+    again = PairwiseKeys(KeyPair(pairs[0].secret), 0, public, last_round=7)
+    assert np.array_equal(own.mask(4, 8), again.mask(4, 8))
+    with pytest.raises(ValueError, match="Round 7 comes after round 7"):
+        PairwiseKeys(pairs[0], 0, public, last_round=7).mask(4, 7)

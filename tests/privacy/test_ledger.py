@@ -226,7 +226,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     page = ledger(charge(0.25), claim=(1.0, 0.0))
     page.save(path)
     before = path.read_text(encoding="utf-8")
-    monkeypatch.setattr(json, "dump", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(os, "fsync", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page.save(path)
     assert path.read_text(encoding="utf-8") == before

@@ -17,7 +17,6 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -206,12 +205,8 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                 assumes=triangles.assumed,
             )  # fmt: skip
         distinct = len(np.unique(labels[labels >= 0]))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}): some medoids are at distance 0 of others.",
-                ConvergenceWarning,
-            )
+        reason = "Some medoids are at distance 0 of others."
+        validation.warn_of_few_clusters(distinct, self.n_clusters, reason)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The number of the nearest medoid of every row.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -77,7 +78,5 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
 
 def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:
     """The public facts of a fit, now."""
-    from kvariates import __version__
-
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return FitFacts(method, k, domain, unit, condition, __version__, date)
+    return FitFacts(method, k, domain, unit, condition, version("kvariates"), date)

@@ -124,7 +124,7 @@ def _evaluate(state: PeerState, centers: F64, weighted: bool = True) -> Answer:
 def _spread(state: PeerState) -> Answer:
     """The sum of the weighted squared distances to the mean of the peer: a term of Theorem 4."""
     rows, weight = state.rows, state.weight
-    if weight is not None and not weight.any():
+    if not rows.n or (weight is not None and not weight.any()):
         return {"spread": 0.0}
     labels = np.zeros(rows.n, dtype=np.int32)
     sums = SumsByLabel(rows, weight, labels, 1, SumScale.of(rows, weight)).values
