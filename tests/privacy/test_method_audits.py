@@ -101,7 +101,8 @@ def test_seeded_noise_is_caught(method):
     case = Case(method, "replace-one", LOSSES["pure"], SCENES["alone"])
 
     def seeded(X):
-        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+        # With this seed noise is small: not every result is clipped to the same corner.
+        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(2, i_know_that_this_protects_nobody=True):
             return case(X)
 
     assert repeatable(seeded, case.neighbours.first, view=case.view)
