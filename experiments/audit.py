@@ -1,6 +1,7 @@
 """Deep audits: all releases and private methods with many runs, and planted mistakes.
 
-`python -m experiments.audit` prints these tables. It fails if a claim breaks or a mistake is missed.
+`python -m experiments.audit` prints these tables. It fails if a claim breaks or a mistake is
+missed.
 
 | table | rows | columns |
 |---|---|---|
@@ -9,11 +10,11 @@
 | private peers | `tests/federated/test_private_audits.py`, with and without a mistake | as above |
 | mistakes in methods | `tests/privacy/broken_methods.py` | as above |
 | mistakes | `tests/privacy/numpy_mechanisms.py` | bound without and with it, runs needed |
-| power | every kind of release of every method | its charge, and the least loss the runs would show |
+| power | every kind of release of every method | its charge, the least loss that would be shown |
 
 "Runs needed" are the fewest, doubling from 125, that catch the mistake for each of ten seeds. A
-release whose charge is far below the least loss could be wrong by the factor of the last column, and
-these audits would miss it: replays (`tests/privacy/test_replay.py`) check such releases exactly.
+release whose charge is far below the least loss could be wrong by the factor of the last column,
+and these audits would miss it: replays (`tests/privacy/test_replay.py`) check them exactly.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def peer(name: str, factor: int) -> Row:
 
 
 def power(name: str, factor: int) -> list[list[str]]:
-    """Every kind of release of a method: its charge, and the least loss that the runs would show."""
+    """The releases of a method: their charges, and the least loss that the runs would show."""
     case = cases("method_cases").DEEP[name]
     claim = case.claim
     rho = "rho" in claim
