@@ -188,8 +188,8 @@ class PrivatePeer:
     def _known_rows(self, releases: Releases) -> int:
         """The number of rows: public, or a noisy one that is released once."""
         if self.private.adjacency == "replace-one":
-            public = "the number of rows is public under replace-one"
-            return self._rows.map(lambda rows: rows.n).reveal(public)
+            n = self._rows.map(lambda rows: rows.n)
+            return n.reveal("the number of rows is public under replace-one")
 
         def make(number: int) -> _Made:
             query = self._rows.map(lambda of: total_query(of.n, "add-remove", "number of rows"))
