@@ -65,11 +65,19 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
 
     If the number of rows is public, such a row becomes the centre of the domain instead.
     """
-    bad = ~np.isfinite(X).all(axis=1)
+    if sparse.issparse(X):
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        bad = np.bincount(row[~np.isfinite(X.data)], minlength=X.shape[0]) > 0
+    else:
+        bad = ~np.isfinite(X).all(axis=1)
     if not bad.any():
         return X
     if adjacency == "add-remove":
         return X[~bad]
+    if sparse.issparse(X):
+        filled = X.copy()
+        filled.data[bad[row]] = 0.0
+        return filled
     filled = np.array(X, dtype=np.float64)
     filled[bad] = center
     return filled
