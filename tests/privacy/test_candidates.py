@@ -324,12 +324,11 @@ def test_the_best_of_several_trials_is_chosen():
     X = blobs(300)
     task = make_task(X, epsilon=HUGE, ball=True)
     plan = Candidates(steps=0)._filled(task, 300, task.cost)._plan(task, 300)
-    purse = Purse(task.cost, plan.weight * 4)
-    trials = [run_trial(task, plan, purse, Accountant(), np.random.default_rng()) for _ in range(2)]
-    bad = replace(trials[0], centers=np.ones((3, 4)) / 2)
-    costs = [np.square(X[:, None] - one.centers).sum(axis=2).min(axis=1).sum() for one in trials]
-    chosen = best_trial(task, [bad, *trials], Cost(epsilon=HUGE), Accountant())
-    assert chosen == 1 + int(np.argmin(costs))
+    purse = Purse(task.cost, plan.weight)
+    good = run_trial(task, plan, purse, Accountant(), np.random.default_rng())
+    bad = replace(good, centers=good.centers[::-1] + 0.05)
+    for trials, best in (([bad, good], 1), ([good, bad, bad], 0)):
+        assert best_trial(task, trials, Cost(epsilon=HUGE), Accountant()) == best
 
 
 @both_adjacencies

@@ -10,7 +10,7 @@
 | what | `theory=True`, as printed (n rows, failure f) | default |
 |---|---|---|
 | dimension | 8 ln n | ln(n) / 2; all features if they are few |
-| repeats | 27 k ln(n / f) | 1 |
+| repeats | 27 k ln(n / f) | 1; 2 if rows are projected |
 | levels | floor(ln n) + 1, one halving each | by n and the budget; three halvings first |
 | threshold of a cube | 20 ln(n / f) / epsilon of a level | what noise alone passes once a level |
 | first centres | uniform candidates | k-means on the candidates, by their noisy counts |
@@ -175,7 +175,7 @@ class Candidates:
             few = max(2, round(math.log(max(n, 2)) / 2))
             values = {
                 "dimension": d if d <= FEW_FEATURES else min(d, few),
-                "repeats": 1,
+                "repeats": 1 if d <= FEW_FEATURES else 2,
                 "start": "counts",
                 "swaps": SWAPS,
                 "trials": 1,

@@ -37,37 +37,48 @@ from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
 from kvariates.private_methods.task import F64, PrivateTask
 
 I64 = NDArray[np.int64]
-FALSE_VALUES = 1.0  # expected number of sums that pass the threshold by noise alone
+FALSE_VALUES = 1.0  # expected number of a cluster's sums that pass by noise alone
 PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Noisy numbers of rows and sums of features of every cluster, and the noise of a sum."""
+    """Noisy numbers of rows and sums of features of every cluster.
+
+    variance : of the noise of a sum.
+    reach : sums that are not above it are left out, since noise alone could reach it; 0 for all.
+    """
 
     counts: F64
     sums: F64
     clear: NDArray[np.bool_]  # whether a count is more than noise
     variance: float
-
-    @property
-    def by(self) -> F64:
-        return np.asarray(np.maximum(self.counts, 1.0)[:, None])
+    reach: float
 
     def means(self) -> F64:
         """Noisy means (Algorithm 4)."""
-        return np.asarray(self.sums / self.by)
+        return np.asarray(_above(self.sums, self.reach) / np.maximum(self.counts, 1.0)[:, None])
 
     def shrunken_means(self, guess: Callable[[F64], F64]) -> F64:
-        """Means moved towards the mean of all rows by what noise is likely to have added.
+        """The mean of all rows, and from there as far as noise is not likely to explain.
 
         A cluster whose count may be noise gets its point of `guess`, a function of that mean.
         """
-        d, n = self.sums.shape[1], max(float(self.counts.sum()), 1.0)
-        each = d * self.variance
-        middle = shrink(self.sums.sum(axis=0)[None] / n, np.array([[len(self.sums) * each / n**2]]))
-        moved = middle + shrink(self.means() - middle, each / self.by**2)
+        by, k = np.maximum(self.counts, 1.0)[:, None], len(self.sums)
+        n = max(float(self.counts.sum()), 1.0)
+        whole = _above(self.sums.sum(axis=0, keepdims=True), self.reach * math.sqrt(k))
+        middle = self._shrunken(whole, k) / n
+        moved = middle + self._shrunken(_above(self.sums - by * middle, self.reach), 1) / by
         return np.where(self.clear[:, None], moved, guess(middle[0]))
+
+    def _shrunken(self, sums: F64, clusters: int) -> F64:
+        """Sums of so many clusters, shrunken by the noise of those that were not left out."""
+        noisy = (sums != 0).sum(axis=1, keepdims=True)
+        return shrink(sums, clusters * self.variance * noisy)
+
+
+def _above(sums: F64, reach: float) -> F64:
+    return np.where(np.abs(sums) > reach, sums, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +125,9 @@ class Recovery:
             )
             noisy = accountant.release(query, rest)
             sums, charge = noisy.value, noisy.charge
-            if self.kind == "threshold":
-                sums = np.where(np.abs(sums) > _reach(charge, sums.size), sums, 0.0)
+        reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
         clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
-        return Clusters(counts.value.astype(np.float64), sums, clear, charge.variance)
+        return Clusters(counts.value.astype(np.float64), sums, clear, charge.variance, reach)
 
     def few_values(self, rows: Any) -> Any:
         """Sparse rows with `nonzeros` values at most, none above `largest`, each row by itself."""
