@@ -157,7 +157,7 @@ class PrivateKMeans(FittedCenters):
         spec.check_columns(X)
         if is_sparse:
             spec.check_sparse()
-        getattr(method, "check_features", lambda d: None)(_number_of_columns(X))
+        getattr(method, "check_features", lambda _: None)(_number_of_columns(X))
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
@@ -182,7 +182,7 @@ class PrivateKMeans(FittedCenters):
 
     def _method(self) -> Method:
         """The method object, after checking the choices that it needs."""
-        method = self._named_method()
+        method: Method = self._named_method()
         if isinstance(method, type):
             raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
         getattr(method, "check", lambda: None)()

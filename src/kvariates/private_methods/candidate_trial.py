@@ -153,7 +153,9 @@ def find_candidates(
         one = candidate_tree(rows, grid, plan.most, measure)
         purse.skip(plan.level * (len(plan.halvings) - one.levels))
         found.append(one)
-    points, sides = (np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides"))
+    points, sides = (
+        np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
+    )
     weights = np.concatenate([f.weights for f in found]) / plan.repeats
     return CandidatePoints(on_unit_lattice(points), sides, weights, max(f.levels for f in found))
 
@@ -210,8 +212,9 @@ def _spreads(found: CandidatePoints, centers: F64) -> F64:
     mass = np.bincount(labels, weights, minlength=k)
     sums = np.bincount(labels, weights * squared, minlength=k)
     mean = np.where(mass > 0, sums / np.maximum(mass, 1e-300), whole)
-    return np.sqrt(np.clip(mean, 1e-3 * whole, 1.0))
+    return np.asarray(np.sqrt(np.clip(mean, 1e-3 * whole, 1.0)))
 
 
 def unit_ball(p: int) -> Domain:
+    """The unit ball of p dimensions."""
     return Domain.around(np.zeros(p), 1.0)

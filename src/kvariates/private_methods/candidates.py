@@ -110,13 +110,11 @@ class Candidates:
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Integral) or value < low):
-                raise ValueError(
-                    f"Candidates: {name} must be an integer >= {low}; got {value!r}."
-                )
+                raise ValueError(f"Candidates: {name} must be an integer >= {low}; got {value!r}.")
         shares = [name for name in vars(self) if name.endswith("_share")]
         for name in [*shares, "threshold", "max_value"]:
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
                 raise ValueError(f"Candidates: {name} must be a number > 0; got {value!r}.")
         if not 0 < self.failure < 1:
             raise ValueError(f"Candidates: failure must be in (0, 1); got {self.failure!r}.")
@@ -234,9 +232,9 @@ def _warning(plan: TrialPlan, task: PrivateTask, n: int, cost: Cost) -> str | No
     if above <= max(n, FEW_ROWS):
         return None
     return (
-        f"The budget is too small for the partition: a cube is cut if it has more than {above:,.0f} "
-        f"rows, and there are about {n:,}. So centres are random points or the mean of all rows. "
-        "Use a larger epsilon, or fewer repeats, levels, trials or swaps."
+        "The budget is too small for the partition: a cube is cut if it has more than "
+        f"{above:,.0f} rows, and there are about {n:,}. So centres are random points or the mean "
+        "of all rows. Use a larger epsilon, or fewer repeats, levels, trials or swaps."
     )
 
 

@@ -231,6 +231,7 @@ class ResidualRadii:
 
 
 def step_costs(cost: Cost, steps: int, d: int) -> list[StepCosts]:
+    """The costs of steps on residuals of d features."""
     counting = 1 / (1 + 3 * math.sqrt(d)) if cost.pure else COUNT_SHARE
     parts = cost.split([1.0] * steps)
     return [StepCosts(*part.split([counting, 1 - counting])) for part in parts]

@@ -204,7 +204,7 @@ def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None
     z and y are clipped to unit balls, row by row, and rounded to a lattice on which products are
     exact, as is the product of z and the basis.
     """
-    coarse = None if basis is None else coarse(basis)
+    rounded = None if basis is None else coarse(basis)
     ball = Lattice(1.0, task.domain.d, "l2", n_max=2**42)
     small = ball if basis is None else Lattice(1.0, basis.shape[1], "l2", n_max=2**42)
     step = max(1, BLOCK // ball.d)
@@ -213,7 +213,7 @@ def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None
         total = np.zeros((ball.d, small.d))
         for start in range(0, len(rows), step):
             z = quantize((rows[start : start + step] - location.mean) / location.radius, ball)
-            total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
+            total += z.T @ (z if rounded is None else quantize(z @ rounded, small))
         return total
 
     return task.rows.map(summed)

@@ -1,13 +1,14 @@
 """Centres among all features, from labels that were found elsewhere (Balcan et al. 2017).
 
-| recovery | what is released of every cluster | noise by |
-|---|---|---|
-| `dense` (Algorithm 4) | its number of rows, the sums of all features | sqrt(d) radius in l1, radius in l2 |
-| `threshold` | the same; sums that noise alone could reach become 0 | sqrt(s) radius in l1 |
-| `picks` (Algorithm 5) | its number of rows, its largest features one by one, their sums | largest value |
+| recovery | what is released of every cluster |
+|---|---|
+| `dense` (Algorithm 4) | its number of rows, the sums of all features |
+| `threshold` | the same; sums that noise alone could reach become 0 |
+| `picks` (Algorithm 5) | its number of rows, its largest features one by one, their sums |
 
-s is the largest number of values of a row that are not 0. Clusters are disjoint: what is released
-of all of them costs as much as of one.
+One row moves sums by its radius in l2, and in l1 by sqrt(d) times as much, or by sqrt(s) times if
+rows have at most s values that are not 0. Clusters are disjoint: what is released of all of them
+costs as much as of one.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Recovery:
         lattice = self._lattice(task)
         exact = task.rows.with_(labels).map(partial(_sums, task.k, lattice))
         features = self.picks if self.kind == "picks" else task.domain.d
-        share = count_share(features, cost.pure)
+        share = count_share(features, pure=cost.pure)
         counting, rest = cost.split([share, 1.0])
         counted = exact.map(
             lambda of: count_query(of.counts, task.adjacency, "recovery: rows of each cluster")
@@ -160,20 +161,18 @@ class Recovery:
                 picked[j, number] = others[accountant.release(query, part).value]
                 left[j, picked[j, number]] = False
         lattice = Lattice(task.domain.radius, picks, "l2", nonzeros=self.nonzeros)
-        query = exact.map(
+        valued = exact.map(
             lambda of: sum_query(
                 np.take_along_axis(of.totals, picked, 1), lattice, task.adjacency,
                 "recovery: sums of features",
             )
         )  # fmt: skip
-        noisy = accountant.release(query, valuing)
+        noisy = accountant.release(valued, valuing)
         sums = np.zeros((k, d))
         np.put_along_axis(sums, picked, noisy.value, 1)
         return sums, noisy.charge
 
-    def _pick(
-        self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums
-    ) -> Query[int]:
+    def _pick(self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums) -> Query[int]:
         """The largest absolute sum of a cluster. One more row moves each by `largest` at most."""
         scores = Scores(self.largest, monotone=False)
         size, label = np.abs(exact.totals[j, others]), f"recovery: {group}"

@@ -1,4 +1,4 @@
-"""Candidate centres by a partition into cubes with a random shift (Balcan et al. 2017, Algorithm 1).
+"""Candidate centres: a partition into cubes with a random shift (Balcan et al. 2017, Algorithm 1).
 
     a cube that contains all rows, shifted at random, is the first active cube
     level by level
@@ -143,7 +143,8 @@ def candidate_tree(
         weights.append(np.maximum(chosen.counts, 0).astype(np.float64))
         points.append(grid.middles(corners, level + 1))
     sides = [np.full(len(one), grid.side(i)) for i, one in enumerate(points)]
-    return CandidatePoints(*(np.concatenate(parts) for parts in (points, sides, weights)), level + 1)
+    joined = (np.concatenate(points), np.concatenate(sides), np.concatenate(weights))
+    return CandidatePoints(*joined, level + 1)
 
 
 def _largest(passing: Passing, most: int) -> Passing:
