@@ -387,8 +387,8 @@ def test_bad_choices_raise_before_any_row_is_read():
     with pytest.raises(ValueError, match="failure must be in"):
         Candidates(failure=1.0)
     csr = sparse.csr_matrix(X)
-    with pytest.raises(ValueError, match="ball around the origin"):
-        make_model("candidates").fit(csr)
+    with pytest.raises(ValueError, match="domain around the origin"):
+        make_model("candidates", bounds=(0.0, 1.0)).fit(csr)
     with pytest.raises(TypeError, match="needs dense rows"):
         make_model("lloyd").fit(csr)
 

@@ -16,10 +16,11 @@ MOST = 2**18  # values of a row; of more, the largest are kept, so that integers
 SHORTER = 1 - 2.0**-40  # a row that is too long is multiplied by this much less than needed
 
 
-def quantize_sparse(X: Any, lattice: Lattice) -> Any:
+def quantize_sparse(X: Any, lattice: Lattice, half: F64 | None = None) -> Any:
     """CSR rows clipped to the ball of an l2 lattice and rounded towards zero, each by itself.
 
-    Values are first clipped to the radius and rounded to integers. The squares of a row are then
+    Values are first clipped to the radius (and to a box of half sides `half`) and rounded to
+    integers. The squares of a row are then
     added as integers, so that whether it is too long depends on its own values alone.
     """
     if X.shape[0] > lattice.n_max:
@@ -27,6 +28,8 @@ def quantize_sparse(X: Any, lattice: Lattice) -> Any:
     X = largest_values(X, MOST)
     largest = lattice.radius * lattice.step
     values = np.clip(X.data.astype(np.float64), -largest, largest)
+    if half is not None:
+        values = np.clip(values, -half[X.indices], half[X.indices])
     steps = np.trunc(values / lattice.step).astype(np.int64)
     steps = _inside(steps, _row_numbers(X), X.shape[0], lattice.square)
     kept = sparse.csr_matrix(

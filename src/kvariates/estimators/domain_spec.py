@@ -49,9 +49,11 @@ class DomainSpec:
             raise ValueError(f"The {what} given for {d} features, but X has {shape[1]}.")
 
     def check_sparse(self) -> None:
-        """ValueError unless it is a ball around the origin: centred sparse rows are dense."""
-        if self.radius is None or self.low.any():
-            raise ValueError("Sparse rows need radius=..., a ball around the origin.")
+        """ValueError unless its centre is the origin: rows with another one would be dense."""
+        if self.low.any() if self.radius is not None else (self.low != -self.high).any():
+            raise ValueError(
+                "Sparse rows need a domain around the origin: radius=..., or bounds=(-b, b)."
+            )
 
     def domain(self, X: Any) -> Domain:
         self.check_columns(X)

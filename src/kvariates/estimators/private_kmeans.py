@@ -142,7 +142,7 @@ class PrivateKMeans(FittedCenters):
         X : array-like of shape (n_samples, n_features)
             Rows of numbers, one for each person (or whatever is to be protected), at most 2^31.
             Under add-remove there may be none. Method "candidates" takes CSR matrices, too, in a
-            ball around the origin.
+            domain around the origin.
         y : ignored
 
         Returns

@@ -87,11 +87,11 @@ class Domain:
     def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
         """Rows of X centred, clipped and rounded towards the centre, each independently.
 
-        X may be CSR if the domain is a ball around the origin; then so is the secret.
+        X may be CSR if the centre of the domain is the origin; then so is the secret.
         """
-        if sparse.issparse(X):
-            return Secret(quantize_sparse(X, self.lattice))
         half = None if self.ball else self.half
+        if sparse.issparse(X):
+            return Secret(quantize_sparse(X, self.lattice, half))
         return Secret(quantize(X, self.lattice, self.center, half))
 
     def clip(self, points: F64) -> F64:
