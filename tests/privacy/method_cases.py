@@ -25,9 +25,11 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import Calibrated
 from kvariates.privacy.rounding import rho_for
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
 from kvariates.private_methods.noisy_kvariates import Conditional
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
+from kvariates.tables import Entry
 
 LOSSES = {"pure": Loss(1.0, 0.0), "with delta": Loss(1.0, 0.01)}
 
@@ -173,13 +175,17 @@ def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
 # second time. Deep audits find half the noise, too: 4000 runs show 1.5 +- 0.07 then.
 QUICK_RUNS, DEEP_RUNS = 320, 4000
 TREE = {"tree": PRIVATE_METHODS["tree"]}
+# Parts that the defaults leave out.
+WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
 QUICK = (
     cases(["alone"], "pure")
     | cases(["crowd"], "with delta", ["add-remove"])
     | cases(["many"], "with delta", ["add-remove"], TREE)
+    | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )
 DEEP = (
     cases(["alone", "lone", "ball", "crowd"], "pure")
     | cases(["first", "crowd"], "with delta")
     | cases(["many"], "with delta", methods=TREE)
+    | cases(["lone"], "pure", methods=WHOLE)
 )

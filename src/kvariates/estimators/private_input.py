@@ -38,9 +38,10 @@ def checked_claim(epsilon: float, delta: float) -> Loss:
 
 def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     """Raise if X cannot be a table of numbers, by its type alone: before a budget is spent."""
-    if X is None or isinstance(X, (str, bytes, dict, set)):
+    is_sparse = sparse.issparse(X)
+    if X is None or (isinstance(X, (str, bytes, dict, set)) and not is_sparse):
         raise TypeError(f"X must be a table of numbers; got {type(X).__name__}.")
-    if sparse.issparse(X) and not sparse_allowed:
+    if is_sparse and not sparse_allowed:
         raise TypeError("Sparse data was passed for X, but this method needs dense rows.")
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if shape is not None and len(shape) != 2:

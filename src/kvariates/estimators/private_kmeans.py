@@ -255,7 +255,7 @@ class PrivateKMeans(FittedCenters):
 
 # Validators' messages about X as a whole. Others may quote values of X.
 ABOUT_THE_WHOLE = (
-    "Complex data", "Expected 2D array", "Found array with", "Sparse data",
+    "Complex data", "Expected 2D array", "Found array with", "Only sparse", "Sparse data",
     "could not convert string to float", "float() argument must be",
 )  # fmt: skip
 
