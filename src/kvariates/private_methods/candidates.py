@@ -179,7 +179,7 @@ class Candidates:
                 "start": "counts",
                 "swaps": SWAPS,
                 "trials": 1,
-                "steps": 0 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
+                "steps": 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
             }
         given = {name: value for name in values if (value := getattr(self, name)) is not None}
         filled = replace(self, **values | given)
