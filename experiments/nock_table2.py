@@ -98,20 +98,23 @@ def ratios(lines: Sequence[Line]) -> str:
 
 
 VERDICTS = """Verdicts
-The advantage over Forgy-DP grows with m: holds for floored k-variates++, 3.5, 6.3, 11.7 and 18.8 times
-    from 1,000 to 169,305 rows of EuropeDiff at k = 5. With sigma_2 there is none: 1.00.
-It is thousands on EuropeDiff (2857 in the paper): does not hold here, 4 to 83 times for k = 2 to 8.
-    All our centres are moved back into the domain, so that Forgy-DP cannot cost more than points of its
-    border, about 1,000 to 2,300 times k-means; floored k-variates++ costs 17 to 290 times k-means. The
-    paper does not say that it does so, and noise of k R / epsilon without it has no such limit.
-k-variates++ beats GUPT on EuropeDiff (40.4) and Image (2.9): does not hold. GUPT costs 0.02 to 0.70
-    times as much as floored k-variates++ on EuropeDiff, 0.20 to 0.34 on skin. On 1,000 rows it costs 1.3
-    times as much.
+The advantage over Forgy-DP grows with m: holds for floored k-variates++, 3.5, 6.3, 11.7 and
+    18.8 times from 1,000 to 169,305 rows of EuropeDiff at k = 5. With sigma_2 there is none:
+    1.00.
+It is thousands on EuropeDiff (2857 in the paper): does not hold here, 4 to 83 times for k = 2
+    to 8. All our centres are moved back into the domain, so that Forgy-DP cannot cost more than
+    points of its border, about 1,000 to 2,300 times k-means; floored k-variates++ costs 17 to
+    290 times k-means. The paper does not say that it does so, and noise of k R / epsilon
+    without it has no such limit.
+k-variates++ beats GUPT on EuropeDiff (40.4) and Image (2.9): does not hold. GUPT costs 0.02 to
+    0.70 times as much as floored k-variates++ on EuropeDiff, 0.20 to 0.34 on skin. On 1,000
+    rows it costs 1.3 times as much.
 The relative performance falls with k: not seen; the ratios vary more from run to run.
-sigma_1: with delta_w from the data it is not private, and the paper does not give f(k). With the
-    noise that our proof needs (privacy/proofs/kvariates.md) it gains 1.0 to 2.0 times over Forgy-DP.
-The printed epsilon~ / epsilon = 13.0 of EuropeDiff is above ln((e - 1) m) = 12.58, which is the most
-    for f(k) = 1 if squared distances are at most R^2. We did not chase it.
+sigma_1: with delta_w from the data it is not private, and the paper does not give f(k). With
+    the noise that our proof needs (privacy/proofs/kvariates.md) it gains 1.0 to 2.0 times over
+    Forgy-DP.
+The printed epsilon~ / epsilon = 13.0 of EuropeDiff is above ln((e - 1) m) = 12.58, which is the
+    most for f(k) = 1 if squared distances are at most R^2. We did not chase it.
 On gas (11 features, 26,733 rows) all methods are noise: 16 times k-means."""
 
 
