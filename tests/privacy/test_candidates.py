@@ -332,6 +332,34 @@ def test_the_ledger_equals_the_claim(options, adjacency, delta):
         assert result.counts.shape == (3,)
 
 
+@both_adjacencies
+def test_noise_has_the_scale_of_the_proof(adjacency):
+    """Scale times epsilon is the sensitivity, on data of radius 2 with four features."""
+    twice = 1 if adjacency == "add-remove" else 2
+    domain = Domain.around(np.zeros(4), 2.0)
+    X = sparse.csr_matrix(blobs(200) * 2)
+    task = PrivateTask(domain.rows(X), domain, 3, adjacency, Loss(1.0, 0.0), sparse=True)
+    kinds = {
+        "partition 1, level 1": twice,
+        "swap 1": 4 * twice,
+        "number of swaps": 4 * twice,
+        "recovery: clusters, feature 1": 2 * 0.5 * twice,
+        "recovery: sums of features": np.sqrt(2) * 2 * twice,
+        "recovery: rows": twice,
+        "the best trial": 2**20 * twice,
+    }
+    method = Candidates(recovery="picks", picks=3, max_nonzeros=2, max_value=0.5, swaps=1, trials=2)
+    charges = method(task).charges
+    for start, moved in kinds.items():
+        own = [c for c in charges if c.label.startswith(start)]
+        assert own, start
+        for c in own:
+            assert c.scale * c.epsilon == pytest.approx(moved, rel=1e-5), start
+    dense = Candidates(recovery="dense")(replace(task, rows=domain.rows(X.toarray()), sparse=False))
+    (sums,) = (c for c in dense.charges if c.label == "recovery: sums of rows")
+    assert sums.scale * sums.epsilon == pytest.approx(np.sqrt(4) * 2 * twice, rel=1e-5)
+
+
 @pytest.mark.parametrize("options", [{}, {"swaps": 6, "start": "uniform"}, {"trials": 3}])
 def test_with_a_huge_budget_clusters_are_found(options):
     X = blobs(900, d=8, k=3, seed=4)

@@ -29,6 +29,7 @@ from kvariates.privacy.query import (
     histogram_query,
     score_query,
 )
+from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.private_swaps import PrivateSwaps
 from kvariates.private_methods.projection import Projection
@@ -43,18 +44,37 @@ COST_STEPS = 2**20  # of the largest cost of a row, in the choice of a trial
 
 
 class Purse:
-    """A cost of which weighted parts are taken. What is skipped goes to all later parts."""
+    """A cost of which weighted parts are taken.
+
+    Parts of equal weights are equal. What was skipped goes to later parts by `share_skipped`.
+    """
 
     def __init__(self, cost: Cost, weight: Fraction) -> None:
-        self.rest, self._left = cost, weight
+        self._pure, self._rest, self._left = cost.pure, Fraction(cost.value), weight
+        self._unit = self._rest / weight
 
     def take(self, weight: Fraction) -> Cost:
-        part, self.rest = self.rest.split([weight, self._left - weight])
+        """A part of this weight."""
+        part = down(self._unit * weight)
+        self._rest -= Fraction(part)
         self._left -= weight
-        return part
+        return self._cost(part)
 
     def skip(self, weight: Fraction) -> None:
+        """Leave out a part of this weight."""
         self._left -= weight
+
+    def share_skipped(self) -> None:
+        """Parts that are taken from now on become larger by what was skipped."""
+        self._unit = self._rest / self._left
+
+    @property
+    def rest(self) -> Cost:
+        """All that is left."""
+        return self._cost(down(self._rest))
+
+    def _cost(self, value: float) -> Cost:
+        return Cost(epsilon=value) if self._pure else Cost(rho=value)
 
 
 @dataclass(frozen=True)
@@ -153,6 +173,7 @@ def find_candidates(
         one = candidate_tree(rows, grid, plan.most, measure)
         purse.skip(plan.level * (len(plan.halvings) - one.levels))
         found.append(one)
+    purse.share_skipped()
     points, sides = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
     )

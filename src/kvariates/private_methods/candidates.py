@@ -146,7 +146,9 @@ class Candidates:
         choice, last = Fraction(self.choice_share), Fraction(self.step_share)
         trials, steps = filled.trials or 1, filled.steps or 0
         weight = plan.weight * trials + choice * (trials > 1) + last * bool(steps)
-        warning = _warning(plan, task, count.n, cost.split([plan.level, weight - plan.level])[0])
+        part = cost.split([plan.level, weight - plan.level])[0]
+        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
+        warning = _warning(plan, task, count.n - error, part)
         purse = Purse(cost, weight)
         found = [run_trial(task, plan, purse, accountant, rng) for _ in range(trials)]
         number = best_trial(task, found, purse.take(choice), accountant) if trials > 1 else 0
@@ -177,7 +179,7 @@ class Candidates:
                 "start": "counts",
                 "swaps": SWAPS,
                 "trials": 1,
-                "steps": 0 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
+                "steps": 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
             }
         given = {name: value for name in values if (value := getattr(self, name)) is not None}
         filled = replace(self, **values | given)
@@ -225,16 +227,16 @@ class Candidates:
         )
 
 
-def _warning(plan: TrialPlan, task: PrivateTask, n: int, cost: Cost) -> str | None:
-    """Words, if no cube can be told from noise."""
+def _warning(plan: TrialPlan, task: PrivateTask, least: float, cost: Cost) -> str | None:
+    """Words, if no cube can be told from noise; `least`: how many rows there are at least."""
     children = 1 << (plan.dimension * plan.halvings[0])
     above = plan.cut_above(task.adjacency, cost, children)
-    if above <= max(n, FEW_ROWS):
+    if above <= max(least, FEW_ROWS):
         return None
     return (
-        "The budget is too small for the partition: a cube is cut if it has more than "
-        f"{above:,.0f} rows, and there are about {n:,}. So centres are random points or the mean "
-        "of all rows. Use a larger epsilon, or fewer repeats, levels, trials or swaps."
+        "The budget may be too small for the partition: a cube is cut if it has more than "
+        f"{above:,.0f} rows. If all of them have fewer, centres are random points or the mean of "
+        "all rows. Use a larger epsilon, or fewer repeats, levels, trials or swaps."
     )
 
 
