@@ -417,6 +417,12 @@ MUTANTS = [
         "peers/test_masks.py",
     ),
     Mutant(
+        "masks: a key does not name its pair", "peers.masks",
+        "purpose + _pair(index, j, public_keys)",
+        "purpose",
+        "peers/test_masks.py peers/test_masked_peers.py",
+    ),
+    Mutant(
         "vertical: keys do not depend on the list of public keys", "peers.masks",
         'salt = hashlib.sha256(b"".join(public_keys)).digest()',
         "salt = bytes(32)",

@@ -9,8 +9,9 @@ import pytest
 from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader
 from federated.test_fits import ask, fitted
 
-from kvariates.federated import client, client_app
+from kvariates.federated import FEDERATED, client, client_app
 from kvariates.federated.messages import record_of
+from kvariates.federated.server import server_options
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.encoding import decode, decode_envelope, decode_reply
 
@@ -51,7 +52,7 @@ def test_the_result_has_the_bits_of_a_fit_without_masks(init, n_peers):
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
     shards = list(zip(np.array_split(X, n_peers), np.array_split(weight, n_peers), strict=True))
     options = {"init": init, "bounds": BOX}
-    secure = secure_fit(secure_grid(shards), **options)
+    secure = secure_fit(secure_grid(shards, policy=FEDERATED), **options)
     plain = fitted(grid_of(shards), **options)
     assert_same(secure, plain)
     assert secure.n_iter == plain.n_iter > 2
@@ -64,7 +65,7 @@ class RecordingNode(Node):
 
     def __init__(self, app, partition, renew=None):
         super().__init__(app, partition)
-        self.renew, self.sent, self.bytes = renew, [], b""
+        self.renew, self.sent, self.bytes, self.secrets = renew, [], b"", set()
 
     def answer(self, message):
         if self.renew is not None:
@@ -75,6 +76,8 @@ class RecordingNode(Node):
         if envelope is not None:
             asked = decode_envelope(envelope).question
             self.bytes += record_of(reply)["reply"]
+            if kept := client._state(self.context).get("masks"):
+                self.secrets |= {decode(kept)["secret"]} - {b""}
             self.sent.append((asked, decode_reply(record_of(reply)["reply"])))
         return reply
 
@@ -106,11 +109,12 @@ def test_a_peer_sends_nothing_but_masked_sums_its_description_and_a_key():
             "keys": {"public_key"},
             "group": {"fingerprint"},
             "masked_sum": {"masked"},
+            "leave": set(),
         }
-        kept = decode(client._state(node.context)["masks"])
-        assert len(kept["secret"]) == 32
-        assert kept["public_keys"][kept["index"]] in node.bytes
-        assert kept["secret"] not in node.bytes
+        for secret in node.secrets:
+            assert secret not in node.bytes
+        assert len(node.secrets) == 1
+        assert decode(client._state(node.context)["masks"])["secret"] == b""
 
 
 @pytest.mark.parametrize("step", [1, 3])
@@ -138,19 +142,50 @@ def test_a_peer_may_vanish_at_any_time(push):
     assert found.inertia == pytest.approx(nearest)
 
 
-def test_a_peer_that_joins_is_in_a_new_group():
-    shards = np.array_split(X, 4)
+def joining(shards, vanish):
+    """Peer 4 joins after the first iteration; if `vanish`, peer 1 vanishes after the second."""
 
-    def join(grid, number):
+    def change(grid, number):
         if number == FIRST_STEP + 1:
-            app = client_app(loader(shards), secure_sums=True)
-            grid.nodes[500] = Node(app, 3)
+            grid.nodes[500] = Node(client_app(loader(shards), secure_sums=True), 4)
+        if vanish and number == FIRST_STEP + 2:
+            grid.nodes.pop(999)
 
-    found = secure_fit(secure_grid(shards[:3], {"before": join}), **STEPS)
-    centers = fitted(grid_of(shards[:3]), **{**STEPS, "max_iter": 2}).centers
-    assert_same(found, fitted(grid_of(shards), **{**STEPS, "init": centers}))
-    assert found.transcript.joined == ["3"]
+    return secure_grid(shards[:4], {"before": change})
+
+
+def test_a_peer_that_joins_waits_for_a_new_group():
+    """A new group for each peer that joins would show that peer's sums, and use up max_groups."""
+    shards = np.array_split(X, 5)
+    found = secure_fit(joining(shards, vanish=False), **STEPS)
+    assert_same(found, fitted(grid_of(shards[:4]), **STEPS))
+    assert found.transcript.joined == []
+    found = secure_fit(joining(shards, vanish=True), timeout=0.2, **STEPS)
+    assert found.transcript.joined == ["4"]
+    assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]
     assert len(found.transcript.fingerprints) == 2
+    centers = fitted(grid_of(shards[:4]), **{**STEPS, "max_iter": 2}).centers
+    left = [shards[i] for i in (0, 2, 3, 4)]
+    assert_same(found, fitted(grid_of(left), **{**STEPS, "init": centers}))
+
+
+def test_the_sums_of_a_peer_that_vanishes_are_not_asked_twice():
+    """The mean of the columns is asked once; the difference of two would be the peer's sums."""
+    shards = np.array_split(X, 4)
+    nodes = [RecordingNode(client_app(loader(shards), secure_sums=True), i) for i in range(4)]
+    grid = FakeGrid(nodes, **vanish_at(FIRST_STEP + 1))  # after the sums of the columns
+    found = secure_fit(grid, timeout=0.2, init=START, max_iter=3, tol=1e-9)
+    assert len(found.transcript.dropped) == 1
+    asked = [q.arguments["name"] for q, _ in nodes[0].sent if q.name == "masked_sum"]
+    assert asked.count("column_sums") == 1
+
+
+def test_a_peer_with_secure_sums_shows_no_potential_unless_it_allows_it():
+    shards = np.array_split(X, 3)
+    with pytest.raises(PeerLost, match="'potential' is not allowed"):
+        secure_fit(secure_grid(shards), init="dk-means++", bounds=BOX)
+    with pytest.raises(ValueError, match="needs init: an array of centres"):
+        server_options(3, secure_sums=True)
 
 
 def test_with_less_than_three_peers_the_fit_ends():
@@ -196,7 +231,7 @@ def test_a_total_that_cannot_be_is_one_clear_error():
     def change(name, answer):
         return {"masked": answer["masked"] + 1000} if name == "masked_sum" else answer
 
-    words = r"the secure sum of 'assign' in round 1 cannot be: .*; .* cannot be told which"
+    words = r"the secure sum of 'assign' in round 1 is impossible: .*; .* cannot be told which"
     with pytest.raises(PeerLost, match=words):
         secure_fit(lying(change), **STEPS)
 

@@ -8,9 +8,10 @@ from sampling.chi_square import ALPHA
 
 from kvariates.data.exact_sums import from_float, to_float
 from kvariates.data.rows import Rows
+from kvariates.peers.encoding import decode
 from kvariates.peers.masked_peer import MaskedPeer
 from kvariates.peers.masks import KeyPair
-from kvariates.peers.peer import TRUSTING, Envelope, Peer
+from kvariates.peers.peer import TRUSTING, Envelope, LogNeeded, Peer
 from kvariates.peers.questions import QUESTIONS, Question
 from kvariates.peers.summed_questions import SUMMED, SummedQuestion
 from kvariates.peers.transport import LocalTransport
@@ -23,7 +24,7 @@ K = 8
 SHARDS = shards_of(X, [90, 200, 310])
 
 
-class MemoryKeeper:
+class MemoryStore:
     data = None
 
     def load(self):
@@ -39,7 +40,7 @@ class RecordedPeer:
     def __init__(self, X, weight=None, max_groups=3):
         self.peer = MaskedPeer(Rows.of(X), weight, 0, TRUSTING, max_groups)
         self.plain = Peer(Rows.of(X), weight, 0)
-        self.keeper, self.sent = MemoryKeeper(), []
+        self.keeper, self.sent = MemoryStore(), []
 
     def answer(self, envelope):
         answer = self.peer.answer(envelope, self.keeper)
@@ -130,12 +131,14 @@ def group_of(peers):
         peer.ask("group", index=index, public_keys=keys)
 
 
-def assign_all(peers, round_number, centers=X[:K]):
+def assign_all(peers, round_number, centers=X[:K], last=0):
     """The total of all peers, as the coordinator computes it."""
     scale = [2.0**5, 2.0**-30, 1.0, 1.0, 53.0]
     arguments = {"centers": centers, "scale": scale}
     words = [
-        peer.ask("masked_sum", name="assign", arguments=arguments, round=round_number)["masked"]
+        peer.ask("masked_sum", name="assign", arguments=arguments, round=round_number, last=last)[
+            "masked"
+        ]
         for peer in peers
     ]
     return SummedQuestion("assign", arguments, X.shape[1]).total(words)
@@ -146,12 +149,12 @@ def test_questions_about_sums_are_answered_only_behind_masks():
     for name in SUMMED:
         with pytest.raises(ValueError, match="answered only in secure sums"):
             peer.ask(name)
-    with pytest.raises(ValueError, match="is in no group"):
-        peer.ask("masked_sum", name="assign", arguments={}, round=1)
+    with pytest.raises(LogNeeded):  # it is in no group, or has forgotten it
+        peer.ask("masked_sum", name="assign", arguments={}, round=1, last=0)
     group_of(peers)
     for name in [*(QUESTIONS.keys() - SUMMED.keys()), "rows"]:
         with pytest.raises(ValueError, match="has no sums"):
-            peer.ask("masked_sum", name=name, arguments={}, round=1)
+            peer.ask("masked_sum", name=name, arguments={}, round=1, last=0)
     log = (Question("assign", {"centers": X[:K], "scale": []}),)
     with pytest.raises(ValueError, match="'assign' is not allowed"):
         peer.answer(Envelope(1, 1, Question("potential", {"centers": X[:1], "known": 0}), log))
@@ -159,7 +162,7 @@ def test_questions_about_sums_are_answered_only_behind_masks():
 
 
 def test_a_group_of_two_is_refused():
-    with pytest.raises(ValueError, match="a group of 2 peers is refused"):
+    with pytest.raises(ValueError, match="a group needs at least 3 peers; got 2"):
         group_of(peers_of(SHARDS[:2]))
     group_of(peers_of(SHARDS[:3]))
 
@@ -168,10 +171,67 @@ def test_a_round_is_answered_once():
     peers = peers_of(SHARDS)
     group_of(peers)
     assign_all(peers, 5)
-    for again in (5, 4, 2**63, "6"):
-        with pytest.raises(ValueError, match=f"round '?{again}'? comes after round 5"):
+    for again in (5, 4):
+        with pytest.raises(ValueError, match="round 5 was used already"):
             assign_all(peers, again)
-    assert assign_all(peers, 6)["counts"].sum() == len(X)
+    for odd in (2**63, "6", 0, -1):
+        with pytest.raises(ValueError, match="does not come after round 0"):
+            assign_all(peers, odd)
+    assert assign_all(peers, 6, last=5)["counts"].sum() == len(X)
+
+
+def test_a_state_that_is_older_than_the_last_answer_is_noticed():
+    """Flower stores it after the answer was sent."""
+    peers = peers_of(SHARDS)
+    group_of(peers)
+    old = peers[0].keeper.data
+    assign_all(peers, 1)
+    peers[0].keeper.data = old
+    with pytest.raises(LogNeeded):
+        assign_all(peers, 2, last=1)
+
+
+def test_peers_forget_their_keys_when_they_leave():
+    peers = peers_of(SHARDS)
+    masked_fit(peers)
+    for peer in peers:
+        assert decode(peer.keeper.data)["secret"] == b""
+    with pytest.raises(LogNeeded):
+        assign_all(peers, 99)
+
+
+@pytest.mark.parametrize("bit", [255])
+def test_a_key_that_is_listed_twice_in_two_forms_does_not_unmask(bit):
+    """X25519 ignores the highest bit of a public key, so both forms have the same secret."""
+
+    def twin(key):
+        return (int.from_bytes(key, "little") ^ (1 << bit)).to_bytes(32, "little")
+
+    peers = peers_of(SHARDS[:3])
+    b, c, a = (peer.ask("keys")["public_key"] for peer in peers)
+    listed = [b, c, a, twin(b), twin(c)]
+    for index, peer in enumerate(peers):
+        peer.ask("group", index=index, public_keys=listed)
+    assign_all(peers[2:], 1)
+    assert p_uniform(peers[2].sent[-1][1]) > ALPHA
+    assert peers[2].sent[-1][1].min() > 0
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"centers": X[:K] * np.nan}, {"centers": X[:0]}, {"centers": X[:K, :3]},
+        {"scale": [1.0, 1.0, 1.0, 1.0, 1e9]}, {"scale": [np.nan, 1.0, 1.0, 1.0, 53.0]},
+        {"scale": [-1.0, 1.0, 1.0, 1.0, 53.0]},
+    ],
+)  # fmt: skip
+def test_impossible_arguments_are_refused_and_use_no_round(bad):
+    peers = peers_of(SHARDS)
+    group_of(peers)
+    good = {"centers": X[:K], "scale": [2.0**5, 2.0**-30, 1.0, 1.0, 53.0]}
+    with pytest.raises(ValueError, match=r"should be finite|scale of sums"):
+        peers[0].ask("masked_sum", name="assign", arguments={**good, **bad}, round=1, last=0)
+    assert assign_all(peers, 1)["counts"].sum() == len(X)
 
 
 def test_keys_serve_one_group_and_groups_are_counted():
@@ -221,7 +281,10 @@ def test_masks_are_new_in_every_round_and_in_every_process():
     for round_number, centers in enumerate((X[:K], X[:K], X[1 : K + 1], X[1 : K + 1]), start=1):
         for peer, (rows, weight) in zip(restarted, SHARDS, strict=True):
             peer.peer = MaskedPeer(Rows.of(rows), weight, 0, TRUSTING, 3)
-        totals = [assign_all(peers, round_number, centers) for peers in (steady, restarted)]
+        totals = [
+            assign_all(peers, round_number, centers, round_number - 1)
+            for peers in (steady, restarted)
+        ]
         for name, values in totals[0].items():
             assert np.array_equal(values, totals[1][name])
         masks.append(restarted[0].sent[-1][1])

@@ -26,10 +26,12 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import Calibrated
 from kvariates.privacy.rounding import rho_for
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
 from kvariates.private_methods.noisy_kvariates import Conditional
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
+from kvariates.tables import Entry
 
 LOSSES = {"pure": Loss(1.0, 0.0), "with delta": Loss(1.0, 0.01)}
 
@@ -206,14 +208,18 @@ TREE = {"tree": PRIVATE_METHODS["tree"]}
 SHORT = dict(PRIVATE_METHODS.items()) | {
     "tree": replace(PRIVATE_METHODS["tree"], run=TreeMethod(steps=3))
 }
+# Parts that the defaults leave out.
+WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
 QUICK = (
     cases(["alone"], "pure")
     | cases(["crowd"], "with delta", ["add-remove"])
     | cases(["many"], "with delta", ["add-remove"], TREE)
+    | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )
 DEEP = (
     cases(["alone", "ball", "crowd"], "pure", methods=SHORT)
     | cases(["crowd"], "with delta", methods=SHORT)
     | cases(["first"], "with delta", ["add-remove"], methods=SHORT)
     | cases(["many"], "with delta", methods=TREE)
+    | cases(["lone"], "pure", methods=WHOLE)
 )

@@ -12,7 +12,7 @@ except ImportError as error:
         "kvariates.federated needs Flower: pip install 'flwr[simulation]>=1.41,<2'."
     ) from error
 
-from kvariates.federated.client import client_app
+from kvariates.federated.client import FEDERATED, client_app
 from kvariates.federated.flower_parties import PartyLost
 from kvariates.federated.releases import Private
 from kvariates.federated.result import FederatedResult
@@ -22,6 +22,7 @@ from kvariates.federated.vertical_client import PartyResult, vertical_client_app
 from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app
 
 __all__ = [
+    "FEDERATED",
     "FederatedResult",
     "PartyLost",
     "PartyResult",

@@ -45,6 +45,7 @@ FEDERATED = Policy(
 AnyPeer = Peer | MaskedPeer | PrivatePeer | SummingPeer
 
 _cached: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+_cache_lock = threading.Lock()
 _one_at_a_time = threading.Lock()  # what is kept is read, checked and written in one step
 _logger = logging.getLogger(__name__)
 _flower_logger = logging.getLogger("flwr")  # a SuperNode prints it
@@ -69,7 +70,7 @@ def client_app(
     load_data: Callable[[Context], Any],
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    policy: Policy = FEDERATED,
+    policy: Policy | None = None,
     private: Private | Literal["central"] | None = None,
     max_points: int = 20,
     clip: bool = False,
@@ -85,8 +86,10 @@ def client_app(
         From Flower's context to X, or to (X, sample_weight). It may be called for every message.
     bounds : (low, high) or None
         The public bounds of each feature. Rows outside them are an error, unless `clip`.
-    policy : Policy
-        Which questions are answered. By default those of Dk-means++, Lloyd and the cost.
+    policy : Policy or None
+        Which questions are answered in the open. None: those of Dk-means++, Lloyd and the cost
+        (`FEDERATED`); with `secure_sums` only the description (numbers of rows and features,
+        weight, magnitudes).
     private : Private, "central" or None
         A budget: answers get noise. "central": only exact sums are sent, and the coordinator, which
         must be trusted, adds noise to their total. With any of these `policy` is not used, and
@@ -102,8 +105,8 @@ def client_app(
         Whether sums and costs are sent only behind masks, which cancel in the total of a group of
         at least 3 peers. The coordinator needs ``server_app(secure_sums=True)``.
     max_groups : int
-        How many groups this peer joins in a run of Flower. A group is needed at the start, and
-        whenever a peer is dropped or joins.
+        How many groups this peer joins in a run of Flower. A group is needed at the start of a fit,
+        and whenever a peer is dropped.
 
     Returns
     -------
@@ -119,9 +122,11 @@ def client_app(
     for name, value, least in (("max_points", max_points, 0), ("max_groups", max_groups, 1)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+    usual = Policy(frozenset({"describe"})) if secure_sums else FEDERATED
+    allowed = usual if policy is None else policy
     seed = secrets.randbits(63) if random_state is None else int(random_state)
     options = ClientOptions(
-        load_data, limits, policy, private, max_points, clip, seed, secrets.token_hex(8),
+        load_data, limits, allowed, private, max_points, clip, seed, secrets.token_hex(8),
         max_groups if secure_sums else None,
     )  # fmt: skip
     app = ClientApp()
@@ -182,12 +187,13 @@ def _peer(options: ClientOptions, context: Context) -> AnyPeer:
 def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
     """What this process has loaded for an app, a run and a node; if it has not, it is loaded."""
     place = (key, context.run_id, context.node_id)
-    if place not in _cached:
-        _cached[place] = load()
-        while len(_cached) > CACHED:
-            _cached.popitem(last=False)
-    _cached.move_to_end(place)
-    return _cached[place]
+    with _cache_lock:
+        if place not in _cached:
+            _cached[place] = load()
+            while len(_cached) > CACHED:
+                _cached.popitem(last=False)
+        _cached.move_to_end(place)
+        return _cached[place]
 
 
 def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
@@ -223,7 +229,7 @@ def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> 
 def _masked_answer(
     peer: MaskedPeer, envelope: Envelope, max_points: int, context: Context
 ) -> Answer:
-    answer = peer.answer(envelope, _ContextKeeper(context))
+    answer = peer.answer(envelope, _ContextStore(context))
     if envelope.question.name == "group":
         _flower_logger.info("Secure sums: the fingerprint is %s", answer["fingerprint"])
     return _counted(answer, envelope, max_points, context)
@@ -258,7 +264,7 @@ class _ContextReleases(Releases):
         _state(self._context)["releases"] = data
 
 
-class _ContextKeeper:
+class _ContextStore:
     """Keeps the state of a masked peer in the state of the context, which stays at the node."""
 
     def __init__(self, context: Context) -> None:

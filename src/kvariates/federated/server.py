@@ -170,7 +170,7 @@ def server_options(
     if tol is not None and (epsilon is not None or start is PRIVATE_INIT):
         raise ValueError("tol does not work with noise: give max_iter, the number of noisy steps.")
     if secure_sums:
-        _check_secure(start, epsilon)
+        _check_secure(init, epsilon)
     fewest = MIN_GROUP if secure_sums else 1
     needed = fewest if min_peers is None else min_peers
     first, tolerance = needed if wait_for is None else wait_for, TOL if tol is None else tol
@@ -200,10 +200,12 @@ def _check_central(
         )
 
 
-def _check_secure(init: str | Floats | None, epsilon: float | None) -> None:
-    if epsilon is not None or (isinstance(init, str) and init != "dk-means++"):
+def _check_secure(init: Any, epsilon: float | None) -> None:
+    if epsilon is not None or init is None or (isinstance(init, str) and init != "dk-means++"):
         raise ValueError(
-            "secure_sums works without noise, with init='dk-means++' or an array of centres."
+            "secure_sums works without noise, and needs init: an array of centres that are known "
+            "without the rows; or 'dk-means++', which shows potentials and rows of each peer, who "
+            "must allow it: client_app(secure_sums=True, policy=kvariates.federated.FEDERATED)."
         )
 
 

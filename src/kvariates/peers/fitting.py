@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from kvariates.peers.remote_shards import PeersAssigner, PeersRows
 from kvariates.peers.transcript import Transcript
 from kvariates.refining.assigners import ExactAssigner
 from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,10 @@ class PeersProblem:
     callback: Callable[[Step], bool] | None = None
     secure_sums: bool = False
 
+    def __post_init__(self) -> None:
+        if self.secure_sums and self.shows_rows:
+            raise ValueError("With secure sums no rows are shown for empty clusters.")
+
 
 @dataclass(frozen=True, eq=False)
 class PeersResult:
@@ -80,7 +87,7 @@ def fit_peers(
         start = PEER_SEEDINGS[start].run(seeding)
     n_iter, converged = 0, False
     if problem.max_iter:
-        tol = problem.tol * _of_those_left(lambda: sums.rows().spread()) if problem.tol else 0.0
+        tol = problem.tol * sums.spread() if problem.tol else 0.0
         stop = StopRule(problem.max_iter, tol, problem.callback)
         assigner = sums.assigner(problem.shows_rows)
         end = lloyd(assigner, start, MeanUpdate(assigner), stop)
@@ -88,11 +95,12 @@ def fit_peers(
     rounded = start.astype(sums.rows().dtype, copy=False)
     same = rounded.astype(np.float64, copy=False)
     inertia = _of_those_left(lambda: sums.rows().cost_at(same))
+    sums.end()
     return PeersResult(rounded, inertia, n_iter, converged, spread, coordinator.transcript)
 
 
 class PlainSums:
-    """Each peer shows its sums and costs."""
+    """Sums and costs of all rows. Each peer shows its own."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -101,8 +109,15 @@ class PlainSums:
         """The rows of the peers that take part now."""
         return PeersRows(self._coordinator)
 
+    def spread(self) -> float:
+        """The mean variance of the columns."""
+        return _of_those_left(lambda: self.rows().spread())
+
     def spread_of_peers(self) -> float:
         return spread_of_peers(self._coordinator)
+
+    def end(self) -> None:
+        """Do nothing."""
 
     def assigner(self, shows_rows: bool) -> ExactAssigner:
         return PeersAssigner(self._coordinator, shows_rows=shows_rows)
@@ -118,6 +133,14 @@ class SecureSums(PlainSums):
     def rows(self) -> PeersRows:
         return PeersRows(self._coordinator, self._group.rows())
 
+    def spread(self) -> float:
+        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
+
+        The difference of the two sums would be that of the peer.
+        """
+        mean = _of_those_left(lambda: self.rows().mean())
+        return _of_those_left(lambda: self.rows().spread(mean))
+
     def spread_of_peers(self) -> float:
         """The total of the spreads that peers show otherwise, rounded once as there."""
         limits = self._group.limits
@@ -131,9 +154,13 @@ class SecureSums(PlainSums):
     def assigner(self, shows_rows: bool) -> ExactAssigner:
         return GroupAssigner(self._group, self._coordinator)
 
+    def end(self) -> None:
+        """Let peers forget their keys."""
+        self._group.end()
 
-def _of_those_left(ask: Callable[[], float]) -> float:
-    """A number of all rows. If a peer is dropped, it is computed again from those that are left."""
+
+def _of_those_left(ask: Callable[[], T]) -> T:
+    """A statistic of all rows; if a peer is dropped, of those that are left."""
     while True:
         try:
             return ask()

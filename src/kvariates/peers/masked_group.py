@@ -1,7 +1,7 @@
 """The coordinator's side of secure sums: all peers are asked as one, and only totals are known.
 
-A group has a fresh key of each peer. If a peer is dropped, masks do not cancel any more, and
-if one joins it has no keys: the next question opens a new group of those that are there.
+A group has a fresh key of each peer. If a peer is dropped, masks do not cancel any more: the next
+question opens a new group of those that are there. Peers that have joined take part from then on.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class MaskedGroup:
         self._coordinator = coordinator
         self._members: list[str] = []
         self._round = 0
+        self._last = 0  # round of this group; 0: none
 
     @property
     def limits(self) -> PeerLimits:
@@ -62,10 +63,13 @@ class MaskedGroup:
     def ask(self, asked: Call) -> Any:
         """Ask about the rows of all peers.
 
-        ShardMissing if a peer was dropped: ask again, with the limits of those that are left.
+        ShardMissing if a peer was dropped or has joined: ask again, with the limits of those that
+        are there.
         PeerLost if the total cannot be that of the rows which the peers have described.
         """
         if self._members != self._coordinator.peers:
+            if self._coordinator.refresh():
+                raise ShardMissing("a peer has joined: the question is about other rows now")
             self._open()
         self._round += 1
         name, arguments = asked.question.name, dict(asked.question.arguments)
@@ -73,21 +77,27 @@ class MaskedGroup:
         summed = SummedQuestion(name, arguments, d)
         size = summed.size
         question = call(
-            "masked_sum", lambda answer: _words(answer, size),
-            name=name, arguments=arguments, round=self._round,
+            "masked_sum", lambda answer: _masked_words(answer, size),
+            name=name, arguments=arguments, round=self._round, last=self._last,
         )  # fmt: skip
         masked = self._of_all(dict.fromkeys(self._members, question))
+        self._last = self._round
         try:
             return asked.read(summed.total(list(masked.values())))
         except WRONG_ANSWER as error:
             raise PeerLost(
-                f"the secure sum of {name!r} in round {self._round} cannot be: {error}; a peer is "
-                "wrong or has other keys, and it cannot be told which. Compare the fingerprints."
+                f"the secure sum of {name!r} in round {self._round} is impossible: {error}; a peer "
+                "is wrong or has other keys, and it cannot be told which. Compare the fingerprints."
             ) from None
+
+    def end(self) -> None:
+        """Let the peers forget their keys."""
+        if self._members == self._coordinator.peers:
+            self._coordinator.ask(dict.fromkeys(self._members, call("leave")))
 
     def _open(self) -> None:
         """Make a group of all peers that take part now."""
-        self._members = []
+        self._members, self._last = [], 0
         keys: dict[str, bytes] = self._of_all(
             dict.fromkeys(self._coordinator.peers, call("keys", _public_key))
         )
@@ -135,8 +145,7 @@ class GroupAssigner:
         """Do nothing: the scale is that of the peers."""
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
-        """Assign the rows of all peers that take part now, also those that have joined."""
-        self._coordinator.refresh()
+        """Assign the rows of all peers of the group. Peers join if a group must be made anew."""
         while True:
             group = self._group
             try:
@@ -151,7 +160,7 @@ class GroupAssigner:
         return no_rows(next(iter(self._coordinator.descriptions.values())).d)
 
 
-def _words(answer: Answer, size: int) -> I64:
+def _masked_words(answer: Answer, size: int) -> I64:
     words = answer["masked"]
     if not isinstance(words, np.ndarray) or words.dtype != np.int64 or words.shape != (size,):
         raise ValueError(f"its masked sums should be int64 of shape {(size,)}")

@@ -4,7 +4,8 @@
 |---|---|---|
 | keys | | a new public key |
 | group | the public keys of all peers, and the number of this one | the fingerprint of the keys |
-| masked_sum | a question of `SUMMED`, and a round | its answer plus a mask |
+| masked_sum | a question of `SUMMED`, this round and the last one | its answer plus a mask |
+| leave | | nothing; the keys are forgotten |
 
 A mask follows from the keys, the round and all questions of the group so far. So answers to
 different questions never have the same mask, and masks cancel only if all peers were asked the
@@ -24,13 +25,13 @@ import numpy as np
 from kvariates.data.rows import F64, Rows
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.masks import KeyPair, PairwiseKeys
-from kvariates.peers.peer import Envelope, Peer, Policy
-from kvariates.peers.questions import QUESTIONS, Answer, PeerState
+from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
+from kvariates.peers.questions import QUESTIONS, Answer, PeerState, check_arguments
 from kvariates.peers.summed_questions import SUMMED, SummedQuestion
 
 MIN_GROUP = 3  # of two peers, each learns the sums of the other
 LAST_ROUND = 2**63
-GROUP_QUESTIONS = frozenset({"keys", "group", "masked_sum"})
+GROUP_QUESTIONS = frozenset({"keys", "group", "masked_sum", "leave"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class MaskState:
     centers: F64 | None = None
 
 
-class Keeper(Protocol):
+class StateStore(Protocol):
     """Keeps the state of a peer for longer than a process. One thread uses it at a time."""
 
     def load(self) -> bytes | None:
@@ -97,7 +98,7 @@ class MaskedPeer:
         self._state = PeerState(rows, weight, (seed,))
         self._assigned: tuple[bytes, list[float]] | None = None  # the last centres, and the scale
 
-    def answer(self, envelope: Envelope, keeper: Keeper) -> Answer:
+    def answer(self, envelope: Envelope, store: StateStore) -> Answer:
         """ValueError if the question is refused."""
         name, arguments = envelope.question.name, envelope.question.arguments
         if name in SUMMED:
@@ -107,46 +108,65 @@ class MaskedPeer:
             )
         if name not in GROUP_QUESTIONS:
             return self._peer.answer(envelope)
-        kept, data = MaskState(), keeper.load()
+        kept, data = MaskState(), store.load()
         if data is not None:
             kept = MaskState(**decode(data))
         answers: dict[str, Callable[..., Answer]] = {
             "keys": self._new_keys, "group": self._join, "masked_sum": self._masked_sum,
+            "leave": self._leave,
         }  # fmt: skip
-        return answers[name](kept, keeper, **arguments)
+        return answers[name](kept, store, **arguments)
 
-    def _new_keys(self, kept: MaskState, keeper: Keeper) -> Answer:
+    def _new_keys(self, kept: MaskState, store: StateStore) -> Answer:
         """Leave the group; keys are never used in two groups."""
         pair = KeyPair()
-        _save(keeper, MaskState(groups=kept.groups, secret=pair.secret))
+        _save(store, MaskState(groups=kept.groups, secret=pair.secret))
         return {"public_key": pair.public_key}
 
-    def _join(self, kept: MaskState, keeper: Keeper, index: int, public_keys: Any) -> Answer:
-        if not kept.secret or kept.public_keys:
+    def _leave(self, kept: MaskState, store: StateStore) -> Answer:
+        """Forget the keys: they could only open the messages of this group."""
+        _save(store, MaskState(groups=kept.groups))
+        return {}
+
+    def _join(self, kept: MaskState, store: StateStore, index: int, public_keys: Any) -> Answer:
+        if not kept.secret:
+            raise LogNeeded  # the state may be older than the last answer; see `_masked_sum`
+        if kept.public_keys:
             raise ValueError("a group needs new keys; ask 'keys' first")
         if kept.groups >= self._max_groups:
             raise ValueError(f"this peer joins at most {self._max_groups} groups (max_groups)")
         if len(public_keys) < MIN_GROUP:
-            raise ValueError(f"a group of {len(public_keys)} peers is refused; {MIN_GROUP} hide")
+            raise ValueError(f"a group needs at least {MIN_GROUP} peers; got {len(public_keys)}")
         keys = PairwiseKeys(KeyPair(kept.secret), index, public_keys)
-        _save(keeper, replace(kept, groups=kept.groups + 1, index=index, public_keys=public_keys))
+        _save(store, replace(kept, groups=kept.groups + 1, index=index, public_keys=public_keys))
         return {"fingerprint": keys.fingerprint}
 
     def _masked_sum(
-        self, kept: MaskState, keeper: Keeper, name: str, arguments: dict[str, Any], round: Any  # noqa: A002
+        self, kept: MaskState, store: StateStore, name: str, arguments: dict[str, Any],
+        round: Any, last: Any,  # noqa: A002
     ) -> Answer:  # fmt: skip
-        if not kept.public_keys:
-            raise ValueError("this peer is in no group; ask 'keys' and 'group' first")
+        """The masked answer.
+
+        Flower stores the state of a node after it has sent the answer. A state that is older than
+        the last answer is noticed (`last`), and the peer is asked again.
+        """
+        if not (isinstance(round, int) and isinstance(last, int) and last < round < LAST_ROUND):
+            raise ValueError(f"round {round!r:.20} does not come after round {last!r:.20}")
+        if not kept.public_keys or kept.last_round < last:
+            raise LogNeeded
         if name not in SUMMED:
             raise ValueError(f"the question {name!r:.40} has no sums")
-        if not isinstance(round, int) or not kept.last_round < round < LAST_ROUND:
-            raise ValueError(f"round {round!r:.20} comes after round {kept.last_round}")
+        if round <= kept.last_round:
+            raise ValueError(
+                f"round {kept.last_round} was used already; the next must be larger, not {round}"
+            )
+        check_arguments(arguments, self._state.rows.d, least=1)
         asked = _digest(kept.asked, {"name": name, "arguments": arguments, "round": round})
         after = replace(kept, last_round=round, asked=asked)
         before, question = kept.centers, SummedQuestion(name, arguments, self._state.rows.d)
         if name == "assign":
             after = replace(after, centers=np.array(arguments["centers"], dtype=np.float64))
-        _save(keeper, after)  # before the answer leaves: a round is used once
+        _save(store, after)  # before the answer leaves: a round is used once
         keys = PairwiseKeys(
             KeyPair(kept.secret), kept.index, kept.public_keys, last_round=kept.last_round
         )
@@ -169,8 +189,8 @@ class MaskedPeer:
         return answer
 
 
-def _save(keeper: Keeper, state: MaskState) -> None:
-    keeper.save(encode(asdict(state)))
+def _save(store: StateStore, state: MaskState) -> None:
+    store.save(encode(asdict(state)))
 
 
 def _digest(before: bytes, question: dict[str, Any]) -> bytes:

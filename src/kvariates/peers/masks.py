@@ -54,7 +54,11 @@ class KeyPair:
         return self._secret.private_bytes_raw()
 
     def shared_with(self, public_key: bytes, salt: bytes, purpose: bytes) -> bytes:
-        """A key of 32 bytes that only this party and the owner of `public_key` can compute."""
+        """A key of 32 bytes that only this party and the owner of `public_key` can compute.
+
+        `purpose` must name the pair: several public keys (other bits, the same point) give the same
+        secret.
+        """
         secret = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
         return HKDF(SHA256(), 32, salt, b"kvariates " + purpose).derive(secret)
 
@@ -63,7 +67,10 @@ class PairwiseKeys:
     """The keys that party `index` shares with each of the others.
 
     The public keys of all parties are part of every key: parties that were given different lists
-    have no key in common. `last_round`: of the masks that were used before.
+    have no key in common. So are the numbers of the two parties: no two pairs have the same key,
+    even if the list has a party twice under two public keys of the same secret.
+
+    `last_round`: of the masks that were used before.
     """
 
     def __init__(
@@ -72,11 +79,17 @@ class PairwiseKeys:
         _check_public_keys(own, index, public_keys)
         salt = hashlib.sha256(b"".join(public_keys)).digest()
         others = {j: key for j, key in enumerate(public_keys) if j != index}
+
+        def shared(purpose: bytes) -> dict[int, bytes]:
+            return {
+                j: own.shared_with(key, salt, purpose + _pair(index, j, public_keys))
+                for j, key in others.items()
+            }
+
         self.own, self.public_keys = own, list(public_keys)
         self.index, self.parties = index, len(public_keys)
         self.fingerprint = fingerprint(public_keys)
-        self._masks = {j: own.shared_with(key, salt, b"masks") for j, key in others.items()}
-        self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
+        self._masks, self._seals = shared(b"masks"), shared(b"messages")
         self._last_round = last_round
 
     @property
@@ -115,8 +128,8 @@ class PairwiseKeys:
     def _begin_round(self, round_number: int) -> None:
         if round_number <= self._last_round:
             raise ValueError(
-                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
-                "twice hides nothing. Count rounds upwards, or start a new session."
+                f"Round {self._last_round} was used already, and {round_number} is not above it: a "
+                "mask that is used twice hides nothing. Count upwards, or start a new session."
             )
         self._last_round = round_number
 
@@ -158,9 +171,18 @@ def _mixed(key: bytes, asked: bytes) -> bytes:
 
 
 def fingerprint(public_keys: Sequence[bytes]) -> str:
-    """A short text to compare, by telephone for example: equal if all public keys are."""
+    """A short text to compare, by telephone for example: equal if all public keys are.
+
+    It begins with their number, which all parties should know.
+    """
     digest = hashlib.sha256(b"fingerprint" + b"".join(public_keys)).hexdigest()
-    return " ".join(digest[i : i + 4] for i in range(0, 40, 4))
+    return f"{len(public_keys)} keys: " + " ".join(digest[i : i + 4] for i in range(0, 40, 4))
+
+
+def _pair(i: int, j: int, public_keys: Sequence[bytes]) -> bytes:
+    """The two parties of a key, in the same order for both."""
+    low, high = sorted((i, j))
+    return bytes([low, high]) + public_keys[low] + public_keys[high]
 
 
 def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:

@@ -116,13 +116,18 @@ class PeersRows:
     def subset(self, indices: I64) -> Rows:
         return Rows.of(self.take(indices).astype(self.dtype))
 
-    def spread(self) -> float:
-        """As `joint_spread`, of the rows of all peers."""
+    def mean(self) -> F64:
+        """Of all rows; weights do not count."""
         exponent = exponent_of(self.largest)
         sums: ExactSums = reduce(
             add, self._map(lambda shard: shard.column_sums(exponent), self.shards)
         )
-        spread = self.cost_at(sums.values / self.n, weighted=False) / (self.n * self.d)
+        return np.asarray(sums.values / self.n)
+
+    def spread(self, mean: F64 | None = None) -> float:
+        """As `joint_spread`, of the rows of all peers; around another point than their mean."""
+        center = self.mean() if mean is None else mean
+        spread = self.cost_at(center, weighted=False) / (self.n * self.d)
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
         return spread

@@ -156,6 +156,10 @@ class VerticalParty:
 
     def _agree(self, sealed: Sequence[bytes]) -> Message:
         keys = self._session_keys
+        if self._unit is not None:
+            raise ValueError("The parties have agreed already: ask for new 'keys' first.")
+        if len(sealed) != keys.parties:
+            raise ValueError(f"{len(sealed)} messages of {keys.parties} parties were relayed.")
         own = {keys.index: self._message}
         messages = [own[j] if j in own else keys.unseal(j, m) for j, m in enumerate(sealed)]
         self._secret = hashlib.sha256(b"".join(m[:SHARE] for m in messages)).digest()
@@ -189,6 +193,8 @@ class VerticalParty:
         return {"masked": values + keys.mask(2, round, self._asked)}
 
     def _start(self, rows: NDArray[np.int64]) -> Message:
+        if len(rows) > self._rows.n:
+            raise ValueError(f"{len(rows)} first centres were asked of {self._rows.n} rows.")
         self.centers = self._rows.take(rows)
         return {}
 
@@ -211,6 +217,9 @@ class VerticalParty:
         return {}
 
     def _finish(self, labels: NDArray[Any]) -> Message:
+        k = len(self._best)
+        if labels.shape != (self._rows.n,) or labels.min() < 0 or labels.max() >= k:
+            raise ValueError(f"The labels must be {self._rows.n} numbers from 0 to {k - 1}.")
         self.labels, self.centers = labels.astype(np.int32), self._best
         return {}
 
