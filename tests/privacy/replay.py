@@ -230,7 +230,8 @@ class _Run:
 
     def numbers(self, size):
         """The numbers of all rows, or of those without NaN, by how many there are."""
-        finite = np.isfinite(self.data.rows).all(axis=1)
+        finite = np.isfinite(self.data.rows)
+        finite = finite if finite.ndim == 1 else finite.all(axis=1)
         for numbers in (self.data.numbers, self.data.numbers[finite]):
             if size == len(numbers):
                 return numbers

@@ -129,13 +129,14 @@ def test_a_noisy_partition_also_tests_empty_cubes(p):
     method, passed = Candidates(levels=1, dimension=p, steps=0), 0
     for _ in range(12):
         task = make_task(np.zeros((0, p)), ball=True)
-        values = []
+        values = {}
         plan = method._filled(task, 1, task.cost)._plan(task, 1)
         with watch_releases(values):
             run_trial(
                 task, plan, Purse(task.cost, plan.weight), Accountant(), np.random.default_rng()
             )
-        passed += len(values[0]["cells"])
+        (found,) = list(values.values())[:1]
+        passed += len(found["cells"]) if isinstance(found, dict) else np.isfinite(found).sum()
     assert 1 <= passed <= 60  # Poisson(12), up to the rounding of the threshold
 
 
@@ -423,4 +424,6 @@ def test_bad_choices_raise_before_any_row_is_read():
 
 def test_a_budget_too_small_for_the_partition_is_said():
     with pytest.warns(UserWarning, match="a cube is cut if it has more than"):
-        make_model("candidates", epsilon=0.001, bounds=None, radius=1.0).fit(blobs())
+        make_model(
+            "candidates", epsilon=0.001, bounds=None, radius=1.0, adjacency="replace-one"
+        ).fit(blobs())

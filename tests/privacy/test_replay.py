@@ -11,8 +11,10 @@ from privacy.method_cases import ASSERTED
 from privacy.private_models import DELTAS, METHODS, every_method
 from privacy.replay import replay
 from privacy.replay_trace import Numbered, Outcome, Pair
+from scipy import sparse
 
 from kvariates import PrivateKMeans
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.methods import ENOUGH_FEW
 from kvariates.private_methods.noisy_grid import make_grid
 from kvariates.private_methods.noisy_kvariates import Conditional
@@ -23,13 +25,14 @@ QUICK_METHODS = METHODS | {"tree": TreeMethod(steps=2)}
 EPSILON = 8.0  # so that few rows are above the noise; it is the claim that is checked
 
 
-def make_fit(method, adjacency, delta, k, bounds=(-1.0, 1.0), epsilon=EPSILON):
+def make_fit(method, adjacency, delta, k, **options):
     """A fit of PrivateKMeans as `replay` needs it."""
+    options = {"epsilon": EPSILON, "bounds": (-1.0, 1.0)} | options
 
     def fit(rows):
-        model = PrivateKMeans(
-            k, epsilon=epsilon, delta=delta, bounds=bounds, adjacency=adjacency, method=method
-        ).fit(rows)
+        model = PrivateKMeans(k, delta=delta, adjacency=adjacency, method=method, **options).fit(
+            rows
+        )
         results = {"centers": model.cluster_centers_, "counts": model.cluster_counts_}
         return Outcome(model.ledger_, results | {"condition": model.condition_})
 
@@ -154,6 +157,46 @@ def test_numbers_of_rows_where_decisions_change(name, delta):
         for n in THRESHOLDS[name]
     }
     assert all_complaints(fit, pairs) == {}
+
+
+# ---- methods whose parts are not all used by default ----
+
+PARTS = {
+    "candidates": Candidates(swaps=2, trials=2, repeats=2, steps=1),
+    "candidates, projected": Candidates(dimension=1, swaps=1, trials=2, repeats=2, steps=1),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@both_adjacencies
+@every_delta
+def test_all_parts_of_a_method(name, adjacency, delta):
+    pairs = {
+        which: make_pair(*NEIGHBOURS[which][:3], adjacency, NEIGHBOURS[which][3])
+        for which in ("far away", "in the middle", "out of bounds", "the only row")
+    }
+    fit = make_fit(PARTS[name], adjacency, delta, 3)
+    assert all_complaints(fit, pairs) == {}
+
+
+@pytest.mark.parametrize("recovery", ["threshold", "picks"])
+@both_adjacencies
+@every_delta
+def test_sparse_rows(recovery, adjacency, delta):
+    rng = np.random.default_rng(4)
+    others = np.where(rng.random((60, 30)) < 0.1, rng.uniform(0, 1, (60, 30)), 0.0)
+    full, other = np.full(30, 9.0), np.eye(30)[7]
+    method = Candidates(
+        recovery=recovery, picks=3, max_nonzeros=4, swaps=1, trials=2, repeats=1, steps=1
+    )
+    options = {"bounds": None, "radius": 1.0}
+    fit = make_fit(method, adjacency, delta, 2, **options)
+    pairs = {
+        "a full row": make_pair(others, full, other, adjacency, 0),
+        "an empty row": make_pair(others, np.zeros(30), full, adjacency, 5),
+        "the only row": make_pair(np.empty((0, 30)), full, other, adjacency),
+    }
+    assert all_complaints(lambda rows: fit(sparse.csr_array(rows)), pairs) == {}
 
 
 # ---- trees: principal axes, the power method, rows outside of balls ----

@@ -154,7 +154,8 @@ MISTAKES = {
     ),
     "weights have no floor": Mistake(
         FlooredPotential.weights, "+ self.floor", "",
-        METHODS["kvariates"], LONE, "'drawn rows' costs", k=2,
+        METHODS["kvariates"], pair(np.tile(-np.ones(2), (40, 1)), np.ones(2), "replace-one"),
+        "'drawn rows' costs", "replace-one",
     ),
     "half of the cost of drawn rows is charged": Mistake(
         mixture.NoisyRows.charge, "epsilon=self.epsilon", "epsilon=self.epsilon / 2",
