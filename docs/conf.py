@@ -23,7 +23,18 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 templates_path = []
 myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3  # links to headings, as on GitHub
 
 html_theme = "pydata_sphinx_theme"
 html_title = "kvariates"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+
+
+def _link_to_copied_proofs(_app, _page, source):
+    """Pages link to the proofs beside the code, so that links work in the repository, too."""
+    source[0] = source[0].replace("](../src/kvariates/privacy/proofs/", "](proofs/")
+
+
+def setup(app):
+    """Sphinx calls this."""
+    app.connect("source-read", _link_to_copied_proofs)

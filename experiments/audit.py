@@ -1,15 +1,20 @@
 """Deep audits: all releases and private methods with many runs, and planted mistakes.
 
-`python -m experiments.audit` prints four tables. It fails if a claim breaks or a mistake is missed.
+`python -m experiments.audit` prints these tables. It fails if a claim breaks or a mistake is
+missed.
 
 | table | rows | columns |
 |---|---|---|
 | mechanisms | `tests/privacy/mechanism_cases.py` | the claim, the certified bound, the event |
 | methods | `PRIVATE_METHODS` on the scenes of `method_cases.py` | as above |
+| private peers | `tests/federated/test_private_audits.py`, with and without a mistake | as above |
 | mistakes in methods | `tests/privacy/broken_methods.py` | as above |
 | mistakes | `tests/privacy/numpy_mechanisms.py` | bound without and with it, runs needed |
+| power | every kind of release of every method | its charge, the least loss that would be shown |
 
-"Runs needed" are the fewest, doubling from 125, that catch the mistake for each of ten seeds.
+"Runs needed" are the fewest, doubling from 125, that catch the mistake for each of ten seeds. A
+release whose charge is far below the least loss could be wrong by the factor of the last column,
+and these audits would miss it: replays (`tests/privacy/test_replay.py`) check them exactly.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,21 +34,34 @@ from typing import Any
 import numpy as np
 from benchmarks.report import table
 
-from kvariates.privacy.auditing import Audit, audit
+from kvariates.privacy.auditing import Audit, audit, least_visible
+from kvariates.privacy.claims import Approximate, Concentrated
+from kvariates.privacy.ledger import NUMBER
 
 SEEDS = 10
 FEWEST = 125
 MOST = 2**20
 COLUMNS = ("claim", "certified", "by", "runs", "time")
 MISTAKE_COLUMNS = ("certified without", "with it", "by", "runs needed")
+POWER_COLUMNS = ("release", "charge", "least loss shown", "factor")
 
 Row = tuple[list[str], bool]  # the cells, and whether the result is as expected
 
 
-def cases(name: str) -> Any:
-    """A module of tests/privacy."""
+def cases(name: str, room: str = "privacy") -> Any:
+    """A module of tests/privacy, or of another room."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    return importlib.import_module(f"privacy.{name}")
+    return importlib.import_module(f"{room}.{name}")
+
+
+def peer_cases() -> list[str]:
+    """The names of the audits of private peers; none if Flower is not installed."""
+    try:
+        found = cases("test_private_audits", "federated").CASES
+    except ImportError as error:
+        print(f"private peers are left out: {error}", file=sys.stderr)
+        return []
+    return [f"{kind}, {side}, {how}" for kind, side, _ in found for how in ("right", "mistake")]
 
 
 def caught(case: Any, runs: int, seed: int) -> bool:
@@ -74,13 +93,53 @@ def mechanism(name: str, factor: int) -> Row:
     return _line(name, found, start), found.passed
 
 
+def method_runs(factor: int) -> int:
+    """The number of runs of an audit of a method."""
+    private = cases("method_cases")
+    return max(factor * private.DEEP_RUNS // 10, private.QUICK_RUNS)
+
+
 def method(name: str, factor: int) -> Row:
     """A private method, with a tenth of `factor` deep runs."""
-    private, start = cases("method_cases"), time.perf_counter()
-    case, runs = private.DEEP[name], factor * private.DEEP_RUNS // 10
-    runs = max(runs, private.QUICK_RUNS)
+    case, start = cases("method_cases").DEEP[name], time.perf_counter()
+    runs = method_runs(factor)
     found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
     return _line(name, found, start), found.passed
+
+
+def peer(name: str, factor: int) -> Row:
+    """A question to a private peer, right or with a planted mistake."""
+    private, start = cases("test_private_audits", "federated"), time.perf_counter()
+    kind, side, how = name.split(", ")
+    planted = next(mistake for k, s, mistake in private.CASES if (k, s) == (kind, side))
+    run, budget = private.mechanism(kind, side)
+    both, right = private.neighbours("lone", 3, 2, side), how == "right"
+    runs = private.RUNS if not right else max(private.RUNS, factor * private.RUNS // 5)
+    with nullcontext() if right else planted():
+        found = audit(run, both, epsilon=private.cost(budget, kind), runs=runs)
+    return _line(f"PDk-means++, {name}", found, start), found.passed == right
+
+
+def power(name: str, factor: int) -> list[list[str]]:
+    """The releases of a method: their charges, and the least loss that the runs would show."""
+    case = cases("method_cases").DEEP[name]
+    claim = case.claim
+    rho = "rho" in claim
+    made = Concentrated(claim["rho"]) if rho else Approximate(claim["epsilon"])
+    least, rows = least_visible(made, method_runs(factor)), {}
+    for charge in case(case.neighbours.first).result.charges:
+        cost = float(charge.exact(concentrated=rho))
+        rows.setdefault((NUMBER.sub("#", charge.label), f"{cost:.3g}"), cost)
+    return [
+        [
+            name,
+            label,
+            f"{'rho' if rho else 'epsilon'} {shown}",
+            f"{least:.3g}",
+            f"{least / cost:.3g}",
+        ]
+        for (label, shown), cost in rows.items()
+    ]
 
 
 def method_mistake(name: str, _factor: int) -> Row:
@@ -115,11 +174,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
     all_well = True
+    deep, start = cases("method_cases").DEEP, time.perf_counter()
     # Processes are started, not forked: a forked process has no threads for noise.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for one, names, head in (
             (mechanism, cases("mechanism_cases").CASES, ["mechanism", *COLUMNS]),
-            (method, cases("method_cases").DEEP, ["method", *COLUMNS]),
+            (method, deep, ["method", *COLUMNS]),
+            (peer, peer_cases(), ["private peer", *COLUMNS]),
             (method_mistake, cases("broken_methods").MISTAKES, ["mistake in a method", *COLUMNS]),
             (mistake, cases("numpy_mechanisms").CASES, ["mistake", "claim", *MISTAKE_COLUMNS]),
         ):
@@ -129,6 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows.append(row)
                 all_well &= well
             print(table(head, rows), end="\n\n", flush=True)
+        shown = [name for name in deep if "crowd" in name or "conditional" in name]
+        lines = [line for part in pool.map(power, shown, repeat(factor)) for line in part]
+        print(table(["method", *POWER_COLUMNS], lines), end="\n\n")
+    print(f"{time.perf_counter() - start:.0f} s in all; {'as expected' if all_well else 'WRONG'}")
     return 0 if all_well else 1
 
 

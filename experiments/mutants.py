@@ -99,7 +99,7 @@ MUTANTS = [
         "sampling/test_sharded_distribution.py",
     ),
     Mutant(
-        "the first peer is drawn uniformly", "peers.seeding",
+        "the first peer is drawn uniformly", "peers.peer_seeding",
         "self._values |= self._coordinator.ask(asked)",
         "self._values |= self._coordinator.ask(asked)\n"
         "            if not self._known:\n"
@@ -321,6 +321,84 @@ MUTANTS = [
         "privacy/test_noisy_lloyd.py privacy/test_every_method.py",
     ),
     Mutant(
+        "noise is drawn in any copy of a process", "privacy.noise_source",
+        "        GUARD.check()\n",
+        "",
+        "privacy/test_fork_guard.py",
+    ),
+    Mutant(
+        "a ledger adds charges for other neighbours", "privacy.ledger",
+        "if charge.adjacency != self.adjacency:",
+        "if False:",
+        "privacy/test_ledger.py",
+    ),
+    Mutant(
+        "a budget adds losses for other neighbours", "privacy.budget",
+        "if line.adjacency != self.adjacency:",
+        "if False:",
+        "privacy/test_ledger.py",
+    ),
+    Mutant(
+        "the length of a secret can be read", "privacy.secret",
+        "    __len__ = __iter__ = ",
+        "    __len__ = lambda self: len(self._Secret__value)\n    __iter__ = ",
+        "privacy/test_secret.py",
+    ),
+    Mutant(
+        "a secret can be pickled", "privacy.secret",
+        "    __reduce_ex__ = __reduce__ = __getstate__ = __setstate__ = _refuse\n",
+        "",
+        "privacy/test_secret.py",
+    ),
+    Mutant(
+        "an error shows private rows", "privacy.secret",
+        "except Exception as error:",
+        "except ZeroDivisionError as error:",
+        "privacy/test_secret.py",
+    ),
+    Mutant(
+        "the noisy spread is paid for and the exact one used", "private_methods.principal_axes",
+        "left = float(squares.value[0, 0]) / n",
+        'left = float(added.reveal("no reason")[0, 0]) / n',
+        "privacy/test_replay.py",
+    ),
+    Mutant(
+        "a draw has no floor", "private_methods.noisy_kvariates",
+        "each = np.ceil(part * UNIT).astype(np.int64) + self.floor",
+        "each = np.ceil(part * UNIT).astype(np.int64)",
+        "privacy/test_replay.py",
+    ),
+    Mutant(
+        "secure sums: a round can be asked twice", "peers.masked_peer",
+        "after = replace(kept, last_round=round, asked=asked)",
+        "after = replace(kept, asked=asked)",
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: masks do not depend on the questions", "peers.masked_peer",
+        "question.masked(answer, keys, round, asked)",
+        'question.masked(answer, keys, round, b"")',
+        "peers/test_masked_peers.py",
+    ),
+    Mutant(
+        "secure sums: a peer joins any number of groups", "peers.masked_peer",
+        "groups=kept.groups + 1",
+        "groups=kept.groups",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "secure sums: a peer is missing in the sum", "peers.masked_group",
+        "if len(answers) < len(calls):",
+        "if not answers:",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
+        "what a client keeps is read and written by two threads", "federated.client",
+        "with _one_at_a_time:",
+        "if True:",
+        "federated/test_fits.py",
+    ),
+    Mutant(
         "vertical: masks do not cancel", "peers.masks",
         "mask[part] -= numbers",
         "mask[part] += numbers",
@@ -339,6 +417,12 @@ MUTANTS = [
         "peers/test_masks.py",
     ),
     Mutant(
+        "masks: a key does not name its pair", "peers.masks",
+        "purpose + _pair(index, j, public_keys)",
+        "purpose",
+        "peers/test_masks.py peers/test_masked_peers.py",
+    ),
+    Mutant(
         "vertical: keys do not depend on the list of public keys", "peers.masks",
         'salt = hashlib.sha256(b"".join(public_keys)).digest()',
         "salt = bytes(32)",
@@ -355,6 +439,30 @@ MUTANTS = [
         "self._key_pair = None  # keys that are used twice would repeat masks",
         "pass",
         "contracts/test_vertical_contract.py",
+    ),
+    Mutant(
+        "vertical over Flower: a new process forgets the last round", "peers.vertical_party",
+        'PairwiseKeys(own, state["index"], public_keys, state["last_round"])',
+        'PairwiseKeys(own, state["index"], public_keys)',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a new process forgets the questions", "peers.vertical_party",
+        'state["message"], state["secret"], state["asked"],',
+        'state["message"], state["secret"], b"",',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: a message is answered twice", "federated.vertical_client",
+        'if number <= kept["number"]:',
+        'if number < kept["number"]:',
+        "federated/test_vertical_messages.py",
+    ),
+    Mutant(
+        "vertical over Flower: columns may change in a session", "federated.vertical_client",
+        'if kept["columns"] != loaded.columns:',
+        "if False:",
+        "federated/test_vertical_messages.py",
     ),
     Mutant(
         "vertical: the hash of ids has no secret", "peers.vertical_party",

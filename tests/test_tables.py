@@ -16,7 +16,7 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 from kvariates import KMeans, KMedian, PrivateKMeans, PrivateKMedian, StreamingKMeans, cli
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
 
 X = positive_rows()

@@ -172,7 +172,7 @@ def test_a_party_answers_a_round_once_and_meets_its_peers_once():
     parties, met = session()
     met.ask("start", rows=np.arange(3))
     met.masked_sum("distances", (90, 3), first=0, last=90)
-    with pytest.raises(ValueError, match="Round 1 comes after round 1"):
+    with pytest.raises(ValueError, match="Round 1 was used already"):
         parties[0].answer("distances", {"first": 0, "last": 90, "round": 1})
     keys = [party._keys for party in parties]
     with pytest.raises(ValueError, match="Ask 'keys' before 'peers'"):
@@ -196,6 +196,21 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
         parties[1].answer("agree", {"sealed": [b"", b""]})
     answer = True
     assert VerticalSession(InProcessParties(parties)).fingerprint == seen[-1]
+
+
+def test_messages_of_all_parties_are_needed_once():
+    """One party's exponent alone, or two agreements, would tell of its columns."""
+    parties = [VerticalParty(X[:, :2]), VerticalParty(X[:, 2:])]
+    keys = [party.answer("keys", {})["public_key"] for party in parties]
+    sealed = [
+        party.answer("peers", {"index": i, "public_keys": keys})["sealed"]
+        for i, party in enumerate(parties)
+    ]
+    with pytest.raises(ValueError, match="1 messages of 2 parties"):
+        parties[0].answer("agree", {"sealed": [b""]})
+    parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
+    with pytest.raises(ValueError, match="agreed already"):
+        parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
 
 
 def test_hashed_ids_of_two_sessions_have_nothing_in_common():

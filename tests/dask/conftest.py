@@ -1,5 +1,7 @@
 """A cluster of two worker processes for all tests of this folder, and rows in three clusters."""
 
+import time
+
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -42,6 +44,25 @@ def killable():
         Client(cluster, set_as_default=False) as connected,
     ):
         yield connected
+
+
+@pytest.fixture
+def seconds_until_freed():
+    """A function that waits until no worker has rows or states of a fit, at most a minute."""
+
+    def held():
+        import gc
+
+        kept = {"Partition", "Peer", "PeerState"}
+        return sum(type(thing).__name__ in kept for thing in gc.get_objects())
+
+    def seconds(connected):
+        begin = time.monotonic()
+        while any(connected.run(held).values()) and time.monotonic() - begin < 60:
+            time.sleep(0.05)
+        return time.monotonic() - begin
+
+    return seconds
 
 
 @pytest.fixture(scope="session")

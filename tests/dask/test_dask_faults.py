@@ -1,4 +1,11 @@
-"""Workers that die in the middle of a question: the run completes with the same centres."""
+"""Workers that die in the middle of a question: the run completes with the same centres.
+
+A client that dies: the workers forget its fit.
+"""
+
+import signal
+import subprocess
+import sys
 
 import dask
 import numpy as np
@@ -21,6 +28,35 @@ def run(*args, **kwargs):
     return entry.run(*args, **kwargs)
 
 QUESTIONS[{name!r}] = replace(entry, run=run)
+"""
+
+
+# A client that says when its third question of Lloyd is on its way.
+CLIENT = """
+import sys
+from dask import array as da
+from distributed import Client
+from kvariates.dask import DaskTransport, KMeans
+send, asked = DaskTransport.send, []
+
+def spy(self, envelopes):
+    asked.extend(e.question.name for e in list(envelopes.values())[:1])
+    if asked.count("assign") == 3:
+        print("asks", flush=True)
+    return send(self, envelopes)
+
+DaskTransport.send = spy
+X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(500, 4))
+KMeans(8, random_state=0, tol=0.0, client=Client(sys.argv[1])).fit(X)
+"""
+# Run on all workers: an assignment takes a quarter of a second.
+SLOW = """
+import time
+from dataclasses import replace
+from kvariates.peers.questions import QUESTIONS
+entry = QUESTIONS["assign"]
+run = lambda *args, **kwargs: (time.sleep(0.25), entry.run(*args, **kwargs))[1]
+QUESTIONS["assign"] = replace(entry, run=run)
 """
 
 
@@ -81,3 +117,13 @@ def test_a_worker_that_leaves_in_order(threads, rows):
     assert left
     assert len(client.nthreads()) == 1
     np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
+def test_a_client_is_killed(killable, seconds_until_freed):
+    """The workers forget the rows and the states, once they have answered the last question."""
+    killable.run(exec, SLOW, {})
+    command = [sys.executable, "-c", CLIENT, killable.scheduler.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "asks\n"
+        process.send_signal(signal.SIGKILL)
+    assert seconds_until_freed(killable) < 5

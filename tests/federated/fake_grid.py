@@ -100,10 +100,6 @@ def blobs(n: int, d: int = 2, seed: int = 0) -> np.ndarray:
 BOX = ([-10.0, -10.0], [10.0, 10.0])
 
 
-def shards_of(X: np.ndarray, n_peers: int) -> list[np.ndarray]:
-    return np.array_split(X, n_peers)
-
-
 def loader(shards: list[Any]) -> Callable[[Context], Any]:
     return lambda context: shards[int(context.node_config["partition-id"])]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader, shards_of
+from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader
 
 from kvariates.federated import client_app
 from kvariates.federated.central_noise import SummingPeer
@@ -30,8 +30,8 @@ def lloyd_step(rows, centers):
 
 
 def test_with_a_large_budget_it_is_lloyd():
-    found = fitted(grid_of(shards_of(X, 4), bounds=BOX, private="central"),
-                   epsilon=1e7, init=START, max_iter=3)  # fmt: skip
+    found = fitted(grid_of(np.array_split(X, 4), bounds=BOX, private="central"),
+                   epsilon=1e6, init=START, max_iter=3)  # fmt: skip
     expected = START
     for _ in range(3):
         expected = lloyd_step(X, expected)
@@ -42,7 +42,7 @@ def test_with_a_large_budget_it_is_lloyd():
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_ledger_has_one_noise_for_all_peers(adjacency):
     ledgers = [
-        fitted(grid_of(shards_of(X, n), bounds=BOX, private="central"),
+        fitted(grid_of(np.array_split(X, n), bounds=BOX, private="central"),
                adjacency=adjacency, max_iter=4).ledgers["coordinator"]
         for n in (1, 5)
     ]  # fmt: skip
@@ -82,7 +82,7 @@ LIES = {
 
 @pytest.mark.parametrize(("change", "words"), LIES.values(), ids=LIES.keys())
 def test_a_peer_that_lies_is_dropped(change, words):
-    app = client_app(loader(shards_of(X, 3)), bounds=BOX, private="central")
+    app = client_app(loader(np.array_split(X, 3)), bounds=BOX, private="central")
     liar = LyingNode(app, 1, lambda asked, a: change(a) if asked == "sums_on_lattice" else a)
     found = fitted(FakeGrid([Node(app, 0), liar, Node(app, 2)]))
     assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of, shards_of
+from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of
 from flwr.app import Message
 
 from kvariates.data.rows import Rows
-from kvariates.federated import client, client_app
+from kvariates.federated import Private, client, client_app
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
 from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
@@ -18,7 +20,7 @@ from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.encoding import decode_reply, encode_envelope
 from kvariates.peers.peer import Envelope, Peer, Policy
 from kvariates.peers.questions import QUESTIONS, Question
-from kvariates.peers.transport import LocalTransport
+from kvariates.peers.transport import Failure, LocalTransport
 
 X = blobs(240)
 
@@ -40,7 +42,7 @@ def local(shards, weights=None, policy=None, **options):
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
-    shards = shards_of(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
+    shards = np.array_split(X.astype(dtype), 11)  # "10" comes after "9", not after "1"
     here, there = local(shards), fitted(grid_of(shards, {"fresh": fresh}, max_points=4))
     assert here.centers.tobytes() == there.centers.tobytes()
     assert here.centers.dtype == dtype
@@ -52,14 +54,14 @@ def test_same_shards_and_seed_give_the_same_bits(fresh, dtype):
 
 def test_weights_travel():
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(X))
-    shards, weights = shards_of(X, 3), np.array_split(weight, 3)
+    shards, weights = np.array_split(X, 3), np.array_split(weight, 3)
     here = local(shards, weights)
     there = fitted(grid_of(list(zip(shards, weights, strict=True))))
     assert here.centers.tobytes() == there.centers.tobytes()
 
 
 def test_exact_seedings_work_if_the_policy_allows_them():
-    shards, trusting = shards_of(X, 3), Policy(frozenset(QUESTIONS))
+    shards, trusting = np.array_split(X, 3), Policy(frozenset(QUESTIONS))
     there = fitted(grid_of(shards, policy=trusting, max_points=1000), init="k-means++")
     assert there.centers.tobytes() == local(shards, init="k-means++").centers.tobytes()
     with pytest.raises(PeerLost, match="not allowed by this peer"):
@@ -72,7 +74,7 @@ def test_a_client_that_vanishes_leaves_the_fit(push):
         if number == push:
             grid.nodes.pop(1000 - 1)
 
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     found = fitted(grid_of(shards, {"before": vanish}), timeout=0.3)
     assert [dropped.peer for dropped in found.transcript.dropped] == ["1"]
     assert found.transcript.dropped[0].reason == "no answer within 0.3 s"
@@ -84,7 +86,7 @@ def test_a_client_that_vanishes_leaves_the_fit(push):
 
 
 def test_a_client_that_joins_is_in_the_result():
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
 
     def join(grid, number):
         if number == 12:
@@ -102,7 +104,7 @@ def test_too_few_peers_is_one_clear_error():
             grid.nodes.clear()
 
     with pytest.raises(PeerLost, match=r"0 peers are left, but at least 2 .* no answer within"):
-        fitted(grid_of(shards_of(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
+        fitted(grid_of(np.array_split(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
     with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
         wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_timeout=0.1))
 
@@ -150,7 +152,7 @@ def test_bytes_a_centre_grow_with_peers_and_not_with_data(monkeypatch):
     monkeypatch.setattr(client, "CACHED", 2000)
 
     def sent(n_peers, rows):
-        grid = grid_of(shards_of(blobs(n_peers * rows), n_peers))
+        grid = grid_of(np.array_split(blobs(n_peers * rows), n_peers))
         fitted(grid, max_iter=0, k=3)
         return grid.bytes / n_peers
 
@@ -163,7 +165,7 @@ def test_bytes_a_centre_grow_with_peers_and_not_with_data(monkeypatch):
 def test_the_result_file_is_complete(tmp_path):
     path, results = tmp_path / "out" / "result.json", []
     app = server_app(4, bounds=BOX, save_to=path, on_result=results.append, random_state=3)
-    app(grid_of(shards_of(X, 3)), None)
+    app(grid_of(np.array_split(X, 3)), None)
     page = json.loads(path.read_text())
     assert np.array_equal(page["centers"], results[0].centers)
     assert "Theorem 4" in page["guarantee"]
@@ -184,6 +186,12 @@ def test_the_result_file_is_complete(tmp_path):
         ({"timeout": 0}, "timeout must be"),
         ({"min_peers": 0}, "min_peers must be"),
         ({"tol": -1}, "tol must be"),
+        ({"wait_for": 0}, "wait_for must be at least 1"),
+        ({"tol": 0.1, "init": "pdk-means++", "bounds": BOX}, "tol does not work with noise"),
+        ({"tol": 0.1, "epsilon": 1.0, "bounds": BOX}, "tol does not work with noise"),
+        ({"secure_sums": True, "min_peers": 2}, "min_peers must be at least 3"),
+        ({"secure_sums": True, "init": "k-means++"}, "secure_sums works without noise"),
+        ({"secure_sums": True, "epsilon": 1.0, "bounds": BOX}, "secure_sums works without noise"),
     ],
 )
 def test_wrong_parameters(options, words):
@@ -191,9 +199,53 @@ def test_wrong_parameters(options, words):
         server_app(2, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_points": -1}, "max_points must be at least 0"),
+        ({"max_groups": 0}, "max_groups must be at least 1"),
+        ({"secure_sums": True, "private": "central", "bounds": BOX}, "choose one"),
+    ],
+)
+def test_wrong_parameters_of_a_client(options, words):
+    with pytest.raises(ValueError, match=words):
+        client_app(lambda _: X, **options)
+
+
+def at_the_same_time(monkeypatch, node, name, **arguments):
+    """The replies to a question that two threads ask; what is kept is read and written slowly."""
+    state = client._state
+
+    def slow(context):
+        time.sleep(0.05)
+        return state(context)
+
+    monkeypatch.setattr(client, "_state", slow)
+    client._cached.clear()
+    ask(node, "describe")
+    with ThreadPoolExecutor(2) as pool:
+        return [
+            future.result()
+            for future in [pool.submit(ask, node, name, **arguments) for _ in range(2)]
+        ]
+
+
+def test_two_threads_do_not_show_more_rows_than_allowed(monkeypatch):
+    node = Node(client_app(lambda _: X, max_points=1), 0)
+    replies = at_the_same_time(monkeypatch, node, "draw", step=0)
+    assert sum(isinstance(reply, Failure) for reply in replies) == 1
+
+
+def test_two_threads_get_the_same_release(monkeypatch):
+    node = Node(client_app(lambda _: X, bounds=BOX, private=Private(1.0, 2)), 0)
+    first, second = at_the_same_time(monkeypatch, node, "draw", step=0)
+    assert np.array_equal(first["points"], second["points"])
+    assert len(ask(node, "ledger")["charges"]) == 2  # the number of rows, and the row
+
+
 def test_a_peer_that_forgets_gets_the_log_at_once():
     """Flower starts a process for each message; a second message for each would double the time."""
-    shards = shards_of(X, 3)
+    shards = np.array_split(X, 3)
     steady, fresh = fitted(grid_of(shards)), fitted(grid_of(shards, {"fresh": True}))
     twice = 2 * 2 * len(shards)  # each peer is asked again at most twice
     assert fresh.transcript.messages - steady.transcript.messages <= twice

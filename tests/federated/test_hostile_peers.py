@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, loader, shards_of
+from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, loader
 
 from kvariates.federated import client_app
 from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.server import fit, server_options
 
-SHARDS = shards_of(blobs(200), 4)
+SHARDS = np.array_split(blobs(200), 4)
 LIAR = 2
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, blobs, grid_of, shards_of
+from federated.fake_grid import BOX, blobs, grid_of
 
 from kvariates.federated import Private, client
 from kvariates.federated.flower_transport import FlowerTransport
@@ -57,7 +57,7 @@ def replayed(charge, adjacency, n):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_release_of_every_peer_is_in_its_ledger(adjacency, fresh):
     private = Private(epsilon=2.0, n_clusters=3, steps=2, adjacency=adjacency)
-    found = fitted(shards_of(X, 3), private, fresh=fresh)
+    found = fitted(np.array_split(X, 3), private, fresh=fresh)
     assert not found.transcript.dropped
     assert found.ledgers.keys() == {"0", "1", "2"}
     labels = [charge.label for ledger in found.ledgers.values() for charge in ledger.charges]

@@ -19,14 +19,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kvariates import VerticalKMeans
 from kvariates.data.rows import Rows
 from kvariates.federated.server import fit, server_options
-from kvariates.federated.simulation import simulate
+from kvariates.federated.simulation import simulate, simulate_vertical
 from kvariates.peers.peer import Peer
 from kvariates.peers.transport import LocalTransport
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "federated_example"
+VERTICAL_EXAMPLE = ROOT / "docs" / "vertical_example"
 BIN = Path(sys.executable).parent
 BOX = ([0.0, 80.0], [100.0, 200.0])
 
@@ -47,16 +49,18 @@ def here(n_peers, k, **options):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's
-def test_the_simulation_gives_the_same_bits(monkeypatch):
+def test_the_simulation_with_secure_sums_gives_the_bits_of_local_peers(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
     found = simulate(
         lambda context: patients(int(context.node_config["partition-id"])),
-        2, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
+        3, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
+        secure_sums=True,
     )  # fmt: skip
-    expected = here(2, 2, max_iter=2)
+    expected = here(3, 2, max_iter=2)
     assert found.centers.tobytes() == expected.centers.tobytes()
     assert found.inertia == expected.inertia
     assert not found.transcript.dropped
+    assert len(found.transcript.fingerprints) == 1
 
 
 @contextmanager
@@ -88,12 +92,13 @@ def wait_until(done, seconds, words):
         time.sleep(0.5)
 
 
-@pytest.mark.hostile
-def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
-    app, home, result = tmp_path / "app", tmp_path / "home", tmp_path / "result.json"
-    shutil.copytree(EXAMPLE, app)
+@contextmanager
+def started(tmp_path, project, node_configs):
+    """A SuperLink and SuperNodes: the process of the link, and a function that starts the app."""
+    app, home = tmp_path / "app", tmp_path / "home"
+    shutil.copytree(project, app)
     home.mkdir()
-    link_port, *node_ports = free_ports(3)
+    link_port, *node_ports = free_ports(1 + len(node_configs))
     link = f"127.0.0.1:{link_port}"
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "{link}"\ninsecure = true\n'
@@ -110,17 +115,34 @@ def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
             "flower-superlink", "--insecure", "--disable-runtime-dependency-installation",
             "--port", str(link_port), log="link.log",
         )  # fmt: skip
-        for i, port in enumerate(node_ports):
+        for i, (port, config) in enumerate(zip(node_ports, node_configs, strict=True)):
             start(
                 "flower-supernode", "--insecure", "--superlink", link, "--port", str(port),
-                "--max-wait-time", "20", "--node-config", f"partition-id={i}", log=f"node{i}.log",
+                "--max-wait-time", "20", "--node-config", config, log=f"node{i}.log",
             )  # fmt: skip
-        words = lambda: "\n".join(p.read_text()[-2000:] for p in tmp_path.glob("*.log"))  # noqa: E731
-        wait_until(lambda: "SuperNode ID" in (tmp_path / "node1.log").read_text(), 120, words)
-        options = f'save-to="{result}" n-clusters=2 steps=1 timeout=300.0'
-        command = [BIN / "flwr", "run", str(app), "here", "-c", options]
-        subprocess.run(command, env=env, check=True, timeout=120)
-        wait_until(result.exists, 900, words)
+        nodes = [tmp_path / f"node{i}.log" for i in range(len(node_configs))]
+        wait_until(
+            lambda: all("SuperNode ID" in node.read_text() for node in nodes),
+            120, lambda: words(tmp_path),
+        )  # fmt: skip
+
+        def run(options):
+            command = [BIN / "flwr", "run", str(app), "here", "-c", options]
+            subprocess.run(command, env=env, check=True, timeout=120)
+
+        yield superlink, run
+
+
+def words(tmp_path):
+    return "\n".join(p.read_text()[-2000:] for p in tmp_path.glob("*.log"))
+
+
+@pytest.mark.hostile
+def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
+    result, says = tmp_path / "result.json", lambda: words(tmp_path)
+    with started(tmp_path, EXAMPLE, ["partition-id=0", "partition-id=1"]) as (superlink, run):
+        run(f'save-to="{result}" n-clusters=2 steps=1 timeout=300.0')
+        wait_until(result.exists, 900, says)
         page, expected = json.loads(result.read_text()), here(2, 2, max_iter=1)
         assert page["transcript"]["dropped"] == []
         assert page["centers"] == expected.centers.tolist()
@@ -130,5 +152,52 @@ def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
         # The process of a SuperNode of Flower 1.41 stays, but starts no ClientApp any more.
         logs = [tmp_path / f"node{i}.log" for i in range(2)]
         gave_up = lambda: all("Giving up" in log.read_text() for log in logs)  # noqa: E731
-        wait_until(gave_up, 120, words)
+        wait_until(gave_up, 120, says)
         print(f"SuperNodes gave up {time.monotonic() - killed:.0f} s after the SuperLink")
+
+
+# ---- parties that hold columns ----
+
+
+def columns(number):
+    """As the `load_columns` of the example."""
+    group = np.random.default_rng(0).integers(3, size=(600, 1))
+    if number == 0:
+        return np.random.default_rng(1).normal(size=(600, 2)) + 4 * group
+    return np.random.default_rng(2).normal(size=(600, 3)) - 5 * group
+
+
+def together(k, **options):
+    return VerticalKMeans(k, random_state=0, **options).fit([columns(0), columns(1)])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's
+def test_the_simulation_of_parties_with_columns_gives_the_same_bits(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
+    found = simulate_vertical(
+        lambda context: columns(int(context.node_config["partition-id"])),
+        2, 2, max_iter=2, random_state=0, n_cpus=1,
+    )  # fmt: skip
+    expected = together(2, max_iter=2)
+    assert np.array_equal(found.labels, expected.labels_)
+    assert (found.inertia, found.n_iter) == (expected.inertia_, expected.n_iter_)
+    assert found.parties == ("0", "1")
+
+
+@pytest.mark.hostile
+def test_real_parties_with_columns_give_the_same_bits(tmp_path):
+    result, files = tmp_path / "result.json", [tmp_path / f"{i}.json" for i in range(2)]
+    names = ["hospital", "insurer"]
+    configs = [f'name="{n}" save-to="{f}"' for n, f in zip(names, files, strict=True)]
+    with started(tmp_path, VERTICAL_EXAMPLE, configs) as (_, run):
+        begin = time.monotonic()
+        run(f'save-to="{result}" n-clusters=2 max-iter=2 timeout=300.0')
+        wait_until(result.exists, 900, lambda: words(tmp_path))
+    page, expected = json.loads(result.read_text()), together(2, max_iter=2)
+    print(f"{page['transcript']['rounds']} rounds in {time.monotonic() - begin:.0f} s")
+    assert page["labels"] == expected.labels_.tolist()
+    assert (page["inertia"], page["n_iter"]) == (expected.inertia_, expected.n_iter_)
+    assert page["parties"] == names
+    for file, centers in zip(files, expected.cluster_centers_, strict=True):
+        assert json.loads(file.read_text())["centers"] == centers.tolist()

@@ -36,7 +36,7 @@ every_table = pytest.mark.parametrize(
 )
 
 
-def shards_of(X, weight, k, cuts, algorithm="auto", layout="dense"):
+def assigners_of(X, weight, k, cuts, algorithm="auto", layout="dense"):
     """Assigners of the rows between the cuts."""
     parts = np.split(np.arange(X.shape[0]), cuts)
     return [
@@ -79,7 +79,7 @@ def test_who_computes_and_who_answers_first_changes_no_bit(layout, weighted):
     init = start(X, 12)
     init[[2, 7]] = 1e3  # two clusters start empty: far rows of all shards are compared
     ends = [
-        run(ShardedAssigner(shards_of(X, weight, 12, [100, 101, 500], layout=layout), how), init)
+        run(ShardedAssigner(assigners_of(X, weight, 12, [100, 101, 500], layout=layout), how), init)
         for how in (map, slow_in_turn, backwards)
     ]
     assert ends[0].n_iter > 4
@@ -102,8 +102,8 @@ def test_cuts_and_permutations_of_the_rows_change_no_bit(n, k, seed, data):
     order = rng.permutation(n)
     moved = None if weight is None else weight[order]
     for assigner in (
-        ShardedAssigner(shards_of(X, weight, k, cuts)),
-        ShardedAssigner(shards_of(X[order], moved, k, cuts)),
+        ShardedAssigner(assigners_of(X, weight, k, cuts)),
+        ShardedAssigner(assigners_of(X[order], moved, k, cuts)),
     ):
         other = run(assigner, init, 5)
         assert whole.centers.tobytes() == other.centers.tobytes()
@@ -117,7 +117,7 @@ def test_statistics_are_those_of_the_labels(algorithm, layout):
     X, weight = rows(700, 4, seed=5), np.random.default_rng(2).integers(0, 3, size=700) * 0.5
     centers, labels = start(X, 9), np.full(700, -1)
     one = InMemoryAssigner(Rows.of(LAYOUTS[layout](X)), weight, 9, algorithm)
-    many = ShardedAssigner(shards_of(X, weight, 9, [10, 11, 400], algorithm, layout))
+    many = ShardedAssigner(assigners_of(X, weight, 9, [10, 11, 400], algorithm, layout))
     for _ in range(6):
         before, labels = labels, brute.nearest(X, centers)
         sums = np.zeros((9, 4))
@@ -135,7 +135,7 @@ def test_statistics_are_those_of_the_labels(algorithm, layout):
 
 @every_table
 def test_statistics_travel_to_another_process(layout):
-    statistics = shards_of(rows(50, 3), None, 4, [], layout=layout)[0].assign(rows(50, 3)[:4])
+    statistics = assigners_of(rows(50, 3), None, 4, [], layout=layout)[0].assign(rows(50, 3)[:4])
     copy = pickle.loads(pickle.dumps(statistics))
     assert isinstance(copy.exact_sums, ExactSums)
     assert copy.cost == statistics.cost > 0
@@ -145,7 +145,7 @@ def test_statistics_travel_to_another_process(layout):
 def test_added_sums_keep_what_rounding_takes():
     """A giant in one shard and its negative in another leave the small rows' sum."""
     X = np.array([[1e17], [1.0], [-1e17], [1.0], [3.0]])
-    statistics = ShardedAssigner(shards_of(X, None, 1, [1, 2, 3, 4])).assign(np.zeros((1, 1)))
+    statistics = ShardedAssigner(assigners_of(X, None, 1, [1, 2, 3, 4])).assign(np.zeros((1, 1)))
     assert statistics.sums[0, 0] == 5.0
 
 

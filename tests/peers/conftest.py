@@ -19,4 +19,8 @@ def fixed_keys(monkeypatch):
             secret = hashlib.sha256(f"secret {next(numbers)}".encode()).digest()
             return X25519PrivateKey.from_private_bytes(secret)
 
+        @staticmethod
+        def from_private_bytes(secret):
+            return X25519PrivateKey.from_private_bytes(secret)
+
     monkeypatch.setattr(masks, "X25519PrivateKey", FixedKeys)

@@ -6,8 +6,9 @@ in two rounds, and masks of several parties that are related. The last tests pla
 
 import numpy as np
 import pytest
-from peers.wire import RecordedParties, parties_of
-from sampling.chi_square import ALPHA, uniform
+from peers.party_transports import RecordedParties, parties_of
+from peers.uniform_words import p_uniform, worst
+from sampling.chi_square import ALPHA
 from scipy import stats
 
 from kvariates.peers.masks import PairwiseKeys
@@ -19,21 +20,6 @@ X = np.round(RNG.normal(size=(3000, 6)) + 1.5 * GROUP, 2)
 K = 4
 
 pytestmark = pytest.mark.usefixtures("fixed_keys")
-
-
-def p_uniform(values):
-    """The p-value of `values`, if they were uniform on Z_2^64: high bits, low bits, low byte."""
-    values = values.ravel()
-    high, low = values / 2.0**64, (values & np.uint64(2**32 - 1)) / 2.0**32
-    p_values = [stats.kstest(part, "uniform").pvalue for part in (high, low)]
-    p_values.append(uniform((values & np.uint64(255)) / 256, bins=256))
-    return 3 * min(p_values)
-
-
-def worst(values):
-    """The p-value of several arrays together."""
-    values = list(values)
-    return len(values) * min(map(p_uniform, values))
 
 
 def fit(cuts, X=X):

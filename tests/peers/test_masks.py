@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from peers.uniform_words import worst
+from sampling.chi_square import ALPHA
 
 from kvariates.peers.masks import PART, KeyPair, PairwiseKeys, fingerprint, stream
 
@@ -60,7 +62,7 @@ def test_long_masks_add_up_to_zero():
 def test_a_round_is_used_once(again):
     own, _ = keys_of(2)
     own.mask(3, 5)
-    with pytest.raises(ValueError, match=f"Round {again} comes after round 5: a mask that is used"):
+    with pytest.raises(ValueError, match=f"Round 5 was used already, and {again} is not above it"):
         own.mask(3, again)
     own.mask(3, 6)
 
@@ -98,6 +100,15 @@ def test_one_false_key_in_the_list_of_one_party_spoils_all_its_keys():
         other.unseal(0, deceived.seal(1, b"message"))
 
 
+def test_a_party_that_is_listed_under_two_forms_of_its_key_does_not_cancel_a_mask():
+    """X25519 ignores the highest bit of a public key: both forms have the same secret."""
+    one, two = KeyPair(), KeyPair()
+    twin = (int.from_bytes(two.public_key, "little") ^ (1 << 255)).to_bytes(32, "little")
+    listed = [two.public_key, one.public_key, twin]
+    assert PairwiseKeys(one, 1, listed).mask(9, 1).all()
+    assert fingerprint(listed).startswith("3 keys: ")
+
+
 def test_each_purpose_has_its_own_key():
     own, other = KeyPair(), KeyPair()
     key = own.shared_with(other.public_key, b"salt", b"masks")
@@ -125,3 +136,25 @@ def test_masks_cancel_only_if_all_were_asked_the_same():
     first, second = keys_of(2)
     assert not (first.mask(9, 1, b"a") + second.mask(9, 1, b"a")).any()
     assert (first.mask(9, 2, b"a") + second.mask(9, 2, b"b")).all()
+
+
+def test_wide_masks_cancel_and_are_uniform():
+    keys, words = keys_of(3), 5
+    masks = np.array([[own.wide_mask(words, t) for own in keys] for t in range(1, 1001)])
+    assert not (masks.sum(axis=1) % (1 << 64 * words)).any()
+    for own in range(3):
+        data = b"".join(int(mask).to_bytes(8 * words, "little") for mask in masks[:, own])
+        assert worst(np.frombuffer(data, "<u8").reshape(-1, words).T) > ALPHA
+    with pytest.raises(ValueError, match="Round 1000 was used already"):
+        keys[0].wide_mask(words, 1000)
+
+
+def test_a_party_that_starts_again_goes_on_with_the_next_round():
+    pairs = [KeyPair() for _ in range(3)]
+    public = [pair.public_key for pair in pairs]
+    own = PairwiseKeys(pairs[0], 0, public)
+    own.mask(4, 7)
+    again = PairwiseKeys(KeyPair(pairs[0].secret), 0, public, last_round=7)
+    assert np.array_equal(own.mask(4, 8), again.mask(4, 8))
+    with pytest.raises(ValueError, match="Round 7 was used already"):
+        PairwiseKeys(pairs[0], 0, public, last_round=7).mask(4, 7)

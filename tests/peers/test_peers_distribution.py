@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from peers.settings import ForgetfulTransport, SerialTransport, shards_of
+from peers.local_peers import ForgetfulTransport, SerialTransport, shards_of
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 
 from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.seeding import dk_means_plusplus, exact_plusplus
+from kvariates.peers.peer_seeding import dk_means_plusplus, exact_plusplus
 
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7.5, 3.5]])
 WEIGHTS = np.array([1.0, 4, 0.25, 2, 0.5, 3])
@@ -16,7 +16,7 @@ DRAWS = 1500
 
 
 def uniform_over(cuts):
-    """The law of one step: a peer by its potential, then one of its rows by weight."""
+    """The law of one draw: a peer by its potential, then one of its rows by weight."""
     peer = np.searchsorted(cuts, np.arange(len(ROWS)), side="right")
 
     def step(D, weights, chosen):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from laws.cases import fit, rows, start, weights_for
-from peers.settings import ForgetfulTransport, fitted, local, shards_of
+from peers.local_peers import ForgetfulTransport, fitted, local, shards_of
 from scipy import sparse
 
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import guarantee_of
-from kvariates.peers.seeding import PEER_SEEDINGS, exact_plusplus, kmeans_parallel_peers
+from kvariates.peers.peer_seeding import PEER_SEEDINGS, exact_plusplus, kmeans_parallel_peers
 from kvariates.report.choice_tables import restructured_text
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from laws.brute import squared_distances
-from peers.wire import RecordedParties, WireParties, parties_of
+from peers.party_transports import RecordedParties, WireParties, parties_of
 
 from kvariates import KMeans, VerticalKMeans
 from kvariates.peers.vertical import (

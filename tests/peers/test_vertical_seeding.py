@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from peers.wire import parties_of
+from peers.party_transports import parties_of
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from sampling.sets import groups

@@ -9,7 +9,7 @@ PRIVATE_METHODS, so a new one is audited without an edit here.
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 from privacy.exact_noise import ADJACENCIES
 from privacy.neighbours import Neighbours, neighbours
+from privacy.private_models import seen as exact_value
 
 from kvariates.privacy.auditing import near
 from kvariates.privacy.budget import Loss
@@ -25,9 +26,12 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.noise_source import Calibrated
 from kvariates.privacy.rounding import rho_for
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
 from kvariates.private_methods.noisy_kvariates import Conditional
+from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
+from kvariates.tables import Entry
 
 LOSSES = {"pure": Loss(1.0, 0.0), "with delta": Loss(1.0, 0.01)}
 
@@ -66,20 +70,39 @@ SCENES = {
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The result, the released values, and (law, cost) of every draw of noise."""
+    """The result, the released values by label, and (law, cost) of every draw of noise."""
 
     result: PrivateResult
-    values: list[Any]
+    values: dict[str, Any]
     drawn: list[tuple[str, float]]
 
 
+MOST_CELLS = 4096  # up to so many cells of a histogram are shown as an array
+
+
+def layout(query, value):
+    """A released value in a layout that does not depend on noise: a place for every cell."""
+    if not isinstance(value, Passing):
+        return value
+    number = query.answer.args[0].number
+    if number > MOST_CELLS:
+        return vars(value)
+    cells = np.full(number, -np.inf)  # does not pass
+    cells[value.cells] = value.counts
+    return cells
+
+
 def watch_releases(values):
-    """A context in which every released value is appended to a list."""
+    """A context in which every released value is added to a dict, by its label."""
     true = Accountant.release
 
     def watched(accountant, query, cost):
         made = true(accountant, query, cost)
-        values.append(vars(made.value) if isinstance(made.value, Passing) else made.value)
+        label, times = made.charge.label, 1
+        while label in values:
+            times += 1
+            label = f"{made.charge.label} ({times})"
+        values[label] = layout(exact_value(query), made.value)
         return made
 
     return patch.object(Accountant, "release", watched)
@@ -87,7 +110,7 @@ def watch_releases(values):
 
 def observe(method, task):
     """Run the method and observe its releases and the noise that it draws."""
-    values, drawn, draw = [], [], Calibrated.__call__
+    values, drawn, draw = {}, [], Calibrated.__call__
 
     def watched(noise, numbers):
         if len(numbers) and noise.cost < math.inf:  # not of sampled empty cells
@@ -128,10 +151,15 @@ class Case:
         return {"epsilon": self.loss.epsilon}
 
     def view(self, seen):
-        """The centre nearest to the row in question, all releases, and the result."""
+        """The centre nearest to the row in question, all releases and charges, and the result.
+
+        Everything has its key, so that the same places of two outputs are compared.
+        """
         result = seen.result
-        numbers = [[charge.scale, charge.cost] for charge in result.charges]
-        return [self._near(result.centers), seen.values, numbers, vars(result)]
+        charges = {charge.label: [charge.scale, charge.cost] for charge in result.charges}
+        others = {name: value for name, value in vars(result).items() if name != "charges"}
+        return {"near": self._near(result.centers), "released": seen.values, "charges": charges,
+                "result": others, "ledger": [result.charges]}  # fmt: skip
 
     @cached_property
     def _near(self):
@@ -143,13 +171,16 @@ ASSERTED = {"kvariates-conditional": (Conditional(delta_w=0.6), Scene("between",
 
 
 def spread(rows, k, squared_diameter):
-    """The least delta_w for which Definition 7 of Nock et al. holds."""
-    least = math.inf
+    """The least delta_w for which Definition 7 of Nock et al. holds; infinity if there is none.
+
+    At most k - 1 rows are centres. More centres lower the sum, so only the largest sets are tried.
+    """
+    least, size = math.inf, min(max(k - 1, 1), len(rows))
     for out in range(len(rows)):
-        for chosen in itertools.combinations(range(len(rows)), max(k - 1, 1)):
+        for chosen in itertools.combinations(range(len(rows)), size):
             apart = np.delete(rows, out, axis=0)[:, None] - rows[list(chosen)]
             least = min(least, (apart**2).sum(axis=2).min(axis=1).sum())
-    return squared_diameter / least if least else math.inf
+    return squared_diameter / least if 0 < least < math.inf else math.inf
 
 
 def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
@@ -162,7 +193,7 @@ def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
         for scene in scenes
         if name not in ASSERTED and (name, budget) != ("auto", "with delta")  # that is the tree
     }
-    for name, (method, scene) in ASSERTED.items() if methods is PRIVATE_METHODS else ():
+    for name, (method, scene) in ASSERTED.items() if len(methods) > 1 else ():
         out |= {f"{name}, {s}, {budget}": Case(method, s, loss, scene) for s in adjacencies}
     return out
 
@@ -170,16 +201,25 @@ def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
 # The numbers of runs were chosen beforehand, by what half of them certify with an error of 1e-6 for
 # claims of epsilon = 1. Quick audits find what is published without noise: 320 runs show 2.3 for an
 # event that always happens on one data set and never on the other, and 1.2 if it happens every
-# second time. Deep audits find half the noise, too: 4000 runs show 1.5 +- 0.07 then.
-QUICK_RUNS, DEEP_RUNS = 320, 4000
+# second time. Deep audits find half the noise, too: 3000 runs show 1.4 +- 0.08 then.
+QUICK_RUNS, DEEP_RUNS = 320, 3000
 TREE = {"tree": PRIVATE_METHODS["tree"]}
+# A tree has 40 Lloyd steps with few features, all with the same law; deep audits watch three.
+SHORT = dict(PRIVATE_METHODS.items()) | {
+    "tree": replace(PRIVATE_METHODS["tree"], run=TreeMethod(steps=3))
+}
+# Parts that the defaults leave out.
+WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
 QUICK = (
     cases(["alone"], "pure")
     | cases(["crowd"], "with delta", ["add-remove"])
     | cases(["many"], "with delta", ["add-remove"], TREE)
+    | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )
 DEEP = (
-    cases(["alone", "lone", "ball", "crowd"], "pure")
-    | cases(["first", "crowd"], "with delta")
+    cases(["alone", "ball", "crowd"], "pure", methods=SHORT)
+    | cases(["crowd"], "with delta", methods=SHORT)
+    | cases(["first"], "with delta", ["add-remove"], methods=SHORT)
     | cases(["many"], "with delta", methods=TREE)
+    | cases(["lone"], "pure", methods=WHOLE)
 )

@@ -3,6 +3,7 @@
 A correct mechanism fails an audit with probability at most 1e-6. Seeds are fixed.
 """
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from privacy.numpy_mechanisms import CASES, PAIR, laplace_mechanism, on_lattice, run
 from scipy import stats
 
-from kvariates.privacy.auditing import audit, near
+from kvariates.privacy.auditing import audit, least_visible, near
 from kvariates.privacy.claims import Approximate, Concentrated, high, low
 from kvariates.privacy.testers import Statistic
 
@@ -228,3 +229,24 @@ def test_an_audit_prints():
     assert "number 0" in shown
     assert "no violation found" in str(run(laplace_mechanism(1.0)))
     assert "rho" in str(audit(laplace_mechanism(9.0), PAIR, rho=1.0, runs=400, batch=True))
+
+
+@pytest.mark.parametrize("claim", [Approximate(1.0), Concentrated(0.5)])
+def test_the_power_of_an_audit(claim):
+    """A loss well above the least visible one is found, one well below is not."""
+    runs, rng = 2000, np.random.default_rng(0)
+    least = least_visible(claim, runs)
+    assert claim.value < least < least_visible(claim, runs // 4)
+    assert least_visible(Approximate(8.0), 200) == math.inf
+    rho = isinstance(claim, Concentrated)
+    options = {"rho": claim.value} if rho else {"epsilon": claim.value}
+    for factor, visible in ((1.4, True), (0.7, False)):
+        loss = factor * least
+        scale = 1 / math.sqrt(2 * loss) if rho else 1 / loss
+
+        def noisy(data, size, scale=scale):
+            noise = rng.normal(size=size) if rho else rng.laplace(size=size)
+            return data[0] + scale * noise
+
+        found = audit(noisy, ([0.0], [1.0]), batch=True, runs=runs, test="coordinates", **options)
+        assert found.passed != visible

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from kvariates.estimators.domain_spec import LARGEST, SMALLEST
 from kvariates.privacy.budget import BudgetError, Loss
-from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.privacy.ledger import Charge, FitFacts, Ledger
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.task import Domain, PrivateTask
 
@@ -67,13 +67,13 @@ def test_a_method_that_spends_too_much_raises():
 def test_charges_do_not_depend_on_the_data(name, delta):
     one = make_model(name, adjacency="replace-one", delta=delta).fit(X)
     other = make_model(name, adjacency="replace-one", delta=delta).fit(np.full((60, 2), 0.75))
-    assert one.ledger_ == other.ledger_
+    assert one.ledger_.charges == other.ledger_.charges
 
 
 # ---- what a model stores ----
 
 PUBLIC = {"n_features_in_", "feature_names_in_", "condition_"}
-RELEASED = {"cluster_centers_", "ledger_"}
+RELEASED = {"cluster_centers_", "cluster_counts_", "ledger_"}
 
 
 def complaints(model):
@@ -83,22 +83,25 @@ def complaints(model):
         name for name in held if name not in {*PUBLIC, *RELEASED, *model.get_params(deep=False)}
     ]
     ledger, centers = held["ledger_"], held["cluster_centers_"]
-    found += _fields(ledger, Ledger, "ledger_")
+    found += _fields(ledger, Ledger, "ledger_", FitFacts)
+    found += _fields(ledger.facts, FitFacts, "facts")
     for charge in ledger.charges:
         found += _fields(charge, Charge, "charge")
     if dataclasses.is_dataclass(model.method):
         found += _fields(model.method, type(model.method), "method")
     if centers.shape != (model.n_clusters, model.n_features_in_) or centers.base is not None:
         found.append("cluster_centers_: another shape, or a view of other memory")
+    if held["cluster_counts_"].shape != (model.n_clusters,):
+        found.append("cluster_counts_: another shape")
     return found
 
 
-def _fields(record, kind, name):
+def _fields(record, kind, name, *others):
     """Attributes that the record's class does not declare, and values of other kinds."""
     if type(record) is not kind:
         return [f"{name} is no {kind.__name__}"]
     declared = {field.name for field in dataclasses.fields(record)}
-    simple = (str, float, int, tuple, type(None))
+    simple = (str, float, int, tuple, type(None), *others)
     return [
         f"{name}.{key}"
         for key, value in vars(record).items()
@@ -191,7 +194,7 @@ def test_the_error_for_a_bad_row_does_not_depend_on_the_rows():
         rows = np.random.default_rng(n).normal(size=(n, 2))
         rows[at, 1] = value
         with pytest.raises(ValueError, match="NaN or infinity") as error:
-            make_model().fit(rows)
+            make_model(missing="error").fit(rows)
         messages.add(str(error.value))
     assert len(messages) == 1
     assert "\n" not in messages.pop()

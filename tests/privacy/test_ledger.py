@@ -8,6 +8,7 @@ import pickle
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -226,7 +227,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     page = ledger(charge(0.25), claim=(1.0, 0.0))
     page.save(path)
     before = path.read_text(encoding="utf-8")
-    monkeypatch.setattr(json, "dump", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(os, "fsync", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page.save(path)
     assert path.read_text(encoding="utf-8") == before
@@ -410,3 +411,13 @@ def test_bad_budgets_raise(epsilon, delta):
         Budget(epsilon, delta)
     with pytest.raises(ValueError, match="must be"):
         Budget(1.0, 0.5).spend(epsilon, delta)
+
+
+def test_a_ledger_is_for_one_kind_of_neighbours():
+    one = charge(0.1)
+    other = replace(one, adjacency="replace-one")
+    assert Ledger("add-remove", (one, one), Loss(1.0, 0.0)).total().epsilon == 0.2
+    with pytest.raises(BudgetError, match="do not add up"):
+        Ledger("add-remove", (one, other), Loss(1.0, 0.0))
+    with pytest.raises(BudgetError, match="do not add up"):
+        Ledger("replace-one", (one,), Loss(1.0, 0.0))

@@ -32,7 +32,7 @@ def blobs(n, d, k, seed=0, sd=0.05):
 
 
 def coarse_basis(d, columns):
-    return principal_axes._coarse(
+    return principal_axes.coarse(
         np.linalg.qr(np.random.default_rng(1).normal(size=(d, columns)))[0]
     )
 

@@ -3,12 +3,15 @@
 import dataclasses
 import io
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from privacy.private_models import X, make_model
+from scipy import sparse
 
 from kvariates import PrivateKMeans
+from kvariates.estimators.private_input import without_missing
 from kvariates.privacy.budget import Budget, BudgetError, Loss
 from kvariates.private_methods.noisy_grid import GridMethod
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
@@ -98,7 +101,93 @@ def test_a_fit_above_the_budget_does_not_read_the_data():
     make_model(budget=budget, epsilon=0.5).fit(X)
     with pytest.raises(BudgetError):
         make_model(budget=Budget(9.0), delta=1e-6).fit(Unreadable())
-    assert [loss.epsilon for _, loss in budget.lines] == [1.0, 1.0, 0.5]
+    assert [line.loss.epsilon for line in budget.lines] == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "rows", [None, sparse.csr_array(X), X[:, 0], X.astype(complex), "text", {"a": X}]
+)
+def test_input_of_a_wrong_kind_costs_nothing(rows):
+    budget = Budget(1.0)
+    with pytest.raises((TypeError, ValueError)):
+        make_model(budget=budget).fit(rows)
+    assert budget.left == Loss(1.0, 0.0)
+
+
+def test_three_tenths_are_enough_for_three_fits():
+    budget = Budget(0.3)
+    for _ in range(3):
+        model = make_model(budget=budget, epsilon=0.1).fit(X)
+        assert Fraction(model.ledger_.total().epsilon) <= Fraction(1, 10)
+    assert budget.left == Loss(0.0, 0.0)
+
+
+def test_fits_share_a_budget_in_zcdp():
+    """A method that is always pure costs epsilon^2 / 2, also with delta > 0."""
+    budget = Budget(3.0, 1e-6, accountant="zcdp")
+    for method in ("lloyd", "kvariates", "tree"):
+        model = make_model(method, budget=budget, epsilon=0.5, delta=1e-6).fit(X)
+        rho = budget.lines[-1].rho
+        spent = sum(charge.exact(concentrated=True) for charge in model.ledger_.charges)
+        assert spent <= Fraction(rho), method
+    assert budget.lines[1].rho == 0.125
+    assert budget.lines[0].rho == budget.lines[2].rho < 0.01
+
+
+def test_traps_warn_or_raise():
+    with pytest.warns(UserWarning, match="epsilon=50 protects little"):
+        make_model(epsilon=50.0).fit(X)
+    with pytest.warns(UserWarning, match=r"delta=0.1 is large"):
+        make_model(delta=0.1).fit(X)
+    with pytest.warns(UserWarning, match="feature 1 from -9 to 49.5"):
+        make_model(bounds=[(-9, 2.5), (49.5, 61)]).fit(X)
+    with pytest.raises(ValueError, match=r"bounds=\(\[0, -9\], \[5, 2.5\]\)"):
+        make_model(bounds=[(0, 5), (-9, 2.5)]).fit(X)
+    for epsilon in (5e-324, 1e-20, 1e12):
+        with pytest.raises(ValueError, match=r"1e-06 to 1e.06"):
+            make_model(epsilon=epsilon).fit(X)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_rows_with_missing_values_are_dropped_or_moved_one_by_one(adjacency):
+    rows, kept = np.vstack([X, [[np.nan, 0.1]], [[0.2, np.inf]]]), X
+    if adjacency == "replace-one":  # the number of rows is public and must stay
+        kept = np.vstack([X, np.zeros((2, 2))])
+    assert np.array_equal(without_missing(rows, adjacency, np.zeros(2)), kept)
+    model = make_model(adjacency=adjacency).fit(rows)
+    assert model.condition_ is None
+    model = make_model(adjacency=adjacency, missing="error").fit(X)
+    assert "missing" in model.condition_
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        make_model(adjacency=adjacency, missing="error").fit(rows)
+
+
+def test_the_report_says_what_an_officer_asks():
+    model = make_model(delta=1e-6).fit(X)
+    report = model.ledger_.report()
+    for words in (
+        "-1 in each of 2 features",
+        "3 clusters",
+        "one row",
+        "rho =",
+        "kvariates 0.1.0",
+        "What is not promised",
+        "time",
+        "What may be published",
+        "add-remove",
+    ):
+        assert words in report, words
+    assert "Only if: conditional" in make_model("kvariates-conditional").fit(X).ledger_.report()
+    assert max(map(len, report.splitlines())) <= 110
+
+
+def test_cluster_counts_are_near_the_truth():
+    rows = np.repeat([[-0.8, -0.8], [0.8, 0.8], [0.8, -0.8]], [3000, 2000, 1000], axis=0)
+    for method in ("tree", "lloyd", "grid", "gupt"):
+        for delta in (0.0, 1e-6):
+            model = make_model(method, epsilon=9.0, delta=delta).fit(rows)
+            exact = np.bincount(model.predict(rows), minlength=3)
+            assert np.abs(model.cluster_counts_ - exact).max() < 400, (method, delta)
 
 
 def test_the_budget_is_spent_before_data_are_read():

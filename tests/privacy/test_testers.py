@@ -49,6 +49,32 @@ def test_the_last_bit():
     assert found[-1] == -1074
 
 
+def test_numbers_are_aligned_by_their_place():
+    """Outputs of different widths: the same key, and the same place below it, is one column."""
+    outputs = [
+        {"cells": [1.0, 2.0], "end": 7},
+        {"cells": [3.0], "end": 8, "more": np.array([[9.0, 10.0]])},
+        "an error",
+        {"end": [11.0]},
+    ]
+    first, second = gather(outputs[:2], outputs[2:])
+    nan = np.nan
+    np.testing.assert_array_equal(first.numbers, [[1, 2, 7, nan, nan], [3, nan, 8, 9, 10]])
+    np.testing.assert_array_equal(second.numbers, [[nan] * 5, [nan, nan, 11, nan, nan]])
+
+
+def test_a_leak_behind_a_part_of_random_width_is_found():
+    rng = np.random.default_rng(0)
+
+    def outputs(data, runs):
+        return [
+            {"a": rng.laplace(size=rng.integers(1, 60)), "b": 6 * data[0] + rng.laplace()}
+            for _ in range(runs)
+        ]
+
+    assert not run(outputs, test="coordinates", runs=2000).passed
+
+
 def test_one_column_of_many_is_found():
     rng = np.random.default_rng(0)
 

@@ -56,7 +56,7 @@ def attack(part, adjacency):
     """An audit of all values that the part releases."""
 
     def mechanism(rows):
-        values = []
+        values = {}
         with watch_releases(values):
             PARTS[part](make_task(rows, 2, adjacency, delta=0.01), Accountant())
         return values

@@ -15,7 +15,7 @@ from kvariates.cli.fit_command import FitRequest
 from kvariates.cli.screen import phase
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report import fit as report
 
 SHOWN = 2_000  # synopses in the picture
@@ -39,9 +39,9 @@ def fit_on_cluster(
         with phase(progress, f"clustering {request.data.name} on {address}"):
             model = KMeans(**choices, client=client).fit(X, sample_weight=w)
         seconds = time.perf_counter() - begin
-        totals = _Totals(len(model.cluster_centers_))
+        totals = report.ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
-            report.write_labels(totals.labels(client, model.labels_, w), folder / "labels.csv")
+            report.write_labels(_labels(client, model.labels_, w, totals), folder / "labels.csv")
         with phase(progress, "drawing"):
             summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
             points = summary.fit(X, sample_weight=w).synopses_
@@ -107,27 +107,21 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
     return frame[kept], left_out
 
 
-class _Totals:
-    """Adds up the sizes and weights of the clusters while labels come in."""
+def _labels(client: Any, labels: Any, weights: Any, totals: report.ClusterTotals) -> Iterator[Any]:
+    """The labels of each partition, which is added to the totals."""
+    from dask import delayed
 
-    def __init__(self, k: int) -> None:
-        self.sizes, self.masses = np.zeros(k, np.int64), np.zeros(k)
+    from kvariates.dask.delayed_blocks import blocks_of
 
-    def labels(self, client: Any, labels: Any, weights: Any) -> Iterator[Any]:
-        from dask import delayed
-
-        from kvariates.dask.delayed_blocks import blocks_of
-
-        blocks = blocks_of(labels.to_frame(), weights)
-        heavy = blocks.weights or [None] * len(blocks.rows)
-        found = delayed(_labelled, pure=False)
-        pairs = zip(blocks.rows, heavy, strict=True)
-        futures = client.compute([found(part, w, len(self.sizes)) for part, w in pairs])
-        while futures:
-            part, masses = futures.pop(0).result()
-            self.sizes += np.bincount(part, minlength=len(self.sizes))
-            self.masses += masses
-            yield part
+    blocks = blocks_of(labels.to_frame(), weights)
+    heavy = blocks.weights or [None] * len(blocks.rows)
+    found = delayed(_labelled, pure=False)
+    pairs = zip(blocks.rows, heavy, strict=True)
+    futures = client.compute([found(part, w, totals.k) for part, w in pairs])
+    while futures:
+        part, masses = futures.pop(0).result()
+        totals.add(part, masses)
+        yield part
 
 
 def _labelled(table: Any, weights: Any, k: int) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from kvariates.cli.screen import ReadingProgress, fit_with_bar, phase
 from kvariates.data.blocks import SourceBlocks, assign_blocks
-from kvariates.data.exact_sums import exact_total, to_float
+from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
@@ -79,9 +79,9 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
     shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    totals = _LabelTotals(centers)
+    totals = report.ClusterTotals(len(centers))
     with reading.phase("writing labels"):
-        report.write_labels(totals.labels(source), folder / "labels.csv")
+        report.write_labels(_labels(source, centers, totals), folder / "labels.csv")
     if scale is not None:
         synopses, centers = scale.undo(synopses), scale.undo(centers)
     names = source.names or tuple(f"x{j}" for j in range(centers.shape[1]))
@@ -107,24 +107,12 @@ def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
     return kept | {"n_init": 1 if choices["n_init"] == "auto" else choices["n_init"]}
 
 
-class _LabelTotals:
-    """Labels rows; adds up the sizes, weights and cost of the clusters."""
-
-    def __init__(self, centers: Floats) -> None:
-        self._centers, k = np.ascontiguousarray(centers, dtype=np.float64), len(centers)
-        self.sizes, self.masses, self._exact_cost = np.zeros(k, np.int64), np.zeros(k), 0
-
-    @property
-    def cost(self) -> float:
-        return to_float(self._exact_cost)
-
-    def labels(self, source: SourceBlocks) -> Iterator[Any]:
-        k = len(self.sizes)
-        for part in assign_blocks(source, self._centers):
-            self.sizes += np.bincount(part.labels, minlength=k)
-            self.masses += np.bincount(part.labels, part.weight, k)
-            self._exact_cost += exact_total(part.cost, part.weight)
-            yield part.labels
+def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:
+    """The labels of each block, which is added to the totals."""
+    for part in assign_blocks(source, np.ascontiguousarray(centers, dtype=np.float64)):
+        masses = report.cluster_masses(part.labels, part.weight, totals.k)
+        totals.add(part.labels, masses, exact_total(part.cost, part.weight))
+        yield part.labels
 
 
 def _read(

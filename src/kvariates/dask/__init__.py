@@ -1,6 +1,7 @@
 """k-means on a Dask cluster: one peer for each partition, kept where its data is.
 
-    statistics travel, rows do not: the client holds no row that is not a centre
+    statistics travel, and few rows: the client gets first centres and candidates for them,
+    and rows that fill empty clusters
 
 `DaskTransport` carries the questions of `peers`; `KMeans` and `StreamingSummary` are the public
 interface.
@@ -11,7 +12,7 @@ try:
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "kvariates.dask needs dask and distributed: pip install 'kvariates[dask]'."
+        "kvariates.dask needs Dask: pip install 'dask[array,dataframe]' distributed."
     ) from error
 
 from kvariates.dask.dask_kmeans import KMeans

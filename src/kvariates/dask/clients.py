@@ -1,4 +1,4 @@
-"""The Dask client of a fit, and how far the fit is: a bar, and a task for each iteration."""
+"""The Dask client of an estimator and of a fit; how far the fit is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Self
 import distributed
 from rich import progress as bars
 from rich.console import Console
+from sklearn.base import clone
 
 from kvariates.refining.lloyd import Step
 
@@ -64,6 +65,24 @@ def _own_client() -> Iterator[Any]:
             file=sys.stderr,
         )
         yield client
+
+
+class HasClient:
+    """An estimator with a parameter `client`, which can be neither copied nor pickled."""
+
+    client: Any
+
+    def __sklearn_clone__(self) -> Self:
+        """The clone has the same client."""
+        estimator: Any = self
+        params = estimator.get_params(deep=False) | {"client": None}
+        cloned = {name: clone(value, safe=False) for name, value in params.items()}
+        return type(self)(**cloned | {"client": self.client})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process, the current client is used."""
+        state: Any = super().__getstate__()
+        return {**state, "client": None}
 
 
 class FitProgress:

@@ -7,12 +7,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kvariates.dask.clients import FitProgress, client_for
+from kvariates.dask.clients import FitProgress, HasClient, client_for
 from kvariates.dask.dask_transport import DaskTransport
 from kvariates.dask.delayed_blocks import blocks_of, is_collection
 from kvariates.dask.partitions import HeldPartitions, hold_partitions
@@ -24,12 +23,12 @@ from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.tables import documented
 
 
 @documented(PEER_SEEDINGS=PEER_SEEDINGS)
-class KMeans(FittedCenters):
+class KMeans(HasClient, FittedCenters):
     """k-means on a Dask cluster.
 
     Every partition is kept in the memory of a worker and answers questions about its rows. The
@@ -147,17 +146,16 @@ class KMeans(FittedCenters):
         return self
 
     def _fitted(self, client: Any, held: HeldPartitions, progress: FitProgress) -> PeersResult:
-        k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
-        if not isinstance(init, str):
-            init = given_centers(init, k, SquaredEuclidean(), held.dtype, held.d)
-        problem = PeersProblem(k, init, self.max_iter, self.tol, callback=progress.iteration)
-        # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
-        number = int(copy.deepcopy(rng).integers(2**62))
         transport = DaskTransport(client, held.futures)
         try:
-            coordinator = Coordinator(transport, number)
-            return fit_peers(coordinator, problem, rng)
-        finally:
+            k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
+            if not isinstance(init, str):
+                init = given_centers(init, k, SquaredEuclidean(), held.dtype, held.d)
+            problem = PeersProblem(k, init, self.max_iter, self.tol, callback=progress.iteration)
+            # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
+            number = int(copy.deepcopy(rng).integers(2**62))
+            return fit_peers(Coordinator(transport, number), problem, rng)
+        finally:  # a traceback that is kept must not keep the rows
             transport.end()
             held.futures.clear()
 
@@ -173,12 +171,7 @@ class KMeans(FittedCenters):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         distinct = len(np.unique(result.centers, axis=0))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
+        validation.warn_of_few_clusters(distinct, self.n_clusters)
 
     def predict(self, X: Any) -> Any:
         """The nearest centre of every row, in the partitions of X and computed when asked for.
@@ -208,14 +201,3 @@ class KMeans(FittedCenters):
         if not is_collection(X):
             return super().score(X, sample_weight=sample_weight)
         return -cost_of_blocks(blocks_of(X, sample_weight), FittedModel.of(self), self.client)
-
-    def __sklearn_clone__(self) -> KMeans:
-        """A client cannot be copied: the clone has the same one."""
-        params = self.get_params(deep=False)
-        client = params.pop("client")
-        cloned = {name: clone(value, safe=False) for name, value in params.items()}
-        return type(self)(**cloned, client=client)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """In another process, the current client is used."""
-        return {**super().__getstate__(), "client": None}

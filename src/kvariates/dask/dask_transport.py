@@ -1,9 +1,9 @@
 """Carries the questions of a coordinator to partitions on the workers of a Dask cluster.
 
-A question goes straight to the workers that hold the partitions, one message for each worker, not
-by tasks: a task takes five times as long to come back. The rows are futures of Dask. If a worker is
-lost, Dask computes its partitions again from their graph on other workers; they are found there,
-say that their state is lost, and get their logs.
+Questions are calls by ``client.run``, not tasks: the scheduler passes one message on to each worker
+that holds partitions. A task takes five times as long to come back. The rows are futures of Dask.
+If a worker is lost, Dask computes its partitions again from their graph on other workers; they are
+found there, say that their state is lost, and get their logs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two of them
 DOUBTED = 10.0  # seconds for which a worker that could not be reached is not asked again
 
 
-class Asked(NamedTuple):
-    """A question for the partition of this key. `seed`: of the peer."""
+class PartitionQuestion(NamedTuple):
+    """A question for the partition of this key. `seed`: of the peer's own draws."""
 
     key: Any
     seed: int
@@ -41,13 +41,11 @@ class DaskTransport:
     client : distributed.Client
     partitions : mapping from str to Future
         Of a `Partition`, by the name of the peer.
-    seed : int
-        The i-th peer's own draws have the seed ``seed + i``.
     """
 
-    def __init__(self, client: Any, partitions: Mapping[str, Any], seed: int = 0) -> None:
+    def __init__(self, client: Any, partitions: Mapping[str, Any]) -> None:
         self._client, self._futures = client, dict(partitions)
-        self._seeds = {name: seed + i for i, name in enumerate(partitions)}
+        self._seeds = {name: number for number, name in enumerate(partitions)}
         self._workers: dict[str, str] = {}  # the address of the worker that holds each partition
         self._doubted: dict[str, float] = {}  # until when, by address
 
@@ -102,10 +100,10 @@ class DaskTransport:
 
     def _ask(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
         """The replies of the partitions that are where they were last."""
-        by_worker: dict[str, dict[str, Asked]] = {}
+        by_worker: dict[str, dict[str, PartitionQuestion]] = {}
         for name, envelope in envelopes.items():
             if name in self._workers:
-                asked = Asked(self._futures[name].key, self._seeds[name], envelope)
+                asked = PartitionQuestion(self._futures[name].key, self._seeds[name], envelope)
                 by_worker.setdefault(self._workers[name], {})[name] = asked
         if not by_worker:
             return {}
@@ -138,10 +136,10 @@ async def answer_questions(message: bytes, dask_worker: Any = None) -> bytes:
 
     The reply of a partition that is not here is None.
     """
-    asked: list[Asked] = pickle.loads(message)[dask_worker.address]  # noqa: S301
+    asked: list[PartitionQuestion] = pickle.loads(message)[dask_worker.address]  # noqa: S301
     loop, threads = asyncio.get_running_loop(), dask_worker.state.nthreads
 
-    async def reply(one: Asked) -> Reply | None:
+    async def reply(one: PartitionQuestion) -> Reply | None:
         partition = dask_worker.data.get(one.key)
         if not isinstance(partition, Partition):
             return None

@@ -101,14 +101,13 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
     try:
         infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
         _check(infos, k)
-    except BaseException:
+        full = [i for i, info in enumerate(infos) if info.n]
+        dtype = reduce(np.promote_types, (infos[i].dtype for i in full))
+        first, rows = infos[full[0]], {f"partition {i}": infos[i].n for i in full}
+        futures = _balanced(client, {f"partition {i}": held[i] for i in full}, rows)
+        return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
+    finally:
         held.clear()  # a traceback that is kept must not keep the rows
-        raise
-    full = [i for i, info in enumerate(infos) if info.n]
-    dtype = reduce(np.promote_types, (infos[i].dtype for i in full))
-    first, rows = infos[full[0]], {f"partition {i}": infos[i].n for i in full}
-    futures = _balanced(client, {f"partition {i}": held[i] for i in full}, rows)
-    return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
 
 
 def _check(infos: list[PartitionInfo | RefusedPartition], k: int) -> None:

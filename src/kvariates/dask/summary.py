@@ -11,7 +11,7 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.dask.clients import client_for
+from kvariates.dask.clients import HasClient, client_for
 from kvariates.dask.delayed_blocks import blocks_of
 from kvariates.dask.partitions import checked_block, checked_weight
 from kvariates.dask.threads import limited_threads
@@ -24,7 +24,7 @@ from kvariates.tables import documented
 
 
 @documented(SYNOPSES=SYNOPSES)
-class StreamingSummary(BaseEstimator):
+class StreamingSummary(HasClient, BaseEstimator):
     """Weighted points that stand for the rows of a Dask collection.
 
     Every partition is read once and summarized by its worker; the summaries are joined in a tree.

@@ -90,6 +90,14 @@ def cut(terms: F64, exponent: int) -> Limbs:
     return out
 
 
+def carry_digits(limbs: Limbs) -> Limbs:
+    """The same sums, of shape (..., 3, d), with middle and low limbs from 0 to 2^31 - 1."""
+    high, middle, low = (limbs[..., limb, :] for limb in range(LIMBS))
+    middle = middle + (low >> 31)
+    high = high + (middle >> 31)
+    return np.stack([high, middle & MIDDLE, low & MIDDLE], axis=-2)
+
+
 def share_of(total: int, u: float) -> int:
     """The integer at the fraction u of [0, total), for u in [0, 1)."""
     return int(u * 2**53) * total >> 53
@@ -114,3 +122,9 @@ def exact_total(terms: F64, weight: F64 | None = None) -> int:
 def to_float(total: int) -> float:
     """The float64 nearest to an `exact_total`."""
     return total / (1 << 1074)
+
+
+def from_float(value: float) -> int:
+    """The inverse of `to_float`. Pre: the value is finite."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << 1074) // denominator  # a power of two, at most 2**1074

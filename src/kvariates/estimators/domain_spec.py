@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kvariates.estimators import validation
 from kvariates.private_methods.task import F64, Domain
@@ -46,6 +47,13 @@ class DomainSpec:
         if len(shape) == 2 and self.low.ndim and shape[1] != d:
             what = "bounds are" if self.radius is None else "center is"
             raise ValueError(f"The {what} given for {d} features, but X has {shape[1]}.")
+
+    def check_sparse(self) -> None:
+        """ValueError unless its centre is the origin: rows with another one would be dense."""
+        if self.low.any() if self.radius is not None else (self.low != -self.high).any():
+            raise ValueError(
+                "Sparse rows need a domain around the origin: radius=..., or bounds=(-b, b)."
+            )
 
     def domain(self, X: Any) -> Domain:
         self.check_columns(X)
@@ -112,5 +120,7 @@ def _check_size(size: float, name: str) -> None:
 
 def all_finite(X: Any) -> bool:
     """Whether X has no NaN and no infinity, checked block by block."""
+    if sparse.issparse(X):
+        return bool(np.isfinite(X.data).all())
     size = max(1, BLOCK // max(1, X.shape[1]))
     return all(bool(np.isfinite(X[i : i + size]).all()) for i in range(0, len(X), size))

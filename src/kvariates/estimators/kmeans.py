@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar
 
@@ -321,12 +320,7 @@ default="k-means++"
             self.guarantee_ = guarantees.plain_seeding(k, certifiable=certifiable)
         self.n_iter_ = best.n_iter
         distinct = int(np.count_nonzero(counts))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
+        validation.warn_of_few_clusters(distinct, self.n_clusters)
 
     def _store_certificate(self, certificate: Certificate | None) -> None:
         if certificate is not None:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
@@ -186,12 +185,8 @@ class KMedian(FittedMedoids):
                 assumes=triangles.assumed,
             )  # fmt: skip
         distinct = len(np.unique(labels[labels >= 0]))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}): some medoids are at distance 0 of others.",
-                ConvergenceWarning,
-            )
+        reason = "Some medoids are at distance 0 of others."
+        validation.warn_of_few_clusters(distinct, self.n_clusters, reason)
 
 
 def _checked_triangles(points: ValidatedPoints, task: SearchTask) -> TriangleCheck:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -38,9 +39,10 @@ def checked_claim(epsilon: float, delta: float) -> Loss:
 
 def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     """Raise if X cannot be a table of numbers, by its type alone: before a budget is spent."""
-    if X is None or isinstance(X, (str, bytes, dict, set)):
+    is_sparse = sparse.issparse(X)
+    if X is None or (isinstance(X, (str, bytes, dict, set)) and not is_sparse):
         raise TypeError(f"X must be a table of numbers; got {type(X).__name__}.")
-    if sparse.issparse(X) and not sparse_allowed:
+    if is_sparse and not sparse_allowed:
         raise TypeError("Sparse data was passed for X, but this method needs dense rows.")
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if shape is not None and len(shape) != 2:
@@ -65,11 +67,19 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
 
     If the number of rows is public, such a row becomes the centre of the domain instead.
     """
-    bad = ~np.isfinite(X).all(axis=1)
+    if sparse.issparse(X):
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        bad = np.bincount(row[~np.isfinite(X.data)], minlength=X.shape[0]) > 0
+    else:
+        bad = ~np.isfinite(X).all(axis=1)
     if not bad.any():
         return X
     if adjacency == "add-remove":
         return X[~bad]
+    if sparse.issparse(X):
+        filled = X.copy()
+        filled.data[bad[row]] = 0.0
+        return filled
     filled = np.array(X, dtype=np.float64)
     filled[bad] = center
     return filled
@@ -77,7 +87,5 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
 
 def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:
     """The public facts of a fit, now."""
-    from kvariates import __version__
-
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return FitFacts(method, k, domain, unit, condition, __version__, date)
+    return FitFacts(method, k, domain, unit, condition, version("kvariates"), date)

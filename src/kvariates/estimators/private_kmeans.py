@@ -14,11 +14,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kvariates.data.rows import Labels, Rows
+from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.private_input import (
@@ -139,8 +140,9 @@ class PrivateKMeans(FittedCenters):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Dense rows of numbers, one for each person (or whatever is to be protected), at most
-            2^31. Under add-remove there may be none.
+            Rows of numbers, one for each person (or whatever is to be protected), at most 2^31.
+            Under add-remove there may be none. Method "candidates" takes CSR matrices, too, in a
+            domain around the origin.
         y : ignored
 
         Returns
@@ -150,41 +152,57 @@ class PrivateKMeans(FittedCenters):
         spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method()
-        check_kind(X)
+        is_sparse = sparse.issparse(X)
+        check_kind(X, sparse_allowed=getattr(method, "accepts_sparse", False))
         spec.check_columns(X)
+        if is_sparse:
+            spec.check_sparse()
+        getattr(method, "check_features", lambda _: None)(_number_of_columns(X))
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
-            spend(self.budget, claim, method, self.adjacency, self._condition(method), label)
+            condition = self._condition(getattr(method, "condition", None))
+            spend(self.budget, claim, method, self.adjacency, condition, label)
         X = self._validate(X)
         domain = spec.domain(X)
         rows = domain.rows(without_missing(X, self.adjacency, domain.center))
         loss = Loss(at_most(claim.epsilon), at_most(claim.delta))
-        task = PrivateTask(rows, domain, int(self.n_clusters), self.adjacency, loss)
-        self._store(run_method(method, task), domain, claim, method)
+        task = PrivateTask(
+            rows, domain, int(self.n_clusters), self.adjacency, loss, sparse=is_sparse
+        )
+        result = run_method(method, task)
+        if result.warning is not None:
+            validation.warn(result.warning)
+        self._store(result, domain, claim)
         return self
 
-    def _condition(self, method: Method) -> str | None:
-        """What the claim assumes about the data."""
-        own = getattr(method, "condition", None)
+    def _condition(self, own: str | None) -> str | None:
+        """What the claim assumes about the data; `own`: what the method assumes."""
         given = [words for words in (own, NO_MISSING if self.missing == "error" else None) if words]
         return "; ".join(given) or None
 
     def _method(self) -> Method:
         """The method object, after checking the choices that it needs."""
-        method = PRIVATE_METHODS[self.method].run if isinstance(self.method, str) else self.method
+        method: Method = self._named_method()
         if isinstance(method, type):
             raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
         getattr(method, "check", lambda: None)()
         return method
+
+    def _named_method(self) -> Any:
+        known = isinstance(self.method, str) and self.method in PRIVATE_METHODS
+        return PRIVATE_METHODS[self.method].run if known else self.method  # type: ignore[index]
 
     def _validate(self, X: Any) -> Any:
         """X as an array. An error says nothing about any row except that there is a bad one."""
         least = 0 if self.adjacency == "add-remove" else 1
         refused = None
         try:
+            check_sparse(X)
             X = validate_data(
-                self, X, dtype=DTYPES, ensure_all_finite=False, ensure_min_samples=least
-            )
+                self, X, dtype=DTYPES, ensure_all_finite=False, ensure_min_samples=least,
+                accept_sparse="csr", accept_large_sparse=False,
+            )  # fmt: skip
+            X = validation.canonical(X)
         except (OverflowError, TypeError, ValueError) as error:
             refused = _without_values(error, count_is_secret=least == 0)
         if refused is not None:
@@ -196,9 +214,9 @@ class PrivateKMeans(FittedCenters):
             )
         return X
 
-    def _store(self, result: PrivateResult, domain: Domain, claim: Loss, method: Method) -> None:
-        charges, condition = result.charges, self._condition(method)
-        if result.condition is not None:
+    def _store(self, result: PrivateResult, domain: Domain, claim: Loss) -> None:
+        charges, condition = result.charges, self._condition(result.condition)
+        if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
         name = self.method if isinstance(self.method, str) else repr(self.method)
         facts = fit_facts(
@@ -220,7 +238,7 @@ class PrivateKMeans(FittedCenters):
 
     def _fitted_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
-        return Rows.of(validate_data(self, X, dtype=DTYPES, order="C", reset=False))
+        return Rows.of(self._validated(X, reset=False))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         condition = getattr(self, "condition_", None)
@@ -229,7 +247,7 @@ class PrivateKMeans(FittedCenters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = getattr(self._named_method(), "accepts_sparse", False)
         tags.input_tags.allow_nan = self.missing == "drop"
         tags.non_deterministic = True
         return tags
@@ -237,7 +255,7 @@ class PrivateKMeans(FittedCenters):
 
 # Validators' messages about X as a whole. Others may quote values of X.
 ABOUT_THE_WHOLE = (
-    "Complex data", "Expected 2D array", "Found array with", "Sparse data",
+    "Complex data", "Expected 2D array", "Found array with", "Only sparse", "Sparse data",
     "could not convert string to float", "float() argument must be",
 )  # fmt: skip
 
@@ -252,6 +270,11 @@ def _without_values(error: Exception, *, count_is_secret: bool) -> Exception:
     if count_is_secret:
         line = re.sub(r"shape=\(\d+", "shape=(..", line)
     return TypeError(line) if isinstance(error, TypeError) else ValueError(line)
+
+
+def _number_of_columns(X: Any) -> int | None:
+    shape = tuple(getattr(X, "shape", ()))
+    return int(shape[1]) if len(shape) == 2 else None
 
 
 def _conditional(words: str) -> str:

@@ -103,9 +103,10 @@ class StreamingKMeans(FittedCenters):
     weight_seen_ : float
         The sum of the rows' weights, after forgetting.
     guarantee_ : Guarantee or None
-        What is known about ``inertia_``, for ``init="d2"``.
+        What is known about ``inertia_``, for ``init="d2"``. None by default: there is no bound in
+        numbers for greedy k-means++.
     guarantee_lost_ : str or None
-        Why nothing is.
+        Why ``guarantee_`` is None.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         When the first batch has column names that are all strings.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
@@ -70,6 +71,15 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back and frame.f_globals["__name__"].startswith(("kvariates.", "sklearn.")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)
+
+
+def warn_of_few_clusters(
+    distinct: int, k: int, reason: str = "Possibly due to duplicate points in X."
+) -> None:
+    """Warn if fewer clusters than `k` have rows."""
+    if distinct < k:
+        message = f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({k})."
+        warn(f"{message} {reason}", ConvergenceWarning)
 
 
 def generator(random_state: Any) -> np.random.Generator:

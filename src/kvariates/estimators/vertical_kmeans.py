@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -160,12 +159,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         self.seed_rows_ = result.seeds
         self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
         distinct = len(np.unique(result.labels))
-        if distinct < self.n_clusters:
-            validation.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
+        validation.warn_of_few_clusters(distinct, self.n_clusters)
 
 
 def _columns(X: Any) -> list[Any]:

@@ -7,25 +7,25 @@ added, whatever the number of peers. `privacy/proofs/peers.md` has the proof.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kvariates.data.cluster_sums import SumScale
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_fit import NoisyPeersMean, after
-from kvariates.federated.private_peer import exact_statistics, sums_lattice
+from kvariates.federated.private_fit import NoisyPeersMean, PrivateFit, after
+from kvariates.federated.private_peer import described, exact_statistics, sums_lattice
 from kvariates.federated.releases import COUNTS_OVER_SUMS
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.privacy.budget import Cost
+from kvariates.peers.questions import Answer
+from kvariates.privacy.budget import Cost, Loss
+from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
 from kvariates.private_methods.task import Domain
 from kvariates.private_methods.weighted_kmeans import spread_out
@@ -40,27 +40,20 @@ class SummingPeer:
         if X.shape[1] != len(bounds.low):
             raise ValueError(f"Rows have {X.shape[1]} features, the bounds {len(bounds.low)}.")
         self._domain, self._bounds = Domain.box(bounds.low, bounds.high), bounds
-        self._points = self._domain.rows(X)
-        self._rows = Rows.of(self._points)
+        # The coordinator is trusted with exact sums, and adds the noise.
+        self._rows = self._domain.rows(X).map(Rows.of).reveal("central noise is added later")
 
     def answer(self, envelope: Envelope) -> Answer:
         """ValueError if it is another question."""
         name, arguments = envelope.question.name, envelope.question.arguments
         if name == "describe":
-            return self._describe()
+            return described(self._rows.n, self._bounds)
         if name == "sums_on_lattice":
             return self._sums(**arguments)
         raise ValueError(f"the question {name!r:.40} is not answered by a peer that only sums")
 
-    def _describe(self) -> Answer:
-        n, scale = len(self._points), SumScale(self._bounds.largest, math.inf, 1.0, 1.0, 53)
-        return {
-            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
-            "scale": scale_numbers(scale),
-        }  # fmt: skip
-
     def _sums(self, centers: Any) -> Answer:
-        found = exact_statistics(self._domain, self._rows, self._points, centers)
+        found = exact_statistics(self._domain, self._rows, centers)
         return {"counts": found.counts, "sums": found.totals}
 
 
@@ -87,9 +80,9 @@ class CentralAssigner:
         counts, sums = (sum(part[i] for part in parts) for i in range(2))
         step, lattice = f"step {self._number}", sums_lattice(self._domain)
         counted = count_query(counts, self._adjacency, f"{step}: rows of each centre")
-        found = self.accountant.release(counted, cost.counts)
+        found = self.accountant.release(Secret(counted), cost.counts)
         summed = sum_query(sums, lattice, self._adjacency, f"{step}: sums of rows")
-        total = self.accountant.release(summed, cost.sums).value
+        total = self.accountant.release(Secret(summed), cost.sums).value
         self.clear = found.value > max(1.0, CLEAR * found.charge.scale)
         return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
 
@@ -119,10 +112,10 @@ def fit_central(
     coordinator: Coordinator,
     start: F64 | int,
     steps: int,
-    cost: Cost,
+    epsilon: float,
     adjacency: Adjacency,
     rng: np.random.Generator,
-) -> tuple[F64, Accountant]:
+) -> PrivateFit:
     """So many noisy steps of Lloyd from public centres, or from so many spread over the bounds.
 
     Pre: the coordinator has public bounds.
@@ -133,8 +126,9 @@ def fit_central(
     centers = start
     if isinstance(centers, int):
         centers = domain.center + spread_out(domain, centers, rng)
-    parts = cost.split([COUNTS_OVER_SUMS, 1.0] * steps)
+    parts = Cost(epsilon=epsilon).split([COUNTS_OVER_SUMS, 1.0] * steps)
     costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
     end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
-    return end.centers, assigner.accountant
+    ledger = Ledger(adjacency, tuple(assigner.accountant.charges), Loss(epsilon, 0.0))
+    return PrivateFit(end.centers, {"coordinator": ledger})

@@ -2,14 +2,15 @@
 
 Flower may run a ClientApp in a new process for each message. Data and the state of a fit are kept
 if the process lives on; else data are loaded and the state is computed again (`LogNeeded`). What
-must not be forgotten, the number of rows shown and the releases of a private peer, is kept in the
-state of Flower's context, or in a file.
+must not be forgotten, the number of rows shown, the releases of a private peer and the keys of
+secure sums, is kept in the state of Flower's context, or in a file.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from kvariates.federated.private_peer import PrivatePeer
 from kvariates.federated.releases import FileReleases, Private, Releases
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.encoding import decode_envelope, encode_reply
+from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
 from kvariates.peers.peer import Envelope, Peer, Policy
 from kvariates.peers.questions import QUESTIONS, Answer
 from kvariates.peers.transport import Failure, Reply, reply_of
@@ -40,10 +42,13 @@ FEDERATED = Policy(
     frozenset({"describe", "potential", "draw", "spread", "assign", "evaluate", "column_sums"})
 )
 
-AnyPeer = Peer | PrivatePeer | SummingPeer
+AnyPeer = Peer | MaskedPeer | PrivatePeer | SummingPeer
 
-_cached: OrderedDict[tuple[str, int, int], AnyPeer] = OrderedDict()
+_cached: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+_cache_lock = threading.Lock()
+_one_at_a_time = threading.Lock()  # what is kept is read, checked and written in one step
 _logger = logging.getLogger(__name__)
+_flower_logger = logging.getLogger("flwr")  # a SuperNode prints it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +63,22 @@ class ClientOptions:
     clip: bool
     seed: int
     key: str
+    max_groups: int | None  # None: without secure sums
 
 
 def client_app(
     load_data: Callable[[Context], Any],
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    policy: Policy = FEDERATED,
+    policy: Policy | None = None,
     private: Private | Literal["central"] | None = None,
     max_points: int = 20,
     clip: bool = False,
     random_state: int | None = None,
+    secure_sums: bool = False,
+    max_groups: int = 3,
 ) -> ClientApp:
-    """Make the ClientApp of a party that keeps its rows.
+    """Make the ClientApp of a peer that keeps its rows.
 
     Parameters
     ----------
@@ -78,8 +86,10 @@ def client_app(
         From Flower's context to X, or to (X, sample_weight). It may be called for every message.
     bounds : (low, high) or None
         The public bounds of each feature. Rows outside them are an error, unless `clip`.
-    policy : Policy
-        Which questions are answered. By default those of Dk-means++, Lloyd and the cost.
+    policy : Policy or None
+        Which questions are answered in the open. None: those of Dk-means++, Lloyd and the cost
+        (`FEDERATED`); with `secure_sums` only the description (numbers of rows and features,
+        weight, magnitudes).
     private : Private, "central" or None
         A budget: answers get noise. "central": only exact sums are sent, and the coordinator, which
         must be trusted, adds noise to their total. With any of these `policy` is not used, and
@@ -91,6 +101,12 @@ def client_app(
         Whether rows are moved into the bounds.
     random_state : int or None
         Seed of the rows that are drawn. None: it cannot be repeated. Noise has no seed.
+    secure_sums : bool
+        Whether sums and costs are sent only behind masks, which cancel in the total of a group of
+        at least 3 peers. The coordinator needs ``server_app(secure_sums=True)``.
+    max_groups : int
+        How many groups this peer joins in a run of Flower. A group is needed at the start of a fit,
+        and whenever a peer is dropped.
 
     Returns
     -------
@@ -101,26 +117,32 @@ def client_app(
         raise ValueError("clip and private need public bounds: bounds=(low, high).")
     if not (private is None or private == CENTRAL or isinstance(private, Private)):
         raise ValueError(f"private must be a Private, 'central' or None; got {private!r}.")
-    if max_points < 0:
-        raise ValueError(f"max_points must be at least 0; got {max_points!r}.")
+    if secure_sums and private is not None:
+        raise ValueError("secure_sums does not work with private: choose one.")
+    for name, value, least in (("max_points", max_points, 0), ("max_groups", max_groups, 1)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+    usual = Policy(frozenset({"describe"})) if secure_sums else FEDERATED
+    allowed = usual if policy is None else policy
     seed = secrets.randbits(63) if random_state is None else int(random_state)
     options = ClientOptions(
-        load_data, limits, policy, private, max_points, clip, seed, secrets.token_hex(8)
-    )
+        load_data, limits, allowed, private, max_points, clip, seed, secrets.token_hex(8),
+        max_groups if secure_sums else None,
+    )  # fmt: skip
     app = ClientApp()
 
     @app.query(ACTION)
     def answer(message: Message, context: Context) -> Message:
         fields = record_of(message)
         if "greeting" in fields:
-            return Message(content_of(name=_name(context)), reply_to=message)
+            return Message(content_of(name=node_name(context)), reply_to=message)
         reply = _reply(options, fields.get("envelope"), context)
         return Message(content_of(reply=encode_reply(reply)), reply_to=message)
 
     return app
 
 
-def _name(context: Context) -> str:
+def node_name(context: Context) -> str:
     """What the operator of the node calls it; "" if nothing."""
     config = context.node_config
     return str(config.get("name", config.get("partition-id", "")))
@@ -131,27 +153,47 @@ def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
         envelope = decode_envelope(data if isinstance(data, bytes) else b"")
     except ValueError as error:
         return Failure(str(error))
+    with _one_at_a_time:  # here, as a simulation pickles the app with all that it names
+        return _reply_to(options, envelope, context)
+
+
+def _reply_to(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
     try:
         peer = _peer(options, context)
     except Exception as error:
         _logger.exception("The data of this peer could not be loaded")
         # The text of the error may tell something of the data.
         return Failure(f"its data could not be loaded ({type(error).__name__})")
+    return reply_of(lambda asked: _answer(peer, asked, options.max_points, context), envelope)
+
+
+def _answer(peer: AnyPeer, envelope: Envelope, max_points: int, context: Context) -> Answer:
+    if isinstance(peer, MaskedPeer):
+        return _masked_answer(peer, envelope, max_points, context)
+    if envelope.question.name in GROUP_QUESTIONS:
+        raise ValueError("this peer has no secure sums; use client_app(secure_sums=True)")
     if isinstance(peer, PrivatePeer):
-        return reply_of(lambda asked: _private_answer(peer, asked, context), envelope)
+        return _private_answer(peer, envelope, context)
     if isinstance(peer, SummingPeer):
-        return reply_of(peer.answer, envelope)
-    return reply_of(lambda asked: _counted(peer, asked, options.max_points, context), envelope)
+        return peer.answer(envelope)
+    return _counted(peer.answer(envelope), envelope, max_points, context)
 
 
 def _peer(options: ClientOptions, context: Context) -> AnyPeer:
-    place = (options.key, context.run_id, context.node_id)
-    if place not in _cached:
-        _cached[place] = _loaded(options, context)
-        while len(_cached) > CACHED:
-            _cached.popitem(last=False)
-    _cached.move_to_end(place)
-    return _cached[place]
+    found: AnyPeer = cached(options.key, context, lambda: _loaded(options, context))
+    return found
+
+
+def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
+    """What this process has loaded for an app, a run and a node; if it has not, it is loaded."""
+    place = (key, context.run_id, context.node_id)
+    with _cache_lock:
+        if place not in _cached:
+            _cached[place] = load()
+            while len(_cached) > CACHED:
+                _cached.popitem(last=False)
+        _cached.move_to_end(place)
+        return _cached[place]
 
 
 def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
@@ -165,7 +207,10 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
         return SummingPeer(X, options.bounds)
     if options.bounds is not None:
         data = clipped(data, options.bounds, clip=options.clip)
-    return Peer(Rows.of(data.X), data.weight, options.seed, options.policy)
+    rows = Rows.of(data.X)
+    if options.max_groups is not None:
+        return MaskedPeer(rows, data.weight, options.seed, options.policy, options.max_groups)
+    return Peer(rows, data.weight, options.seed, options.policy)
 
 
 def _unweighted(data: Data) -> F64:
@@ -181,12 +226,20 @@ def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> 
         return peer.answer(envelope, FileReleases(path))
 
 
-def _counted(peer: Peer, envelope: Envelope, most: int, context: Context) -> Answer:
+def _masked_answer(
+    peer: MaskedPeer, envelope: Envelope, max_points: int, context: Context
+) -> Answer:
+    answer = peer.answer(envelope, _ContextStore(context))
+    if envelope.question.name == "group":
+        _flower_logger.info("Secure sums: the fingerprint is %s", answer["fingerprint"])
+    return _counted(answer, envelope, max_points, context)
+
+
+def _counted(answer: Answer, envelope: Envelope, most: int, context: Context) -> Answer:
     """The answer, if not too many rows were shown in this run."""
-    answer = peer.answer(envelope)
-    part = QUESTIONS[envelope.question.name].points
-    if part:
-        shown = int(_state(context).get("shown", 0)) + len(answer[part])  # type: ignore[arg-type]
+    rule = QUESTIONS.get(envelope.question.name)
+    if rule is not None and rule.points:
+        shown = int(_state(context).get("shown", 0)) + len(answer[rule.points])  # type: ignore[arg-type]
         if shown > most:
             raise ValueError(f"{most} rows may be shown in a run, and no more")
         _state(context)["shown"] = shown
@@ -209,3 +262,17 @@ class _ContextReleases(Releases):
 
     def save(self, data: bytes) -> None:
         _state(self._context)["releases"] = data
+
+
+class _ContextStore:
+    """Keeps the state of a masked peer in the state of the context, which stays at the node."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def load(self) -> bytes | None:
+        stored = _state(self._context).get("masks")
+        return stored if isinstance(stored, bytes) else None
+
+    def save(self, data: bytes) -> None:
+        _state(self._context)["masks"] = data

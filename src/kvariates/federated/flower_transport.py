@@ -10,7 +10,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.peers.encoding import MAX_BYTES, decode_reply, encode_envelope
+from kvariates.peers.encoding import DTYPES, MAX_BYTES, decode_reply, encode_envelope
 from kvariates.peers.peer import Envelope
 from kvariates.peers.transport import Failure, Reply
 
@@ -46,26 +46,36 @@ class FlowerTransport:
         return [name for name, node in self._nodes.items() if node in connected]
 
     def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
-        asked = {
-            self._nodes[name]: content_of(envelope=encode_envelope(envelope))
+        contents = {
+            name: content_of(envelope=encode_envelope(envelope))
             for name, envelope in envelopes.items()
-            if name not in self._silent
         }
+        return self.deliver(contents)
+
+    def deliver(
+        self, contents: Mapping[str, RecordDict], dtypes: frozenset[str] = DTYPES
+    ) -> dict[str, Reply]:
+        """Send a message to each named node, and wait for the replies.
+
+        `dtypes`: an answer with other arrays is a failure.
+        """
+        asked = {self._nodes[name]: own for name, own in contents.items()
+                 if name not in self._silent}  # fmt: skip
         answered = self._exchange(asked)
         replies: dict[str, Reply] = {}
-        for name in envelopes:
+        for name in contents:
             found = self._silent.get(name) or answered[self._nodes[name]]
-            replies[name] = found if isinstance(found, Failure) else self._reply(found)
+            replies[name] = found if isinstance(found, Failure) else self._reply(found, dtypes)
         return replies
 
     def end(self) -> None:
         """Do nothing: a node does nothing between two messages."""
 
-    def _reply(self, fields: dict[str, Any]) -> Reply:
+    def _reply(self, fields: dict[str, Any], dtypes: frozenset[str]) -> Reply:
         data = fields.get("reply")
         if not isinstance(data, bytes):
             return Failure("its message has no reply")
-        return decode_reply(data, self._max_bytes)
+        return decode_reply(data, self._max_bytes, dtypes)
 
     def _meet(self, nodes: Iterable[int]) -> None:
         """Ask new nodes for their names."""
@@ -104,6 +114,18 @@ class FlowerTransport:
                 time.sleep(min(pause, max(0.0, end - time.monotonic())))
                 pause = min(2 * pause, LONGEST_PAUSE)
         return found
+
+
+def wait_for_nodes(grid: Grid, count: int, seconds: float, kind: str, parameter: str) -> None:
+    """Wait until so many nodes are connected. RuntimeError if they do not come."""
+    end = time.monotonic() + seconds
+    while (found := len(list(grid.get_node_ids()))) < count:
+        if time.monotonic() > end:
+            raise RuntimeError(
+                f"{found} of {count} {kind} were connected after {seconds:g} s; start their "
+                f"SuperNodes, or lower {parameter}."
+            )
+        time.sleep(0.1)
 
 
 def _fields(reply: Message) -> dict[str, Any] | Failure:

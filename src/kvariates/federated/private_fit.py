@@ -13,8 +13,8 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.peer_seeding import dk_means_plusplus
 from kvariates.peers.questions import Answer
-from kvariates.peers.seeding import dk_means_plusplus
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.private_methods.noisy_lloyd import CLEAR
@@ -24,7 +24,7 @@ from kvariates.refining.lloyd import Step, lloyd
 
 @dataclass(frozen=True, eq=False)
 class PrivateFit:
-    """Centres, and the ledger that each peer has sent."""
+    """Centres, and the ledgers: that of each peer, or with central noise the coordinator's."""
 
     centers: F64
     ledgers: dict[str, Ledger]

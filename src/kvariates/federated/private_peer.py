@@ -36,11 +36,12 @@ from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Answer, scale_numbers
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.privacy.mechanisms import release
+from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import Share, noisy_rows
 from kvariates.privacy.noise_source import below
 from kvariates.privacy.query import (
     CappedSum,
+    Query,
     capped_sum_query,
     count_query,
     sum_query,
@@ -88,8 +89,7 @@ class PrivatePeer:
             raise ValueError(f"A private peer can have at most {MOST_ROWS} rows.")
         self._bounds, self.private, self._costs = bounds, private, private.costs()
         self._domain = Domain.box(bounds.low, bounds.high)
-        self._points = self._domain.rows(X)
-        self._rows = Rows.of(self._points)
+        self._rows = self._domain.rows(X).map(Rows.of)
         self._lock = threading.Lock()
         self._questions: dict[str, Callable[..., Answer]] = {
             "describe": self._describe,
@@ -130,11 +130,7 @@ class PrivatePeer:
 
     def _describe(self, releases: Releases, fit: int) -> Answer:
         """Public numbers, and the number of rows that may be known."""
-        n, largest = self._known_rows(releases), self._bounds.largest
-        return {
-            "n": n, "d": self._domain.d, "dtype": "<f8", "weight": float(n), "weighted": False,
-            "scale": scale_numbers(SumScale(largest, math.inf, 1.0, 1.0, 53)),
-        }  # fmt: skip
+        return described(self._known_rows(releases), self._bounds)
 
     def _ledger(self, releases: Releases, fit: int) -> Answer:
         charges = [asdict(charge) for charge in releases.charges]
@@ -192,11 +188,12 @@ class PrivatePeer:
     def _known_rows(self, releases: Releases) -> int:
         """The number of rows: public, or a noisy one that is released once."""
         if self.private.adjacency == "replace-one":
-            return len(self._points)
+            n = self._rows.map(lambda rows: rows.n)
+            return n.reveal("the number of rows is public under replace-one")
 
         def make(number: int) -> _Made:
-            query = total_query(len(self._points), "add-remove", "number of rows")
-            made = release(query, self._costs["count"][number])
+            query = self._rows.map(lambda of: total_query(of.n, "add-remove", "number of rows"))
+            made = Accountant().release(query, self._costs["count"][number])
             return _Made({"n": min(max(made.value, 1), MOST_ROWS)}, (made.charge,))
 
         return int(self._released(releases, "count", "count", make)["n"])
@@ -205,12 +202,14 @@ class PrivatePeer:
         """The sum of costs, each at most the squared diameter."""
         most = 4 * self._domain.radius**2
         near = self._domain.clip(centers - self._domain.center)
-        costs = self._rows.costs(near, self._rows.nearest(near))
-        total = int(np.ceil(np.minimum(costs / most, 1.0) * UNIT).astype(np.int64).sum())
-        query = capped_sum_query(
-            total, CappedSum(UNIT, most / UNIT), self.private.adjacency, f"potential {number + 1}"
-        )
-        made = release(query, self._costs["potential"][number])
+        moved, label = CappedSum(UNIT, most / UNIT), f"potential {number + 1}"
+
+        def query(rows: Rows) -> Query[int]:
+            costs = rows.costs(near, rows.nearest(near))
+            total = int(np.ceil(np.minimum(costs / most, 1.0) * UNIT).astype(np.int64).sum())
+            return capped_sum_query(total, moved, self.private.adjacency, label)
+
+        made = Accountant().release(self._rows.map(query), self._costs["potential"][number])
         value = min(max(made.value, 0), n * UNIT) / UNIT * self._bounds.squared_diameter
         return _Made({"potential": value}, (made.charge,))
 
@@ -220,25 +219,41 @@ class PrivatePeer:
             self._domain.lattice, self._domain.widest, (Share(Fraction(1, max(n, 1)), 1),),
             self._costs["draw"][number].value,
         )  # fmt: skip
-        index = below(max(n, len(self._points), 1))
-        row = np.zeros((1, self._domain.d))
-        if index < len(self._points):
-            row = self._points[index : index + 1]
-        point = self._domain.center + self._domain.clip(noisy(row))
-        charge = noisy.charge(f"centre {number + 1}", "uniform draw with Laplace noise")
+
+        def drawn(rows: Rows) -> F64:
+            index = below(max(n, rows.n, 1))
+            row = np.zeros((1, self._domain.d))
+            return noisy(rows.take(np.array([index])) if index < rows.n else row)
+
+        name, adjacency = "uniform draw with Laplace noise", self.private.adjacency
+        charge = noisy.charge(f"centre {number + 1}", name, adjacency)
+        row = Accountant().publish(self._rows.map(drawn), charge)
+        point = self._domain.center + self._domain.clip(row)
         return _Made({"points": np.clip(point, self._bounds.low, self._bounds.high)}, (charge,))
 
     def _noisy_statistics(self, centers: F64, number: int) -> _Made:
         """Counts and sums of the rows nearest to each centre, relative to the domain's centre."""
         adjacency, lattice = self.private.adjacency, sums_lattice(self._domain)
-        exact = exact_statistics(self._domain, self._rows, self._points, centers)
-        step = f"step {number + 1}"
-        counted = count_query(exact.counts, adjacency, f"{step}: rows of each centre")
+        exact = self._rows.map(lambda rows: exact_statistics(self._domain, rows, centers))
+        release, step = Accountant().release, f"step {number + 1}"
+        counted = exact.map(
+            lambda of: count_query(of.counts, adjacency, f"{step}: rows of each centre")
+        )
         counts = release(counted, self._costs["counts"][number])
-        summed = sum_query(exact.totals, lattice, adjacency, f"{step}: sums of rows")
+        summed = exact.map(
+            lambda of: sum_query(of.totals, lattice, adjacency, f"{step}: sums of rows")
+        )
         sums = release(summed, self._costs["sums"][number])
         answer = {"counts": counts.value, "sums": sums.value, "scale": counts.charge.scale}
         return _Made(answer, (counts.charge, sums.charge))
+
+
+def described(n: int, bounds: PublicBounds) -> Answer:
+    """The description of n rows of which nothing else is known but the public bounds."""
+    return {
+        "n": n, "d": len(bounds.low), "dtype": "<f8", "weight": float(n), "weighted": False,
+        "scale": scale_numbers(SumScale(bounds.largest, math.inf, 1.0, 1.0, 53)),
+    }  # fmt: skip
 
 
 def sums_lattice(domain: Domain) -> Lattice:
@@ -246,13 +261,13 @@ def sums_lattice(domain: Domain) -> Lattice:
     return Lattice(domain.l1 * (1 + 1e-12), domain.d, "l1")
 
 
-def exact_statistics(domain: Domain, rows: Rows, points: F64, centers: F64) -> LatticeSums:
+def exact_statistics(domain: Domain, rows: Rows, centers: F64) -> LatticeSums:
     """Exact counts and sums of the rows nearest to each centre, relative to the domain's centre.
 
-    `points`: the rows as `Domain.rows` gives them, `rows`: the same for native calls.
+    `rows`: as `Domain.rows` gives them.
     """
     labels = rows.nearest(domain.clip(centers - domain.center))
-    return lattice_sums(points, labels, len(centers), sums_lattice(domain))
+    return lattice_sums(rows.X, labels, len(centers), sums_lattice(domain))
 
 
 def _digest(centers: F64) -> str:

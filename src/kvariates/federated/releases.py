@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
-from kvariates.federated.locked_files import write_aside
+from kvariates.file_writing import write_aside
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer
@@ -26,16 +26,16 @@ class Private:
     Attributes
     ----------
     epsilon : float
-        What all answers together cost.
+        What all answers together spend.
     n_clusters : int
         How many centres the peer takes part in.
     steps : int
-        How many noisy steps of Lloyd it takes part in.
+        How many noisy iterations of Lloyd it takes part in.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbours. With "replace-one" the number of rows is public.
     ledger : path or None
-        A file that keeps all releases, so that all runs of Flower together cost `epsilon`. None:
-        each run costs `epsilon`.
+        A file that keeps all releases, so that all runs of Flower together spend `epsilon`. None:
+        each run spends `epsilon`.
     """
 
     epsilon: float

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvariates.data.rows import Floats
-from kvariates.federated.locked_files import write_aside
+from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
@@ -55,7 +55,12 @@ class FederatedResult:
             "transcript": asdict(self.transcript),
             "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
         }
-        write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
+        write_json(path, page)
+
+
+def write_json(path: str | os.PathLike[str], page: dict[str, Any]) -> None:
+    """Write a page as JSON. The file appears when it is complete."""
+    write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
 
 
 def _page(ledger: Ledger) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
 from kvariates.federated.central_noise import fit_central
-from kvariates.federated.flower_transport import FlowerTransport
+from kvariates.federated.flower_transport import FlowerTransport, wait_for_nodes
 from kvariates.federated.inputs import checked_bounds
 from kvariates.federated.private_fit import fit_private_peers
 from kvariates.federated.result import FederatedResult
@@ -24,13 +23,13 @@ from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
-from kvariates.peers.seeding import PEER_SEEDINGS
+from kvariates.peers.masked_peer import MIN_GROUP
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.peers.transport import Transport
-from kvariates.privacy.budget import Cost, Loss, check_loss
-from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.budget import check_loss
 
 PRIVATE_INIT = "pdk-means++"
-MAX_ITER, CENTRAL_STEPS = 100, 5
+MAX_ITER, CENTRAL_STEPS, TOL = 100, 5, 1e-4
 NOISE = (
     "peers added noise to their centres and to their potentials: Theorem 4 is about neither "
     "noisy potentials nor clipped centres."
@@ -55,10 +54,13 @@ class ServerOptions:
     random_state: int | None
     epsilon: float | None
     adjacency: Adjacency
+    secure_sums: bool
 
     @property
     def private(self) -> bool:
-        return isinstance(self.init, str) and self.init == PRIVATE_INIT
+        """Whether there is noise."""
+        local = isinstance(self.init, str) and self.init == PRIVATE_INIT
+        return local or self.epsilon is not None
 
 
 def server_app(
@@ -87,12 +89,13 @@ def server_app(
         "pdk-means++" needs private peers. Other names of `PEER_SEEDINGS` need peers whose policies
         allow their questions.
     max_iter : int or None
-        The most steps of Lloyd; None: 100. The number of noisy steps with "pdk-means++" (None: 0)
-        and with `epsilon` (None: 5).
-    tol : float, default 1e-4
-        Relative to the mean variance of the features.
-    min_peers : int, default 1
-        Peers that fail are dropped while so many are left.
+        The most iterations of Lloyd; None: 100. The number of noisy iterations with "pdk-means++"
+        (None: 0) and with `epsilon` (None: 5).
+    tol : float or None
+        Relative to the mean variance of the features; None: 1e-4. Fits with noise have no
+        tolerance: they make `max_iter` iterations.
+    min_peers : int or None
+        Peers that fail are dropped while so many are left; None: 1, or 3 with `secure_sums`.
     wait_for : int or None
         How many peers must be connected before the fit begins; None: `min_peers`.
     wait_timeout : float, default 60
@@ -105,6 +108,9 @@ def server_app(
         this budget is added to their total. `init` must be public.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbours, with `epsilon`.
+    secure_sums : bool, default False
+        Whether only the totals of all peers' sums and costs are known. Peers must be made with
+        secure_sums=True as well; there are at least 3 and at most 256.
 
     Returns
     -------
@@ -132,14 +138,15 @@ def server_options(
     max_rows: int | None = None,
     init: str | ArrayLike | None = None,
     max_iter: int | None = None,
-    tol: float = 1e-4,
-    min_peers: int = 1,
+    tol: float | None = None,
+    min_peers: int | None = None,
     wait_for: int | None = None,
     wait_timeout: float = 60.0,
     timeout: float = 60.0,
     random_state: int | None = None,
     epsilon: float | None = None,
     adjacency: Adjacency = "add-remove",
+    secure_sums: bool = False,
 ) -> ServerOptions:
     """Check the parameters of `server_app`."""
     if max_rows is not None and bounds is None:
@@ -160,9 +167,16 @@ def server_options(
         start = _checked_init("dk-means++" if init is None else init, n_clusters, limits)
     usual = CENTRAL_STEPS if epsilon is not None else 0 if start is PRIVATE_INIT else MAX_ITER
     steps = usual if max_iter is None else max_iter
+    if tol is not None and (epsilon is not None or start is PRIVATE_INIT):
+        raise ValueError("tol does not work with noise: give max_iter, the number of noisy steps.")
+    if secure_sums:
+        _check_secure(init, epsilon)
+    fewest = MIN_GROUP if secure_sums else 1
+    needed = fewest if min_peers is None else min_peers
+    first, tolerance = needed if wait_for is None else wait_for, TOL if tol is None else tol
     for name, value, least in (
-        ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tol, 0),
-        ("min_peers", min_peers, 1), ("wait_for", wait_for or min_peers, 1),
+        ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tolerance, 0),
+        ("min_peers", needed, fewest), ("wait_for", first, 1),
     ):  # fmt: skip
         if not least <= value < math.inf:
             raise ValueError(f"{name} must be at least {least}; got {value!r}.")
@@ -170,8 +184,8 @@ def server_options(
         if not 0 < value < math.inf:
             raise ValueError(f"{name} must be a number > 0; got {value!r}.")
     return ServerOptions(
-        n_clusters, limits, start, steps, tol, min_peers, wait_for or min_peers,
-        wait_timeout, timeout, random_state, epsilon, adjacency,
+        n_clusters, limits, start, steps, tolerance, needed, first, wait_timeout, timeout,
+        random_state, epsilon, adjacency, secure_sums,
     )  # fmt: skip
 
 
@@ -183,6 +197,15 @@ def _check_central(
         raise ValueError(
             "Central noise (epsilon) needs public bounds, init=None or an array of public centres, "
             "and max_iter of at least 1."
+        )
+
+
+def _check_secure(init: Any, epsilon: float | None) -> None:
+    if epsilon is not None or init is None or (isinstance(init, str) and init != "dk-means++"):
+        raise ValueError(
+            "secure_sums works without noise, and needs init: an array of centres that are known "
+            "without the rows; or 'dk-means++', which shows potentials and rows of each peer, who "
+            "must allow it: client_app(secure_sums=True, policy=kvariates.federated.FEDERATED)."
         )
 
 
@@ -210,14 +233,7 @@ def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Float
 
 def wait_for_peers(grid: Grid, options: ServerOptions) -> None:
     """Wait until enough nodes are connected. RuntimeError if they do not come."""
-    end = time.monotonic() + options.wait_timeout
-    while (found := len(list(grid.get_node_ids()))) < options.wait_for:
-        if time.monotonic() > end:
-            raise RuntimeError(
-                f"{found} of {options.wait_for} peers were connected after "
-                f"{options.wait_timeout:g} s; start their SuperNodes, or lower wait_for."
-            )
-        time.sleep(0.1)
+    wait_for_nodes(grid, options.wait_for, options.wait_timeout, "peers", "wait_for")
 
 
 def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
@@ -227,8 +243,6 @@ def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
     coordinator = Coordinator(transport, number, options.min_peers, options.bounds)
     try:
         fitted = _private_fit if options.private else _open_fit
-        if options.epsilon is not None:
-            fitted = _central_fit
         return fitted(coordinator, options, rng)
     finally:
         coordinator.end()
@@ -239,7 +253,8 @@ def _open_fit(
 ) -> FederatedResult:
     assert options.init is not None  # noqa: S101
     problem = PeersProblem(
-        options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False
+        options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False,
+        secure_sums=options.secure_sums,
     )  # fmt: skip
     found = fit_peers(coordinator, problem, rng)
     kept = guarantee_of(options.init, options.n_clusters, found)
@@ -253,23 +268,13 @@ def _open_fit(
 def _private_fit(
     coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
 ) -> FederatedResult:
-    found = fit_private_peers(coordinator, options.n_clusters, options.max_iter, rng)
+    k, steps, epsilon = options.n_clusters, options.max_iter, options.epsilon
+    if epsilon is None:
+        found, lost = fit_private_peers(coordinator, k, steps, rng), NOISE
+    else:
+        start: Any = k if options.init is None else options.init
+        found = fit_central(coordinator, start, steps, epsilon, options.adjacency, rng)
+        lost = CENTRAL_NOISE
     return FederatedResult(
-        found.centers, None, options.max_iter, False, None, NOISE, coordinator.transcript,
-        found.ledgers,
-    )  # fmt: skip
-
-
-def _central_fit(
-    coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
-) -> FederatedResult:
-    assert options.epsilon is not None  # noqa: S101
-    start: Any = options.n_clusters if options.init is None else options.init
-    centers, accountant = fit_central(
-        coordinator, start, options.max_iter, Cost(epsilon=options.epsilon), options.adjacency, rng
+        found.centers, None, steps, False, None, lost, coordinator.transcript, found.ledgers
     )
-    ledger = Ledger(options.adjacency, tuple(accountant.charges), Loss(options.epsilon, 0.0))
-    return FederatedResult(
-        centers, None, options.max_iter, False, None, CENTRAL_NOISE, coordinator.transcript,
-        {"coordinator": ledger},
-    )  # fmt: skip

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from flwr.app import Context
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
 
 from kvariates.federated.client import client_app
 from kvariates.federated.result import FederatedResult
 from kvariates.federated.server import server_app
+from kvariates.federated.vertical_client import vertical_client_app
+from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app
 
 TIMEOUT = 600.0  # the first answer waits until Ray has started
 
@@ -34,7 +38,8 @@ def simulate(
     n_peers : int
     n_clusters : int
     client : dict or None
-        Parameters of `client_app`. By default it has the bounds and the random state of the server.
+        Parameters of `client_app`. By default it has the bounds, the random state and
+        `secure_sums` of the server.
     n_cpus : int
         How many processes answer.
     **server
@@ -44,17 +49,61 @@ def simulate(
     -------
     FederatedResult
     """
-    from flwr.simulation import run_simulation
-
     if n_peers < 1:
         raise ValueError(f"n_peers must be at least 1; got {n_peers!r}.")
-    given = {"bounds": server.get("bounds"), "random_state": server.get("random_state")}
+    same = ("bounds", "random_state", "secure_sums")
+    given = {name: server[name] for name in same if name in server}
     results: list[FederatedResult] = []
-    server.setdefault("min_peers", 1)
     server.setdefault("wait_for", n_peers)
     server.setdefault("timeout", TIMEOUT)
     coordinator = server_app(n_clusters, on_result=results.append, **server)
     peers = client_app(load_data, **{"max_points": n_clusters, **given, **(client or {})})
+    _run(coordinator, peers, n_peers, n_cpus)
+    return _only(results)
+
+
+def simulate_vertical(
+    load_columns: Callable[[Context], Any],
+    n_parties: int,
+    n_clusters: int,
+    *,
+    client: dict[str, Any] | None = None,
+    n_cpus: int = 2,
+    **server: Any,
+) -> VerticalFederatedResult:
+    """Cluster rows whose columns are held by simulated parties.
+
+    Parameters
+    ----------
+    load_columns : callable
+        From Flower's context to the columns of a party, or to (columns, ids); its number is
+        ``context.node_config["partition-id"]``.
+    n_parties : int
+    n_clusters : int
+    client : dict or None
+        Parameters of `vertical_client_app`.
+    n_cpus : int
+        How many processes answer.
+    **server
+        Parameters of `vertical_server_app`.
+
+    Returns
+    -------
+    VerticalFederatedResult
+    """
+    results: list[VerticalFederatedResult] = []
+    server.setdefault("timeout", TIMEOUT)
+    aggregator = vertical_server_app(
+        n_clusters, n_parties=n_parties, on_result=results.append, **server
+    )
+    parties = vertical_client_app(load_columns, **(client or {}))
+    _run(aggregator, parties, n_parties, n_cpus)
+    return _only(results)
+
+
+def _run(server: ServerApp, clients: ClientApp, count: int, n_cpus: int) -> None:
+    from flwr.simulation import run_simulation
+
     backend = {
         "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
         "init_args": {"num_cpus": n_cpus, "num_gpus": 0, "include_dashboard": False},
@@ -62,7 +111,13 @@ def simulate(
     with warnings.catch_warnings():
         # Flower prefers `flwr run`; its engine can be called from Python in no other way.
         warnings.simplefilter("ignore", DeprecationWarning)
-        run_simulation(coordinator, peers, n_peers, backend_config=backend)  # type: ignore[arg-type]
+        run_simulation(server, clients, count, backend_config=backend)  # type: ignore[arg-type]
+
+
+Result = TypeVar("Result")
+
+
+def _only(results: list[Result]) -> Result:
     if not results:
         raise RuntimeError("The simulation ended without a result; see Flower's log above.")
     return results[0]

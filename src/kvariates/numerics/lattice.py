@@ -24,12 +24,16 @@ FEWEST_BITS = 8
 
 @dataclass(frozen=True)
 class Lattice:
-    """The points of step * Z^d in the ball of radius `bound` (public) around the origin."""
+    """The points of step * Z^d in the ball of radius `bound` (public) around the origin.
+
+    nonzeros : the largest number of coordinates of a point that are not 0; None: all d may be.
+    """
 
     bound: float
     d: int
     norm: Norm = "l2"
     n_max: int = 2**31
+    nonzeros: int | None = None
 
     def __post_init__(self) -> None:
         if not 1e-200 < self.bound < 1e200:
@@ -38,6 +42,8 @@ class Lattice:
             raise ValueError(f"norm must be 'l1', 'l2' or 'linf'; got {self.norm!r}.")
         if self.d < 1:
             raise ValueError(f"d must be at least 1; got {self.d!r}.")
+        if self.nonzeros is not None and self.nonzeros < 1:
+            raise ValueError(f"nonzeros must be at least 1; got {self.nonzeros!r}.")
         if self.n_max < 1 or self.bits < FEWEST_BITS:
             raise ValueError(f"n_max must be in 1..2**{53 - FEWEST_BITS}; got {self.n_max!r}.")
 
@@ -63,27 +69,35 @@ class Lattice:
 
     def l1(self, adjacency: Adjacency) -> int:
         """The l1 sensitivity of a sum, in steps. It is attained."""
-        most = {"l1": self.radius, "linf": self.d * self.radius, "l2": self._largest_l1}[self.norm]
+        linf = self._most_nonzeros * self.radius
+        most = {"l1": self.radius, "linf": linf, "l2": self._largest_l1}[self.norm]
         return most if adjacency == "add-remove" else 2 * most
 
     def l2_squared(self, adjacency: Adjacency) -> int:
         """The squared l2 sensitivity of a sum, in squared steps. It is nearly attained."""
-        most = {"l1": self.radius**2, "linf": self.d * self.radius**2, "l2": self.square}[self.norm]
+        linf = self._most_nonzeros * self.radius**2
+        most = {"l1": self.radius**2, "linf": linf, "l2": self.square}[self.norm]
         return most if adjacency == "add-remove" else 4 * most
+
+    @property
+    def _most_nonzeros(self) -> int:
+        return self.d if self.nonzeros is None else min(self.d, self.nonzeros)
 
     @cached_property
     def _largest_l1(self) -> int:
         """The largest l1 norm of d integers whose squares add up to `square` at most.
 
+        d is the number of coordinates that may be other than 0.
         Of all vectors with l1 norm s = a d + b, the one with b coordinates a + 1 and d - b
         coordinates a has the least sum of squares. Cauchy and Schwarz's bound sqrt(d square) is
         not exact; this is.
         """
-        low, high = 0, math.isqrt(self.d * self.square)
+        d = self._most_nonzeros
+        low, high = 0, math.isqrt(d * self.square)
         while low < high:
             s = (low + high + 1) // 2
-            a, b = divmod(s, self.d)
-            if b * (a + 1) ** 2 + (self.d - b) * a**2 <= self.square:
+            a, b = divmod(s, d)
+            if b * (a + 1) ** 2 + (d - b) * a**2 <= self.square:
                 low = s
             else:
                 high = s - 1

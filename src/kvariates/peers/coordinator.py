@@ -175,7 +175,8 @@ class Coordinator:
     def limits(self, peer: str) -> PeerLimits:
         """What the answers of a peer can be."""
         known = self.descriptions[peer]
-        return PeerLimits(known.n, known.weight, self.bounds)
+        scale = known.scale
+        return PeerLimits(known.n, known.weight, self.bounds, scale.largest, scale.heaviest)
 
     def everyone(self, asked: Call) -> dict[str, Any]:
         return self.ask(dict.fromkeys(self.peers, asked))

@@ -5,7 +5,7 @@
               {"float": hex}, an integer of 2^53 or more is {"int": hex}, a dictionary is
               {"map": [[key, value], ...]}
 
-Bytes of a stranger are decoded strictly: they give numbers, strings, lists and arrays of five
+Bytes of a stranger are decoded strictly: they give numbers, strings, lists and arrays of a few
 dtypes, or a ValueError. An array has exactly the bytes that its shape says.
 """
 
@@ -28,7 +28,8 @@ MOST_HEADER = 2**22
 DEEPEST = 8  # lists in lists
 MOST_AXES = 6
 LONGEST_REASON = 300
-DTYPES = {"<i8", "<i4", "<f8", "<f4", "|b1"}
+DTYPES = frozenset({"<i8", "<i4", "<f8", "<f4", "|b1"})
+UNSIGNED = frozenset({"<u8", "<u2", "|u1"})  # masked numbers and labels of vertical k-means
 INTEGER = re.compile(r"-?[0-9a-f]{1,65536}")
 SHORT = 2**53  # JSON readers keep integers below it
 
@@ -40,7 +41,7 @@ def encode(value: Any) -> bytes:
     return b"".join([len(header).to_bytes(4, "big"), header, *buffers])
 
 
-def decode(data: bytes, max_bytes: int = MAX_BYTES) -> Any:
+def decode(data: bytes, max_bytes: int = MAX_BYTES, dtypes: frozenset[str] = DTYPES) -> Any:
     """The value of these bytes. ValueError if they are not what `encode` returns."""
     if len(data) > max_bytes:
         raise ValueError(f"the message has {len(data)} bytes, more than {max_bytes}")
@@ -51,7 +52,7 @@ def decode(data: bytes, max_bytes: int = MAX_BYTES) -> Any:
         raise ValueError(f"the header has {size} bytes, more than {MOST_HEADER}")
     try:
         parsed = json.loads(data[4 : 4 + size], parse_float=_refuse, parse_constant=_refuse)
-        reader = _Reader(memoryview(data)[4 + size :])
+        reader = _Reader(memoryview(data)[4 + size :], dtypes)
         value = reader.value(parsed, 0)
     except (ValueError, OverflowError, RecursionError) as error:  # UnicodeDecodeError is one
         raise ValueError(f"the message cannot be decoded: {error}") from None
@@ -75,7 +76,7 @@ def _to_json(value: Any, buffers: list[bytes]) -> Any:
         return {"bytes": len(value)}
     if isinstance(value, np.ndarray):
         code = value.dtype.newbyteorder("<").str
-        if code not in DTYPES:
+        if code not in DTYPES | UNSIGNED:
             raise TypeError(f"an array of {value.dtype} is not sent")
         buffers.append(np.ascontiguousarray(value, dtype=code).tobytes())
         return {"array": [code, list(value.shape)]}
@@ -93,8 +94,8 @@ def _refuse(text: str) -> NoReturn:
 class _Reader:
     """From parsed JSON to values; arrays are cut from the front of `rest`."""
 
-    def __init__(self, rest: memoryview) -> None:
-        self.rest = rest
+    def __init__(self, rest: memoryview, dtypes: frozenset[str]) -> None:
+        self.rest, self._dtypes = rest, dtypes
         self._kinds: dict[str, Callable[[Any, int], Any]] = {
             "int": self._integer, "float": self._float, "bytes": self._bytes,
             "array": self._array, "map": self._map,
@@ -128,7 +129,7 @@ class _Reader:
         if not isinstance(described, list) or len(described) != 2:
             raise ValueError("an array needs a dtype and a shape")
         code, shape = described
-        if not isinstance(code, str) or code not in DTYPES:
+        if not isinstance(code, str) or code not in self._dtypes:
             raise ValueError(f"an array has the dtype {code!r:.20}")
         if not isinstance(shape, list) or len(shape) > MOST_AXES:
             raise ValueError(f"the shape of an array is not a list of at most {MOST_AXES} numbers")
@@ -198,10 +199,10 @@ def encode_reply(reply: Reply) -> bytes:
     return encode({"answer": reply})
 
 
-def decode_reply(data: bytes, max_bytes: int = MAX_BYTES) -> Reply:
+def decode_reply(data: bytes, max_bytes: int = MAX_BYTES, dtypes: frozenset[str] = DTYPES) -> Reply:
     """The reply of a peer; a failure if it cannot be decoded."""
     try:
-        value = decode(data, max_bytes)
+        value = decode(data, max_bytes, dtypes)
         if isinstance(value, dict) and value.keys() == {"failure", "log_needed"}:
             return Failure(_short(str(value["failure"])), log_needed=value["log_needed"] is True)
         answer = _fields(value, {"answer"})["answer"]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from kvariates import guarantees
+from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64, Floats
 from kvariates.guarantees import Guarantee
-from kvariates.peers.coordinator import Coordinator, ShardMissing
-from kvariates.peers.remote import PeersAssigner, PeersRows
-from kvariates.peers.seeding import (
-    PEER_SEEDINGS,
-    PeersSeeding,
-    spread_of_peers,
-)
+from kvariates.peers.coordinator import Coordinator, ShardMissing, call
+from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
+from kvariates.peers.peer_seeding import PEER_SEEDINGS, PeersSeeding, spread_of_peers
+from kvariates.peers.questions import Answer
+from kvariates.peers.remote_shards import PeersAssigner, PeersRows
 from kvariates.peers.transcript import Transcript
+from kvariates.refining.assigners import ExactAssigner
 from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,9 @@ class PeersProblem:
         Whether peers show rows to fill empty clusters.
     callback : callable or None
         See `StopRule`.
+    secure_sums : bool
+        Whether only the totals of sums and costs are known; see `MaskedGroup`. Then no rows are
+        shown for empty clusters.
     """
 
     k: int
@@ -46,6 +52,11 @@ class PeersProblem:
     tol: float = 1e-4
     shows_rows: bool = True
     callback: Callable[[Step], bool] | None = None
+    secure_sums: bool = False
+
+    def __post_init__(self) -> None:
+        if self.secure_sums and self.shows_rows:
+            raise ValueError("With secure sums no rows are shown for empty clusters.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,29 +79,91 @@ def fit_peers(
 ) -> PeersResult:
     """Seed and refine."""
     start, spread = problem.init, None
+    sums = SecureSums(coordinator) if problem.secure_sums else PlainSums(coordinator)
     if isinstance(start, str):
         seeding = PeersSeeding(coordinator, problem.k, rng)
         if start == "dk-means++":
-            spread = spread_of_peers(coordinator)
+            spread = _of_those_left(sums.spread_of_peers)
         start = PEER_SEEDINGS[start].run(seeding)
     n_iter, converged = 0, False
     if problem.max_iter:
-        tol = problem.tol * _of_those_left(coordinator, PeersRows.spread) if problem.tol else 0.0
+        tol = problem.tol * sums.spread() if problem.tol else 0.0
         stop = StopRule(problem.max_iter, tol, problem.callback)
-        assigner = PeersAssigner(coordinator, shows_rows=problem.shows_rows)
+        assigner = sums.assigner(problem.shows_rows)
         end = lloyd(assigner, start, MeanUpdate(assigner), stop)
         start, n_iter, converged = end.centers, end.n_iter, end.converged
-    rounded = start.astype(PeersRows(coordinator).dtype, copy=False)
+    rounded = start.astype(sums.rows().dtype, copy=False)
     same = rounded.astype(np.float64, copy=False)
-    inertia = _of_those_left(coordinator, lambda rows: rows.cost_at(same))
+    inertia = _of_those_left(lambda: sums.rows().cost_at(same))
+    sums.end()
     return PeersResult(rounded, inertia, n_iter, converged, spread, coordinator.transcript)
 
 
-def _of_those_left(coordinator: Coordinator, ask: Callable[[PeersRows], float]) -> float:
-    """A number of all rows. If a peer is dropped, it is computed again from those that are left."""
+class PlainSums:
+    """Sums and costs of all rows. Each peer shows its own."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def rows(self) -> PeersRows:
+        """The rows of the peers that take part now."""
+        return PeersRows(self._coordinator)
+
+    def spread(self) -> float:
+        """The mean variance of the columns."""
+        return _of_those_left(lambda: self.rows().spread())
+
+    def spread_of_peers(self) -> float:
+        return spread_of_peers(self._coordinator)
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def assigner(self, shows_rows: bool) -> ExactAssigner:
+        return PeersAssigner(self._coordinator, shows_rows=shows_rows)
+
+
+class SecureSums(PlainSums):
+    """Only the totals of all peers are known."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        super().__init__(coordinator)
+        self._group = MaskedGroup(coordinator)
+
+    def rows(self) -> PeersRows:
+        return PeersRows(self._coordinator, self._group.rows())
+
+    def spread(self) -> float:
+        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
+
+        The difference of the two sums would be that of the peer.
+        """
+        mean = _of_those_left(lambda: self.rows().mean())
+        return _of_those_left(lambda: self.rows().spread(mean))
+
+    def spread_of_peers(self) -> float:
+        """The total of the spreads that peers show otherwise, rounded once as there."""
+        limits = self._group.limits
+
+        def read(answer: Answer) -> float:
+            return limits.cost(to_float(answer["spread"]), "spread")
+
+        found: float = self._group.ask(call("spread", read))
+        return found
+
+    def assigner(self, shows_rows: bool) -> ExactAssigner:
+        return GroupAssigner(self._group, self._coordinator)
+
+    def end(self) -> None:
+        """Let peers forget their keys."""
+        self._group.end()
+
+
+def _of_those_left(ask: Callable[[], T]) -> T:
+    """A statistic of all rows; if a peer is dropped, of those that are left."""
     while True:
         try:
-            return ask(PeersRows(coordinator))
+            return ask()
         except ShardMissing:
             continue
 

@@ -34,17 +34,31 @@ U64 = NDArray[np.uint64]
 NONCE = 12  # bytes
 PART = 2**15  # numbers
 ZEROS = memoryview(bytes(8 * PART))
+MOST_PARTIES = 256
 
 
 class KeyPair:
-    """The keys of one party in one session. The secret one never leaves it."""
+    """The keys of one party in one session. The secret one never leaves it.
 
-    def __init__(self) -> None:
-        self._secret = X25519PrivateKey.generate()
+    `secret`: of a key pair that was made before; None: a new one.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        new = X25519PrivateKey.generate
+        self._secret = new() if secret is None else X25519PrivateKey.from_private_bytes(secret)
         self.public_key = self._secret.public_key().public_bytes_raw()
 
+    @property
+    def secret(self) -> bytes:
+        """To be kept by a party whose process may end before the session does."""
+        return self._secret.private_bytes_raw()
+
     def shared_with(self, public_key: bytes, salt: bytes, purpose: bytes) -> bytes:
-        """A key of 32 bytes that only this party and the owner of `public_key` can compute."""
+        """A key of 32 bytes that only this party and the owner of `public_key` can compute.
+
+        `purpose` must name the pair: several public keys (other bits, the same point) give the same
+        secret.
+        """
         secret = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
         return HKDF(SHA256(), 32, salt, b"kvariates " + purpose).derive(secret)
 
@@ -53,18 +67,34 @@ class PairwiseKeys:
     """The keys that party `index` shares with each of the others.
 
     The public keys of all parties are part of every key: parties that were given different lists
-    have no key in common.
+    have no key in common. So are the numbers of the two parties: no two pairs have the same key,
+    even if the list has a party twice under two public keys of the same secret.
+
+    `last_round`: of the masks that were used before.
     """
 
-    def __init__(self, own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:
+    def __init__(
+        self, own: KeyPair, index: int, public_keys: Sequence[bytes], last_round: int = 0
+    ) -> None:
         _check_public_keys(own, index, public_keys)
         salt = hashlib.sha256(b"".join(public_keys)).digest()
         others = {j: key for j, key in enumerate(public_keys) if j != index}
+
+        def shared(purpose: bytes) -> dict[int, bytes]:
+            return {
+                j: own.shared_with(key, salt, purpose + _pair(index, j, public_keys))
+                for j, key in others.items()
+            }
+
+        self.own, self.public_keys = own, list(public_keys)
         self.index, self.parties = index, len(public_keys)
         self.fingerprint = fingerprint(public_keys)
-        self._masks = {j: own.shared_with(key, salt, b"masks") for j, key in others.items()}
-        self._seals = {j: own.shared_with(key, salt, b"messages") for j, key in others.items()}
-        self._last_round = 0
+        self._masks, self._seals = shared(b"masks"), shared(b"messages")
+        self._last_round = last_round
+
+    @property
+    def last_round(self) -> int:
+        return self._last_round
 
     def mask(self, size: int, round_number: int, asked: bytes = b"") -> U64:
         """The mask of this party in a round. ValueError unless rounds are counted upwards.
@@ -72,12 +102,7 @@ class PairwiseKeys:
         `asked`: a digest of the questions so far. Masks cancel only if all parties were asked the
         same, so that an aggregator cannot add up answers to different questions.
         """
-        if round_number <= self._last_round:
-            raise ValueError(
-                f"Round {round_number} comes after round {self._last_round}: a mask that is used "
-                "twice hides nothing. Count rounds upwards, or start a new session."
-            )
-        self._last_round = round_number
+        self._begin_round(round_number)
         mask = np.zeros(size, dtype=np.uint64)
         for other, key in self._masks.items():
             for part, numbers in stream(_mixed(key, asked), round_number, size):
@@ -86,6 +111,27 @@ class PairwiseKeys:
                 else:
                     mask[part] -= numbers
         return mask
+
+    def wide_mask(self, words: int, round_number: int, asked: bytes = b"") -> int:
+        """As `mask`, of one integer modulo 2^(64 * words). Pre: it has at most `PART` words.
+
+        Of the sum of integers that are masked word by word, the carries would be seen as well.
+        """
+        self._begin_round(round_number)
+        mask = 0
+        for other, key in self._masks.items():
+            for _, numbers in stream(_mixed(key, asked), round_number, words):
+                number = int.from_bytes(numbers.tobytes(), "little")
+                mask += number if other > self.index else -number
+        return mask % (1 << 64 * words)
+
+    def _begin_round(self, round_number: int) -> None:
+        if round_number <= self._last_round:
+            raise ValueError(
+                f"Round {self._last_round} was used already, and {round_number} is not above it: a "
+                "mask that is used twice hides nothing. Count upwards, or start a new session."
+            )
+        self._last_round = round_number
 
     def seal(self, other: int, message: bytes) -> bytes:
         """A message that only party `other` can read."""
@@ -125,9 +171,18 @@ def _mixed(key: bytes, asked: bytes) -> bytes:
 
 
 def fingerprint(public_keys: Sequence[bytes]) -> str:
-    """A short text to compare, by telephone for example: equal if all public keys are."""
+    """A short text to compare, by telephone for example: equal if all public keys are.
+
+    It begins with their number, which all parties should know.
+    """
     digest = hashlib.sha256(b"fingerprint" + b"".join(public_keys)).hexdigest()
-    return " ".join(digest[i : i + 4] for i in range(0, 40, 4))
+    return f"{len(public_keys)} keys: " + " ".join(digest[i : i + 4] for i in range(0, 40, 4))
+
+
+def _pair(i: int, j: int, public_keys: Sequence[bytes]) -> bytes:
+    """The two parties of a key, in the same order for both."""
+    low, high = sorted((i, j))
+    return bytes([low, high]) + public_keys[low] + public_keys[high]
 
 
 def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -> None:
@@ -136,8 +191,8 @@ def _check_public_keys(own: KeyPair, index: int, public_keys: Sequence[bytes]) -
             f"Masks need two parties at least; got {len(public_keys)}. A single party has nobody "
             "to hide its values with."
         )
-    if len(public_keys) > 256:
-        raise ValueError(f"There can be 256 parties at most; got {len(public_keys)}.")
+    if len(public_keys) > MOST_PARTIES:
+        raise ValueError(f"There can be {MOST_PARTIES} parties at most; got {len(public_keys)}.")
     if len(set(public_keys)) < len(public_keys):
         raise ValueError("Two parties have the same public key; each must make its own.")
     if not 0 <= index < len(public_keys) or public_keys[index] != own.public_key:

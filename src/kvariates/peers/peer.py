@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvariates.data.rows import F64, Rows
-from kvariates.peers.questions import QUESTIONS, Answer, AnswerRule, PeerState, Question
+from kvariates.peers.questions import (
+    QUESTIONS,
+    Answer,
+    AnswerRule,
+    PeerState,
+    Question,
+    check_arguments,
+)
 
 FITS = 4  # whose states are kept; others are computed again from their logs
 
@@ -84,6 +91,7 @@ class Peer:
         with self._lock:
             entry = self._allowed(envelope)
             state = self._state(envelope)
+            check_arguments(envelope.question.arguments, self._rows.d)
             try:
                 answer = entry.run(state, **envelope.question.arguments)
             except BaseException:

@@ -10,6 +10,7 @@ those questions (see `Peer`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,9 +89,23 @@ def scale_numbers(scale: SumScale) -> list[float]:
 
 
 def scale_of_numbers(numbers: list[float]) -> SumScale:
-    """The scale that `scale_numbers` was given."""
-    largest, smallest, heaviest, lightest, digits = numbers
+    """The scale that `scale_numbers` was given. ValueError if no rows have it."""
+    largest, smallest, heaviest, lightest, digits = map(float, numbers)
+    sizes = 0 <= largest < math.inf and smallest >= 0 and 0 <= heaviest < math.inf
+    if not (sizes and lightest >= 0 and 1 <= digits <= 53):
+        raise ValueError("the scale of sums is not one of rows")
     return SumScale(largest, smallest, heaviest, lightest, int(digits))
+
+
+def check_arguments(arguments: Mapping[str, Any], d: int, least: int = 0) -> None:
+    """ValueError if centres (at least so many) or a scale of a question are impossible."""
+    if "scale" in arguments:
+        scale_of_numbers(arguments["scale"])
+    if "centers" in arguments:
+        centers = arguments["centers"]
+        shaped = isinstance(centers, np.ndarray) and centers.ndim == 2 and centers.shape[1] == d
+        if not shaped or len(centers) < least or not np.isfinite(centers).all():
+            raise ValueError(f"centres should be finite, of shape (k, {d})")
 
 
 # -- about all rows --------------------------------------------------------------------------------
@@ -124,7 +139,7 @@ def _evaluate(state: PeerState, centers: F64, weighted: bool = True) -> Answer:
 def _spread(state: PeerState) -> Answer:
     """The sum of the weighted squared distances to the mean of the peer: a term of Theorem 4."""
     rows, weight = state.rows, state.weight
-    if weight is not None and not weight.any():
+    if not rows.n or (weight is not None and not weight.any()):
         return {"spread": 0.0}
     labels = np.zeros(rows.n, dtype=np.int32)
     sums = SumsByLabel(rows, weight, labels, 1, SumScale.of(rows, weight)).values

@@ -37,6 +37,8 @@ class Transcript:
     dropped : list of Dropped
     joined : list of str
         Peers that came after the beginning.
+    fingerprints : list of str
+        Of the public keys of each group of secure sums; each peer logs those that it was given.
     """
 
     rounds: int = 0
@@ -46,6 +48,7 @@ class Transcript:
     points_revealed: int = 0
     dropped: list[Dropped] = field(default_factory=list)
     joined: list[str] = field(default_factory=list)
+    fingerprints: list[str] = field(default_factory=list)
 
 
 def n_bytes(values: Any) -> int:

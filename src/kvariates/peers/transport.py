@@ -6,9 +6,10 @@ now, `send` delivers envelopes and waits for the answers, `end` releases what it
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,7 +52,10 @@ def reply_of(answering: Answering, envelope: Envelope) -> Reply:
 
 
 class LocalTransport:
-    """Peers in this process, each asked in a thread.
+    """Peers in this process. Each question has its own thread.
+
+    The thread of a question that is not answered in time is left behind; it keeps neither other
+    questions waiting nor the process from ending.
 
     Parameters
     ----------
@@ -63,14 +67,13 @@ class LocalTransport:
 
     def __init__(self, peers: Mapping[str, Answering], timeout: float | None = None) -> None:
         self._peers, self._timeout = peers, timeout
-        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="kvariates-peer")
 
     def peers(self) -> list[str]:
         return list(self._peers)
 
     def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
         waiting = {
-            name: self._pool.submit(reply_of, self._peers[name], envelope)
+            name: _asked_in_a_thread(self._peers[name], envelope)
             for name, envelope in envelopes.items()
             if name in self._peers
         }
@@ -82,8 +85,20 @@ class LocalTransport:
         try:
             return future.result(None if end is None else max(0.0, end - time.monotonic()))
         except TooLate:
-            future.cancel()
             return Failure(f"no answer within {self._timeout:g} s")
 
     def end(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Nothing is held."""
+
+
+def _asked_in_a_thread(answering: Answering, envelope: Envelope) -> Future[Reply]:
+    future: Future[Reply] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(reply_of(answering, envelope))
+        except BaseException as error:  # raised again where the reply is awaited
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="kvariates-peer", daemon=True).start()
+    return future

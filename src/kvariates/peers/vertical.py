@@ -8,7 +8,7 @@ the parties hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,11 +159,18 @@ class VerticalOptions:
 class Aggregator:
     """Clusters rows whose columns are held by parties. It learns sums over the parties only.
 
-    `block_bytes`: the most bytes of one masked matrix, unless one row has more.
+    `block_bytes`: the most bytes of one masked matrix, unless one row has more. `names`: of the
+    parties, for errors; by default their numbers.
     """
 
-    def __init__(self, transport: PartyTransport, *, block_bytes: int = 2**22) -> None:
-        self.session = VerticalSession(transport, block_bytes)
+    def __init__(
+        self,
+        transport: PartyTransport,
+        *,
+        block_bytes: int = 2**22,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.session = VerticalSession(transport, block_bytes, names)
 
     def fit(self, options: VerticalOptions, rng: np.random.Generator) -> VerticalResult:
         """Run k-means; in the end the parties hold labels and their parts of the centres."""

@@ -102,6 +102,35 @@ class VerticalParty:
             self._asked = _digest(self._asked, question, arguments)
         return QUESTIONS[question](self, **arguments)
 
+    def state(self) -> Message:
+        """All it must know for the next question, but its columns and ids. It holds secret keys."""
+        keys, unit = self._keys, self._unit
+        own = self._key_pair if keys is None else keys.own
+        return {
+            "secret_key": None if own is None else own.secret,
+            "index": None if keys is None else keys.index,
+            "public_keys": [] if keys is None else keys.public_keys,
+            "last_round": 0 if keys is None else keys.last_round,
+            "message": self._message, "secret": self._secret, "asked": self._asked,
+            "exponent": None if unit is None else unit.exponent,
+            "centers": self.centers, "best": self._best,
+        }  # fmt: skip
+
+    def restore(self, state: Message) -> None:
+        """Go on from what `state` returned, perhaps in another process."""
+        secret, public_keys = state["secret_key"], state["public_keys"]
+        own = None if secret is None else KeyPair(secret)
+        self._key_pair, self._keys, self._unit = own, None, None
+        if own is not None and public_keys:
+            self._key_pair = None
+            self._keys = PairwiseKeys(own, state["index"], public_keys, state["last_round"])
+        if state["exponent"] is not None:
+            self._unit = FixedPoint(state["exponent"], len(public_keys))
+        self._message, self._secret, self._asked = (
+            state["message"], state["secret"], state["asked"],
+        )  # fmt: skip
+        self.centers, self._best, self.labels = state["centers"], state["best"], None
+
     # -- start of a session ------------------------------------------------------------------------
 
     def _new_keys(self) -> Message:
@@ -127,6 +156,10 @@ class VerticalParty:
 
     def _agree(self, sealed: Sequence[bytes]) -> Message:
         keys = self._session_keys
+        if self._unit is not None:
+            raise ValueError("The parties have agreed already: ask for new 'keys' first.")
+        if len(sealed) != keys.parties:
+            raise ValueError(f"{len(sealed)} messages of {keys.parties} parties were relayed.")
         own = {keys.index: self._message}
         messages = [own[j] if j in own else keys.unseal(j, m) for j, m in enumerate(sealed)]
         self._secret = hashlib.sha256(b"".join(m[:SHARE] for m in messages)).digest()
@@ -160,6 +193,8 @@ class VerticalParty:
         return {"masked": values + keys.mask(2, round, self._asked)}
 
     def _start(self, rows: NDArray[np.int64]) -> Message:
+        if len(rows) > self._rows.n:
+            raise ValueError(f"{len(rows)} first centres were asked of {self._rows.n} rows.")
         self.centers = self._rows.take(rows)
         return {}
 
@@ -182,6 +217,9 @@ class VerticalParty:
         return {}
 
     def _finish(self, labels: NDArray[Any]) -> Message:
+        k = len(self._best)
+        if labels.shape != (self._rows.n,) or labels.min() < 0 or labels.max() >= k:
+            raise ValueError(f"The labels must be {self._rows.n} numbers from 0 to {k - 1}.")
         self.labels, self.centers = labels.astype(np.int32), self._best
         return {}
 

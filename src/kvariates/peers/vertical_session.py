@@ -19,6 +19,8 @@ from kvariates.peers.vertical_party import TOKEN, Message, VerticalParty
 
 I64 = NDArray[np.int64]
 
+SAME_ROWS = "all parties must hold the same rows in the same order."
+
 
 class PartyTransport(Protocol):
     """Carries questions to the parties, and their answers back."""
@@ -111,16 +113,23 @@ class VerticalTranscript:
 class VerticalSession:
     """Parties that have met: they share keys and a unit, and hold the same rows.
 
-    `block_bytes`: the most bytes of one masked matrix, unless one row has more.
+    `block_bytes`: the most bytes of one masked matrix, unless one row has more. `names`: of the
+    parties, for errors; by default their numbers.
     """
 
-    def __init__(self, transport: PartyTransport, block_bytes: int = 2**22) -> None:
+    def __init__(
+        self,
+        transport: PartyTransport,
+        block_bytes: int = 2**22,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self._transport, self._block_bytes = transport, block_bytes
         self._traffic: dict[str, Traffic] = {}
         self._round = 0
         self.parties = len(transport)
+        self._names = names or list(map(str, range(self.parties)))
         met = self.ask("keys")
-        self.rows = _common_rows([answer["rows"] for answer in met])
+        self.rows = self._common_rows([answer["rows"] for answer in met])
         public_keys = [answer["public_key"] for answer in met]
         self.fingerprint = fingerprint(public_keys)
         self.unit = self._agree(public_keys)
@@ -140,16 +149,25 @@ class VerticalSession:
         """Why the ids do not agree."""
         party = next(i for i, digest in enumerate(digests) if digest != digests[0])
         if b"" in digests:
-            without = digests.index(b"")
+            without = self._names[digests.index(b"")]
             return f"Party {without} has no ids, but others have; give ids to all or to none."
         tokens = [
             np.frombuffer(answer["tokens"], dtype=f"V{TOKEN}") for answer in self.ask("tokens")
         ]
         other = np.flatnonzero(tokens[party] != tokens[0])
         return (
-            f"Party {party} has other ids than party 0 in {len(other)} of {self.rows} rows, first "
-            f"in row {other[0]}; all parties must hold the same rows in the same order."
+            f"Party {self._names[party]} has other ids than party {self._names[0]} in {len(other)} "
+            f"of {self.rows} rows, first in row {other[0]}; {SAME_ROWS}"
         )
+
+    def _common_rows(self, rows: list[int]) -> int:
+        for name, n in zip(self._names, rows, strict=True):
+            if n != rows[0]:
+                raise ValueError(
+                    f"Party {name} has {n} rows and party {self._names[0]} has {rows[0]}; "
+                    f"{SAME_ROWS}"
+                )
+        return rows[0]
 
     def ask(self, question: str, **arguments: Any) -> list[Message]:
         """Ask all parties the same."""
@@ -167,12 +185,13 @@ class VerticalSession:
         """The sum of the masked answers of all parties, in units, by fresh masks."""
         self._round += 1
         total = np.zeros(shape, dtype=np.uint64)
-        for i, answer in enumerate(self.ask(question, round=self._round, **arguments)):
+        answers = self.ask(question, round=self._round, **arguments)
+        for name, answer in zip(self._names, answers, strict=True):
             masked = answer["masked"]
             if masked.shape != shape or masked.dtype != np.uint64:
                 raise ValueError(
-                    f"Party {i} answered '{question}' with {masked.dtype} of shape {masked.shape}; "
-                    f"it must be uint64 of shape {shape}."
+                    f"Party {name} answered '{question}' with {masked.dtype} of shape "
+                    f"{masked.shape}; it must be uint64 of shape {shape}."
                 )
             total += masked
         if total.size and int(total.max()) > self.unit.largest:
@@ -197,13 +216,3 @@ class VerticalSession:
             self.parties, self.rows, dict(self._traffic), self.unit.error, self.fingerprint,
             revealed,
         )  # fmt: skip
-
-
-def _common_rows(rows: list[int]) -> int:
-    for party, n in enumerate(rows):
-        if n != rows[0]:
-            raise ValueError(
-                f"Party {party} has {n} rows and party 0 has {rows[0]}; all parties must hold the "
-                "same rows in the same order."
-            )
-    return rows[0]

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
 from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, high, low
 from kvariates.privacy.testers import F64, TESTERS, Outputs, Statistic, Tester, gather, ordered
@@ -196,6 +197,30 @@ def near(points: Any) -> View:
         return [distance[np.arange(len(points)), which], centers[which]]
 
     return view
+
+
+def least_visible(claim: Claim, runs: int, confidence: float = CONFIDENCE) -> float:
+    """The power of an audit: the least loss that so many runs are expected to show as a violation.
+
+    The loss is that of one noisy number between two data sets: an epsilon of Laplace noise, or a
+    rho of Gaussian noise. A release whose own charge is far below it may have far too little noise,
+    and the audit would not see it. Infinity if no loss can be seen.
+    """
+    n, error = runs - runs // 2, (1 - confidence) / BOUNDS
+
+    def shown(loss: float) -> float:
+        gaussian = isinstance(claim, Concentrated)
+        rare = stats.norm.sf(math.sqrt(2 * loss)) if gaussian else math.exp(-loss) / 2
+        lower, upper = about(np.array([0.5 * n, rare * n]), n, error)
+        return float(claim.least(lower[:1], upper[1:])[0])
+
+    least, most = 0.0, 64.0
+    if shown(most) <= claim.value:
+        return math.inf
+    for _ in range(50):
+        middle = (least + most) / 2
+        least, most = (middle, most) if shown(middle) <= claim.value else (least, middle)
+    return most
 
 
 # --- events ----------------------------------------------------------------------------------

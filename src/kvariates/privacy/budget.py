@@ -12,7 +12,16 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple, get_args
 
 from kvariates.numerics.lattice import Adjacency
-from kvariates.privacy.rounding import as_written, at_most, epsilon_of, rho_for, split, up, written
+from kvariates.privacy.rounding import (
+    Exact,
+    as_written,
+    at_most,
+    epsilon_of,
+    rho_for,
+    split,
+    up,
+    written,
+)
 
 Accounting = Literal["basic", "zcdp"]
 
@@ -51,7 +60,7 @@ class Cost:
         """The epsilon, or the rho."""
         return self.epsilon if self.rho is None else self.rho  # type: ignore[return-value]
 
-    def split(self, shares: Sequence[float]) -> list[Cost]:
+    def split(self, shares: Sequence[Exact]) -> list[Cost]:
         """The cost in parts proportional to `shares`. Together they never cost more."""
         parts = split(self.value, shares)
         return [Cost(epsilon=part) if self.pure else Cost(rho=part) for part in parts]

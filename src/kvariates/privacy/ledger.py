@@ -14,13 +14,13 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from kvariates.file_writing import write_aside
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import BudgetError, Loss, check_adjacency
 from kvariates.privacy.ledger_report import page, units
@@ -182,16 +182,8 @@ class Ledger:
             "units": units(),
             "charges": [asdict(charge) for charge in self.charges],
         }
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=2, allow_nan=False)
-                file.write("\n")
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        text = json.dumps(content, indent=2, allow_nan=False)
+        write_aside(Path(path), f"{text}\n".encode())
 
     def __str__(self) -> str:
         """One line for each release; releases that differ in a number of their labels share one."""

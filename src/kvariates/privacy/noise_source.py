@@ -1,7 +1,13 @@
 """The only source of private noise: OpenDP's exact samplers, and random bytes of the system.
 
-Neither can be seeded. OpenDP's measurements have privacy maps; `calibrated` finds the smallest
-scale, up to rounding, for which the map says that the cost is not exceeded.
+| what | where its bits come from |
+|---|---|
+| noise (`Calibrated`) | OpenDP: OpenSSL's generator, seeded by the operating system |
+| draws, keys, empty cells | `os.urandom`: the operating system, at every call |
+
+Neither can be seeded by a caller. `fork_guard` refuses noise in a copy of a process that would
+repeat it. OpenDP's measurements have privacy maps; `calibrated` finds the smallest scale, up to
+rounding, for which the map says that the cost is not exceeded.
 """
 
 from __future__ import annotations
@@ -18,6 +24,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kvariates.privacy.fork_guard import GUARD
 
 I64 = NDArray[np.int64]
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
@@ -44,6 +52,7 @@ class Calibrated:
         rng = _repeatable.get()
         if rng is not None:
             return _REPEATABLE_LAWS[self.law](rng, values, self)
+        GUARD.check()
         if self.law in CHOICES or len(values) < FEW:
             return self.measurement(values)
         # Noise is independent from number to number, so it can be drawn in pieces. OpenDP releases

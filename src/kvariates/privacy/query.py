@@ -180,6 +180,7 @@ def score_query(
     adjacency: Adjacency,
     label: str,
     change: Adjacency | None = None,
+    parallel: str | None = None,
 ) -> Query[int]:
     """The index of a high score; the higher a score, the likelier its index.
 
@@ -192,7 +193,7 @@ def score_query(
     def answer(noise: Calibrated, values: I64) -> int:
         return int(noise(values.tolist()))
 
-    return Query(steps, sensitivity, adjacency, label, answer, change=change)
+    return Query(steps, sensitivity, adjacency, label, answer, parallel, change)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ def root_up(value: Fraction) -> float:
     return root
 
 
-def split(total: float, shares: Sequence[float]) -> list[float]:
+def split(total: float, shares: Sequence[Exact]) -> list[float]:
     """`total` in parts proportional to `shares`; the exact sum of the parts is never above it."""
     if not (all(0 <= share < math.inf for share in shares) and any(shares)):
         raise ValueError("shares must be numbers >= 0, and not all of them 0.")

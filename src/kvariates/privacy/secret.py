@@ -5,14 +5,20 @@
     accountant.publish(secret, …)  the value itself, if it has noise already; its charge is recorded
     secret.reveal(reason)          the value itself, if it is public
 
-Functions given to `map` must not store what they see elsewhere. A test lists every call of
-`reveal` in the library.
+Functions given to `map` must not store what they see elsewhere. If one fails, `map` raises an error
+that has neither its message nor its frames: both could show rows. A test lists every call of
+`reveal` in the library. A `Secret` prevents accidents, not malice: any code in this process can
+read its memory.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
+
+import numpy as np
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -21,6 +27,10 @@ REFUSED = (
     "This value was computed from private rows and cannot be read. Compute with it by "
     "`map`, and release a query made from it."
 )
+
+
+class PublicError(RuntimeError):
+    """An error whose message says nothing about rows; `Secret.map` lets it pass."""
 
 
 class Secret(Generic[T]):
@@ -34,8 +44,23 @@ class Secret(Generic[T]):
         self.__value = value
 
     def map(self, function: Callable[[T], U]) -> Secret[U]:
-        """The result of a function of the value, as a secret."""
-        return Secret(function(self.__value))
+        """The result of a function of the value, as a secret.
+
+        NumPy's warnings are not shown: they tell of rows.
+        """
+        failed: Exception
+        try:
+            with np.errstate(all="ignore"):
+                return Secret(function(self.__value))
+        except (PublicError, MemoryError) as error:
+            failed = type(error)(*error.args)
+        except Exception as error:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            failed = RuntimeError(
+                f"A computation on private rows failed: {type(error).__name__} in "
+                f"{Path(at.filename).name}, line {at.lineno}. Its message could show rows."
+            )
+        raise failed  # not inside `except`, so that the error is not its context
 
     def with_(self, other: Secret[U]) -> Secret[tuple[T, U]]:
         """Both values, as one secret."""
@@ -54,5 +79,6 @@ class Secret(Generic[T]):
         raise TypeError(REFUSED)
 
     __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = __eq__ = __ne__ = _refuse
-    __array__ = __float__ = __int__ = __index__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+    __array__ = __float__ = __int__ = __index__ = __complex__ = __copy__ = __deepcopy__ = _refuse
+    __reduce_ex__ = __reduce__ = __getstate__ = __setstate__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __getattr__ = _refuse

@@ -69,47 +69,88 @@ Tester = Callable[[Outputs, Outputs], Iterator[Statistic]]
 def gather(first: Sequence[Any], second: Sequence[Any]) -> tuple[Outputs, Outputs]:
     """The outputs of the runs on two data sets, with common labels.
 
-    Numbers are read from numbers, arrays, and lists, tuples and dicts of them. Any other hashable
-    output is only compared.
+    Numbers are read from numbers, arrays, and lists, tuples and dicts of them. They are aligned: a
+    column is the same place of every output, for example the third number of the array at a key
+    of a dict. Where an output has fewer numbers it is filled up with NaN. Any other hashable output
+    is only compared.
     """
     outputs = [*first, *second]
-    rows = [_flat(output) for output in outputs]
-    width = max((len(numbers) for numbers, _ in rows), default=0)
-    numbers = np.full((len(rows), width), np.nan)
-    labels = np.empty(len(rows), dtype=np.int64)
+    labels = np.empty(len(outputs), dtype=np.int64)
     codes: dict[Hashable, int] = {}
     names: list[Any] = []
-    for i, (row, label) in enumerate(rows):
-        numbers[i, : len(row)] = row
-        labels[i] = codes.setdefault(label, len(codes))
+    for i, output in enumerate(outputs):
+        labels[i] = codes.setdefault(_label(output), len(codes))
         if len(codes) > len(names):
-            names.append(outputs[i])
-    both = Outputs(numbers, labels, names)
+            names.append(output)
+    both = Outputs(_columns(outputs), labels, names)
     return both[: len(first)], both[len(first) :]
 
 
-def _flat(output: Any) -> tuple[F64, Hashable]:
+def _columns(outputs: Sequence[Any]) -> F64:
+    """(runs, width): the numbers of every output, aligned."""
+    read = [_readable(output) for output in outputs]
+    keys = sorted({key for part in read if isinstance(part, dict) for key in part}, key=repr)
+    most = max((len(part) for part in read if isinstance(part, list)), default=0)
+    parts = [_padded([part if isinstance(part, np.ndarray) else EMPTY for part in read])]
+    parts += [
+        _columns([part.get(key) if isinstance(part, dict) else None for part in read])
+        for key in keys
+    ]
+    for i in range(most):
+        at = [part[i] if isinstance(part, list) and i < len(part) else None for part in read]
+        parts.append(_columns(at))
+    return np.concatenate(parts, axis=1)
+
+
+EMPTY: F64 = np.empty(0)
+
+
+def _readable(output: Any) -> F64 | dict[Any, Any] | list[Any] | None:
+    """Numbers as an array, or a dict or a list of outputs; None if it has no numbers."""
+    if isinstance(output, (set, frozenset)):
+        output = sorted(output, key=repr)
+    if isinstance(output, dict):
+        return output
     if isinstance(output, (bool, int, float, np.number, np.bool_, np.ndarray)):
         array = np.asarray(output)
         if array.dtype.kind in "biuf":
-            label = (array.dtype.kind, array.shape, array.tobytes())
-            return array.astype(np.float64).ravel(), label
+            return array.astype(np.float64).ravel()
+        output = array.tolist()
+    if not isinstance(output, (list, tuple)):
+        return None
+    if all(type(part) in (int, float) for part in output):
+        return np.array(output, dtype=np.float64)
+    return list(output)
+
+
+def _padded(arrays: Sequence[F64]) -> F64:
+    out = np.full((len(arrays), max(map(len, arrays), default=0)), np.nan)
+    for row, array in zip(out, arrays, strict=True):
+        row[: len(array)] = array
+    return out
+
+
+def _label(output: Any) -> Hashable:
+    """Equal for two outputs if and only if they are equal."""
+    if isinstance(output, (bool, int, float, np.number, np.bool_, np.ndarray)):
+        array = np.asarray(output)
+        if array.dtype.kind in "biuf":
+            return (array.dtype.kind, array.shape, array.tobytes())
         output = array.tolist()
     if isinstance(output, dict):
         output = sorted(output.items(), key=lambda item: repr(item[0]))
     if isinstance(output, (list, tuple)):
-        parts = [_flat(part) for part in output]
-        numbers = [row for row, _ in parts]
-        return np.concatenate([np.empty(0), *numbers]), tuple(label for _, label in parts)
+        return tuple(_label(part) for part in output)
     if isinstance(output, (set, frozenset)):
-        return _flat(sorted(output, key=repr))
+        return _label(sorted(output, key=repr))
     hashing: Any = type(output).__hash__
     if output is not None and hashing in (object.__hash__, None):
         raise TypeError(
             f"an audit cannot compare outputs of type {type(output).__name__}: "
             "give view=, a function from an output to numbers, arrays or text."
         )
-    return np.empty(0), output
+    label: Hashable = output
+    return label
 
 
 # --- the testers -----------------------------------------------------------------------------

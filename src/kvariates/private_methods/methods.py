@@ -24,6 +24,7 @@ from typing import ClassVar
 
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_forgy import NoisyForgy
 from kvariates.private_methods.noisy_grid import GridMethod
 from kvariates.private_methods.noisy_kvariates import Conditional, Floored, WithLaplace
@@ -91,6 +92,12 @@ PRIVATE_METHODS: Table[Method] = Table(
             "An adaptive partition with noisy moments, along noisy principal axes; k-means on its "
             "leaves; noisy Lloyd steps from there.",
             theorem="tree.md",
+        ),
+        "candidates": Entry(
+            Candidates(),
+            "Cubes with a random shift in few dimensions, private swaps of their centres, noisy "
+            "means, noisy Lloyd steps (Balcan et al. 2017). Takes CSR rows, too.",
+            theorem="candidates.md",
         ),
         "forgy": Entry(
             NoisyForgy(), "Rows drawn uniformly, with noise (Nock et al. 2016).", theorem="forgy.md"

@@ -44,7 +44,7 @@ ROUNDING = Fraction(2**20 + 1, 2**20)  # more than the relative rounding error o
 class FlooredPotential(EuclideanPotential[Rows]):
     """Draws rows by squared distance plus a floor: integers in [floor, floor + UNIT].
 
-    Draws use random bits of the system, and distances are those to clipped centres.
+    Draws use random bits of the operating system, and distances are those to clipped centres.
     """
 
     def __init__(self, rows: Rows, weight: F64 | None, k: int, domain: Domain, floor: int) -> None:
@@ -143,10 +143,10 @@ class Conditional:
     """k-variates++ with noise for data that the caller knows to be spread (Theorem 12, sigma_1).
 
     delta_w : float
-        Asserted, not checked: for every row left out and every k - 1 rows (at least one) taken as
-        centres, the squared distances of the other rows to them add up to at least the domain's
-        squared diameter / delta_w (Definition 7). Rows are clipped to the domain and rounded to its
-        lattice. Must not be estimated from the data.
+        Asserted, not checked: for every row left out and any at most k - 1 rows (at least one)
+        taken as centres, the squared distances of the other rows to them add up to at least the
+        domain's squared diameter / delta_w (Definition 7). So there are more than k - 1 rows. Rows
+        are clipped to the domain and rounded to its lattice. Must not be estimated from the data.
 
     If the data are not so spread, nothing is promised: `condition` says so.
     """
@@ -174,7 +174,7 @@ class Conditional:
         return f"conditional: delta_w = {self._asserted():g} asserted, not checked"
 
     def shares(self, k: int) -> tuple[Share, ...]:
-        """At least 1 / delta_w rows; and some k - 1 rows cost at most twice any centres."""
+        """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
         first, later = Fraction(self._asserted()), 2 * Fraction(self._asserted()) * ROUNDING
         return _shares(first / (1 + first), later / (1 + later), k)
 

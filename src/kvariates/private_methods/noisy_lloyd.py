@@ -166,7 +166,7 @@ class NoisyLloyd:
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
-        parts = task.cost.split([_count_share(task), 1.0] * self.steps)
+        parts = task.cost.split([count_share(task.domain.d, pure=task.pure), 1.0] * self.steps)
         costs = [StepCosts(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)
@@ -180,11 +180,10 @@ def check_steps(method: str, steps: Any, least: int) -> None:
         raise ValueError(f"{method}: steps must be an integer >= {least}; got {steps!r}.")
 
 
-def _count_share(task: PrivateTask) -> float:
+def count_share(d: int, *, pure: bool) -> float:
     """The cost of counts over that of sums with the least error of a centre of usual length.
 
     Counts cost MAGNITUDE^2 / epsilon_c^2 and sums d^2 / epsilon_s^2, up to the same factor; in
     zCDP MAGNITUDE^2 / rho_c and d / rho_s.
     """
-    d = task.domain.d
-    return float((MAGNITUDE / d) ** (2 / 3) if task.pure else MAGNITUDE / math.sqrt(d))
+    return float((MAGNITUDE / d) ** (2 / 3) if pure else MAGNITUDE / math.sqrt(d))

@@ -99,7 +99,7 @@ class TreeMethod:
         counts = nearest_weights(points, summary.weights, centers)
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
-            costs = _step_costs(last, steps, task.domain.d)
+            costs = step_costs(last, steps, task.domain.d)
             assigner = NoisyAssigner(task, costs, accountant, radii)
             centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
             counts = assigner.cluster_counts
@@ -199,22 +199,22 @@ class NoisyMoments:
 
 def _radii(
     task: PrivateTask, found: Summary, points: F64, centers: F64, spread: float, rest: float
-) -> _Radii:
+) -> ResidualRadii:
     """The radii by the summary: by the weight and the spread of the rows of each centre."""
     k = task.k
     if not len(points):
-        return _Radii(task, np.zeros(k), np.full(k, math.sqrt(spread)))
+        return ResidualRadii(task, np.zeros(k), np.full(k, math.sqrt(spread)))
     rows = Rows.of(np.ascontiguousarray(points))
     labels = rows.nearest(centers)
     squared = found.weights * (rows.costs(centers, labels) + found.spreads + rest)
     counts = np.bincount(labels, found.weights, minlength=k).astype(np.float64)
     sums = np.bincount(labels, squared, minlength=k)
     mean = np.where(counts > 0, sums / np.maximum(counts, 1e-300), spread)
-    return _Radii(task, counts, np.sqrt(np.maximum(mean, 1e-3 * spread)))
+    return ResidualRadii(task, counts, np.sqrt(np.maximum(mean, 1e-3 * spread)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Radii:
+class ResidualRadii:
     """The radius to which residuals are clipped: wide where noise is small beside the count."""
 
     task: PrivateTask
@@ -230,7 +230,8 @@ class _Radii:
         return np.asarray(np.minimum(deviations * self.spreads, 2 * domain.radius))
 
 
-def _step_costs(cost: Cost, steps: int, d: int) -> list[StepCosts]:
+def step_costs(cost: Cost, steps: int, d: int) -> list[StepCosts]:
+    """The costs of steps on residuals of d features."""
     counting = 1 / (1 + 3 * math.sqrt(d)) if cost.pure else COUNT_SHARE
     parts = cost.split([1.0] * steps)
     return [StepCosts(*part.split([counting, 1 - counting])) for part in parts]

@@ -131,7 +131,7 @@ def principal_axes(
     q = max(p, int((values > noise / 2).sum()))
     signal = np.ascontiguousarray(found.vectors[:, :q]) if q < d else None
     rest = max(0.0, location.spread - float(kept.sum()))
-    return Axes(_coarse(found.vectors[:, :p]), kept, rest, signal)
+    return Axes(coarse(found.vectors[:, :p]), kept, rest, signal)
 
 
 def worthwhile(task: PrivateTask, location: RowsLocation, cost: Cost) -> bool:
@@ -151,7 +151,7 @@ def public_axes(task: PrivateTask, location: RowsLocation, rng: np.random.Genera
         return Axes(None, np.full(d, share), 0.0, None)
     basis = np.linalg.qr(rng.normal(size=(d, MOST_AXES)))[0]
     rest = location.spread - MOST_AXES * share
-    return Axes(_coarse(basis), np.full(MOST_AXES, share), rest, None)
+    return Axes(coarse(basis), np.full(MOST_AXES, share), rest, None)
 
 
 def _all_moments(
@@ -204,7 +204,7 @@ def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None
     z and y are clipped to unit balls, row by row, and rounded to a lattice on which products are
     exact, as is the product of z and the basis.
     """
-    coarse = None if basis is None else _coarse(basis)
+    rounded = None if basis is None else coarse(basis)
     ball = Lattice(1.0, task.domain.d, "l2", n_max=2**42)
     small = ball if basis is None else Lattice(1.0, basis.shape[1], "l2", n_max=2**42)
     step = max(1, BLOCK // ball.d)
@@ -213,12 +213,12 @@ def products(task: PrivateTask, location: RowsLocation, basis: F64 | None = None
         total = np.zeros((ball.d, small.d))
         for start in range(0, len(rows), step):
             z = quantize((rows[start : start + step] - location.mean) / location.radius, ball)
-            total += z.T @ (z if coarse is None else quantize(z @ coarse, small))
+            total += z.T @ (z if rounded is None else quantize(z @ rounded, small))
         return total
 
     return task.rows.map(summed)
 
 
-def _coarse(basis: F64) -> F64:
+def coarse(basis: F64) -> F64:
     """The basis rounded to BITS bits."""
     return np.ascontiguousarray(np.rint(np.ldexp(basis, BITS)) * 2.0**-BITS)

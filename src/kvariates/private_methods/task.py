@@ -17,13 +17,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.data.rows import Rows
+from kvariates.data.sparse_lattice import quantize_sparse
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
@@ -83,8 +85,13 @@ class Domain:
         return f"{_short(self.center - self.half)} to {_short(self.center + self.half)}"
 
     def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
-        """Rows of X centred, clipped and rounded towards the centre, each independently."""
+        """Rows of X centred, clipped and rounded towards the centre, each independently.
+
+        X may be CSR if the centre of the domain is the origin; then so is the secret.
+        """
         half = None if self.ball else self.half
+        if sparse.issparse(X):
+            return Secret(quantize_sparse(X, self.lattice, half))
         return Secret(quantize(X, self.lattice, self.center, half))
 
     def clip(self, points: F64) -> F64:
@@ -93,6 +100,10 @@ class Domain:
             return np.clip(points, -self.half, self.half)
         norms = np.linalg.norm(points, axis=1, keepdims=True)
         return np.asarray(points * (self.radius / np.maximum(norms, self.radius)))
+
+
+def _number(rows: Any) -> int:
+    return int(rows.shape[0])
 
 
 def _short(point: F64) -> str:
@@ -118,13 +129,14 @@ class PrivateTask:
     adjacency: Adjacency
     loss: Loss
     part: Cost | None = None  # what may be spent here, if not the whole loss
+    sparse: bool = False  # whether the rows are CSR; only methods with `accepts_sparse` get them
 
     @cached_property
     def public_n(self) -> int | None:
         """The number of rows if it is public, under replace-one."""
         if self.adjacency == "add-remove":
             return None
-        return self.rows.map(len).reveal("the number of rows is public under replace-one")
+        return self.rows.map(_number).reveal("the number of rows is public under replace-one")
 
     @property
     def pure(self) -> bool:
@@ -169,7 +181,7 @@ def row_count(
 
 def number_of_rows(task: PrivateTask) -> Secret[Query[int]]:
     """The query of the number of rows."""
-    return task.rows.map(lambda rows: total_query(len(rows), task.adjacency, "number of rows"))
+    return task.rows.map(lambda rows: total_query(rows.shape[0], task.adjacency, "number of rows"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,13 +189,15 @@ class PrivateResult:
     """Centred centres, and the charges of the releases they were computed from.
 
     `counts`: noisy numbers of rows of the centres; None if the method releases none. `condition`
-    says what the privacy claim assumes about the data; None if nothing.
+    says what the privacy claim assumes about the data; None if nothing. `warning`: what the caller
+    should be told about the result, from public or released numbers.
     """
 
     centers: F64
     charges: tuple[Charge, ...]
     counts: F64 | None = None
     condition: str | None = None
+    warning: str | None = None
 
 
 def count_clusters(task: PrivateTask, centers: F64, cost: Cost, accountant: Accountant) -> F64:

@@ -8,7 +8,7 @@ from typing import Any
 from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
-from ..peers.seeding import PEER_SEEDINGS
+from ..peers.peer_seeding import PEER_SEEDINGS
 from ..private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
 from ..private_methods.methods import PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS

@@ -8,10 +8,11 @@ place, so that a full disk or a kill leaves the last file as it was.
 from __future__ import annotations
 
 import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from kvariates.file_writing import write_aside
 
 FORMAT = 1  # raised whenever a state changes its meaning
 
@@ -20,22 +21,7 @@ def save_state(path: str | Path, kind: str, state: dict[str, Any]) -> None:
     """Write the state of a model of the class `kind`. Raises OSError if it cannot be written."""
     path = Path(path)
     content = {"kvariates": version("kvariates"), "format": FORMAT, "kind": kind, "state": state}
-    dumps = _skops().dumps(content)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    aside = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(dumps)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.chmod(_mode_of(path))
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    write_aside(path, _skops().dumps(content), _mode_of(path))
 
 
 def load_state(path: str | Path, kind: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ draws the first peer uniformly; for that reduction it has to be drawn by weight,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,8 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.peers.coordinator import Call, Coordinator, PeerLost, call
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote import PeersRows, RemoteCosts
+from kvariates.peers.remote_costs import RemoteCosts
+from kvariates.peers.remote_shards import PeersRows
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.kmeans_parallel import OVERSAMPLING, ROUNDS, choose_rows
@@ -40,8 +42,8 @@ def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[Peer
     rows = PeersRows(coordinator)
     weighted = any(peer.weighted for peer in coordinator.descriptions.values())
     shards = [
-        RemoteCosts(shard.peer, partial(coordinator.one, shard.peer), weighted)
-        for shard in rows.shards
+        RemoteCosts(peer, partial(coordinator.one, peer), coordinator.limits(peer), weighted)
+        for peer in coordinator.peers
     ]
     coordinator.everyone(call("begin_costs"))
     costs = ShardedCosts(shards, rows.starts, coordinator.map_all)
@@ -137,18 +139,10 @@ class DrawnByPeer:
         self, points: PeersPotential, picked: I64, weight: F64 | None, rng: np.random.Generator
     ) -> F64:
         step, d = len(points.centers), points.centers.shape[1]
-
-        def read(answer: Answer) -> F64:
-            point = np.asarray(answer["points"], dtype=np.float64)
-            if point.shape != (1, d) or not np.isfinite(point).all():
-                raise ValueError(f"its row should be finite, of shape {(1, d)}")
-            if self._coordinator.bounds is not None:
-                self._coordinator.bounds.check_points(point)
-            return point
-
-        found: F64 = self._coordinator.one(
-            points.peer(int(picked[0])), call("draw", read, step=step)
-        )
+        peer = points.peer(int(picked[0]))
+        limits = self._coordinator.limits(peer)
+        asked = call("draw", lambda answer: limits.points(answer["points"], (1, d)), step=step)
+        found: F64 = self._coordinator.one(peer, asked)
         return found
 
 
@@ -180,7 +174,7 @@ def spread_of_peers(coordinator: Coordinator) -> float:
         return call("spread", lambda answer: limits.cost(float(answer["spread"]), "spread"))
 
     spreads: dict[str, float] = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
-    return sum(spreads.values())
+    return math.fsum(spreads.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The rows of peers, as the loops want them: `Costs`, `ExactAssigner`, `ShardedRows`.
+"""The rows of peers, as the loops want them: `ExactAssigner`, `ShardedRows`.
 
 A method of a remote shard asks its peer one question. `recording()` gives the same shard whose
 methods return the question instead; `Coordinator.map` collects those of all shards and asks them at
@@ -17,13 +17,12 @@ import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
-from kvariates.data.row_costs import Proposal
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
 from kvariates.numerics.draws import I64
-from kvariates.peers.bounds import PeerLimits
+from kvariates.peers.bounds import PeerLimits, checked_array
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.refining.assigners import ExactStatistics, FarRows, ShardedAssigner
+from kvariates.refining.assigners import ExactStatistics, FarRows, Map, ShardedAssigner
 
 Ask = Callable[[Call], Any]
 
@@ -42,75 +41,6 @@ class RemoteShard:
         return copy
 
 
-class RemoteCosts(RemoteShard):
-    """The costs of the rows of one peer (see `Costs`).
-
-    With `by_weight` all costs are one. That changes nothing at the peer: the exponent is part of
-    the questions.
-    """
-
-    quantized = False  # copies of the rows would have to be made anew after a loss
-
-    def __init__(self, peer: str, ask: Ask, weighted: bool, by_weight: bool = False) -> None:
-        super().__init__(peer, ask)
-        self._real_ask, self.weighted, self._by_weight = ask, weighted, by_weight
-
-    def quantize(self) -> None:
-        """Do nothing."""
-
-    def largest(self) -> float:
-        found: float = self._ask(call("largest", "largest", by_weight=self._by_weight))
-        return found
-
-    def set_exponent(self, exponent: int) -> None:
-        if self._by_weight:
-            self._shared["exponent"] = exponent
-            return None
-        asked: None = self._ask(call("set_exponent", exponent=exponent))
-        return asked
-
-    def total(self) -> int:
-        found: int = self._ask(call("total", "total", exponent=self._shared.get("exponent")))
-        return found
-
-    def lower(self, centers: F64, first: int, limit: F64 | None) -> None:
-        asked: None = self._ask(call("lower", centers=centers, first=first, limit=limit))
-        return asked
-
-    def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
-        asked = call("gain_bounds", "bounds", candidates=candidates, limit=limit)
-        found: F64 = self._ask(asked)
-        return found
-
-    def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
-        asked = call("gains", "gains", candidates=candidates, limit=limit)
-        found: list[int] = self._ask(asked)
-        return found
-
-    def lower_to(self, candidates: F64, best: int, name: int) -> None:
-        asked: None = self._ask(call("lower_to", candidates=candidates, best=best, name=name))
-        return asked
-
-    def propose(self, goal: int, pending: F64, first: int) -> Proposal:
-        def read(answer: Answer) -> Proposal:
-            return Proposal(int(answer["row"]), float(answer["bound"]), float(answer["cost"]))
-
-        found: Proposal = self._ask(call("propose", read, goal=goal, pending=pending, first=first))
-        return found
-
-    def rows_at(self, goals: list[int]) -> I64:
-        unit = self._shared.get("exponent")
-        found: I64 = self._ask(call("rows_at", "rows", goals=goals, exponent=unit))
-        return found
-
-    def masses(self, k: int, exponent: int) -> list[int]:
-        found: list[int] = self._ask(call("masses", "masses", k=k, exponent=exponent))
-        return found
-
-    def by_weight(self) -> RemoteCosts:
-        return RemoteCosts(self.peer, self._real_ask, self.weighted, by_weight=True)
-
-
 class RemoteRows(RemoteShard):
     """The rows of one peer. `take` shows rows to the coordinator."""
 
@@ -119,12 +49,15 @@ class RemoteRows(RemoteShard):
         self.n, self._limits, self._d = limits.n, limits, d
 
     def take(self, indices: I64) -> F64:
-        found: F64 = self._ask(call("take", "points", indices=indices))
+        def read(answer: Answer) -> F64:
+            return self._limits.points(answer["points"], (len(indices), self._d))
+
+        found: F64 = self._ask(call("take", read, indices=indices))
         return found
 
     def column_sums(self, exponent: int) -> ExactSums:
         def read(answer: Answer) -> ExactSums:
-            limbs = _checked(answer["limbs"], "sums", (1, 1, LIMBS, self._d))
+            limbs = checked_array(answer["limbs"], "sums", (1, 1, LIMBS, self._d))
             found = ExactSums(self._limits.limbs(limbs, "sums"), exponent)
             limits = PeerLimits(self.n, self.n, self._limits.bounds)  # rows count, not weights
             limits.sums(found.values, np.array([float(self.n)]))
@@ -147,17 +80,20 @@ class RemoteRows(RemoteShard):
 
 
 class PeersRows:
-    """The rows of all peers, numbered one peer after the other."""
+    """The rows of all peers, numbered one peer after the other.
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    `together`: all peers as one shard, whose rows cannot be taken. None: each peer is one.
+    """
+
+    def __init__(self, coordinator: Coordinator, together: RemoteRows | None = None) -> None:
         known = coordinator.descriptions
-        self._map = coordinator.map_all
-        self.shards = [
+        self._map: Map = coordinator.map_all if together is None else map
+        self.shards = [together] if together is not None else [
             RemoteRows(
                 peer, partial(coordinator.one, peer), coordinator.limits(peer), known[peer].d
             )
             for peer in known
-        ]
+        ]  # fmt: skip
         self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
         self.n = self.starts.pop()
         self.d = next(iter(known.values())).d
@@ -180,11 +116,18 @@ class PeersRows:
     def subset(self, indices: I64) -> Rows:
         return Rows.of(self.take(indices).astype(self.dtype))
 
-    def spread(self) -> float:
-        """As `joint_spread`, of the rows of all peers."""
+    def mean(self) -> F64:
+        """Of all rows; weights do not count."""
         exponent = exponent_of(self.largest)
-        sums = reduce(add, self._map(lambda shard: shard.column_sums(exponent), self.shards))
-        spread = self.cost_at(sums.values / self.n, weighted=False) / (self.n * self.d)
+        sums: ExactSums = reduce(
+            add, self._map(lambda shard: shard.column_sums(exponent), self.shards)
+        )
+        return np.asarray(sums.values / self.n)
+
+    def spread(self, mean: F64 | None = None) -> float:
+        """As `joint_spread`, of the rows of all peers; around another point than their mean."""
+        center = self.mean() if mean is None else mean
+        spread = self.cost_at(center, weighted=False) / (self.n * self.d)
         if not spread < WIDEST:
             raise ValueError(OVERFLOW)
         return spread
@@ -215,39 +158,73 @@ class RemoteAssigner(RemoteShard):
         of_sums, of_weights = self.scale.exponents
 
         def read(answer: Answer) -> ExactStatistics:
-            counts = _checked(answer["counts"], "counts", shape[1:2])
+            counts = checked_array(answer["counts"], "counts", shape[1:2])
             of_limbs, limits = self._limits.limbs, self._limits
-            limbs = of_limbs(_checked(answer["sums"], "sums", shape), "sums")
-            heavy = of_limbs(_checked(answer["weights"], "weights", (1, *shape[1:3], 1)), "weights")
+            limbs = of_limbs(checked_array(answer["sums"], "sums", shape), "sums")
+            heavy = of_limbs(
+                checked_array(answer["weights"], "weights", (1, *shape[1:3], 1)), "weights"
+            )
             sums, weights = ExactSums(limbs, of_sums), ExactSums(heavy, of_weights)
             limits.counts(counts, answer["changed"])
-            limits.sums(sums.values, weights.values[:, 0])
-            return ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
+            limits.sums(sums.values, weights.values[:, 0], of_weights)
+            found = ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
+            self._shared["assigned"] = found
+            return found
 
         asked = call("assign", read, centers=centers, scale=scale_numbers(self.scale))
         found: ExactStatistics = self._ask(asked)
         return found
 
     def far_costs(self, count: int) -> F64:
-        found: F64 = self._ask(call("far_costs", "costs", count=count))
+        def read(answer: Answer) -> F64:
+            shape = (min(count, self._limits.n),)
+            costs: F64 = checked_array(answer["costs"], "its far costs", shape, np.float64)
+            self._limits.row_costs(costs)
+            self._shared["far_costs"] = costs
+            return costs
+
+        found: F64 = self._ask(call("far_costs", read, count=count))
         return found
 
     def far_rows(self, count: int, least: float) -> FarRows:
+        """Those of the last `far_costs` that cost at least so much."""
+
         def read(answer: Answer) -> FarRows:
-            return FarRows(**answer)
+            costs = self._shared["far_costs"]
+            return _checked_far_rows(
+                answer, costs[costs >= least], self._shared["assigned"], self._limits
+            )
 
         found: FarRows = self._ask(call("far_rows", read, count=count, least=least))
         return found
 
 
+def _checked_far_rows(
+    answer: Answer, costs: F64, assigned: ExactStatistics, limits: PeerLimits
+) -> FarRows:
+    """Far rows of these costs, which the clusters of the last assignment can hold."""
+    (k, d), m = assigned.exact_sums.limbs.shape[1::2], len(costs)
+    points = limits.points(answer["points"], (m, d))
+    labels = checked_array(answer["labels"], "its labels", (m,), np.int32)
+    weights = checked_array(answer["weights"], "its weights", (m,), np.float64)
+    said = checked_array(answer["costs"], "its far costs", (m,), np.float64)
+    if not np.array_equal(said, costs):
+        raise ValueError("the costs of its far rows are not those that it said before")
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= k:
+        raise ValueError(f"its labels should be from 0 to {k - 1}")
+    limits.row_weights(weights)
+    if (np.bincount(labels[weights > 0], minlength=k) > assigned.counts).any():
+        raise ValueError("it has more far rows than rows in a cluster")
+    return FarRows(points, weights, labels, said)
+
+
+def no_rows(d: int) -> FarRows:
+    """What peers show that show no rows."""
+    return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
+
+
 def _not_asked() -> int:
     raise ValueError("costs are not part of an assignment; ask for them with 'evaluate'")
-
-
-def _checked(array: Any, name: str, shape: tuple[int, ...]) -> Any:
-    if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != shape:
-        raise ValueError(f"{name} should be int64 of shape {shape}")
-    return array
 
 
 class PeersAssigner(ShardedAssigner):
@@ -280,8 +257,7 @@ class PeersAssigner(ShardedAssigner):
 
     def farthest(self, count: int) -> FarRows:
         if not self._shows_rows:
-            d = next(iter(self._coordinator.descriptions.values())).d
-            return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
+            return no_rows(next(iter(self._coordinator.descriptions.values())).d)
         costs = np.concatenate(list(self._map(lambda shard: shard.far_costs(count), self._remote)))
         least = float(np.sort(costs)[::-1][:count][-1])
         parts = self._map(lambda shard: shard.far_rows(count, least), self._remote)

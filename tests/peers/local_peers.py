@@ -3,6 +3,7 @@
 import numpy as np
 
 from kvariates.data.rows import Rows
+from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers
 from kvariates.peers.peer import TRUSTING, Peer
@@ -15,11 +16,29 @@ def shards_of(X, cuts, weight=None):
     return [(X[part], None if weight is None else weight[part]) for part in parts if len(part)]
 
 
+def box_of(shards):
+    """Return the tightest public bounds."""
+    low = np.min([X.min(axis=0) for X, _ in shards if len(X)], axis=0)
+    high = np.max([X.max(axis=0) for X, _ in shards if len(X)], axis=0)
+    return PublicBounds(low.astype(np.float64), high.astype(np.float64))
+
+
 def peers_of(shards, policy=TRUSTING):
     """Return the peers by name, each with its number as its seed."""
     return {
         f"peer {i}": Peer(Rows.of(X), weight, i, policy) for i, (X, weight) in enumerate(shards)
     }
+
+
+def lying(question, change, shards, name="peer 1"):
+    """A peer that changes its answers to one question."""
+    honest = peers_of(shards)[name].answer
+
+    def answer(envelope):
+        found = honest(envelope)
+        return change(found) if envelope.question.name == question else found
+
+    return answer
 
 
 def local(shards, **options):
@@ -51,8 +70,8 @@ class ForgetfulTransport(SerialTransport):
         return super().send(envelopes)
 
 
-def fitted(transport, k, init, seed=0, fit=5, least=None, **options):
-    coordinator = Coordinator(transport, fit, least)
+def fitted(transport, k, init, seed=0, fit=5, least=None, bounds=None, **options):
+    coordinator = Coordinator(transport, fit, least, bounds)
     problem = PeersProblem(k, init, **options)
     try:
         return fit_peers(coordinator, problem, np.random.default_rng(seed))

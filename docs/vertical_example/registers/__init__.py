@@ -1,0 +1,1 @@
+"""A Flower app: a hospital and an insurer find groups of persons without sharing columns."""

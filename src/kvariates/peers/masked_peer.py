@@ -1,0 +1,198 @@
+"""A peer that answers questions about sums only behind masks, in a group of three or more peers.
+
+| question | arguments | answer |
+|---|---|---|
+| keys | | a new public key |
+| group | the public keys of all peers, and the number of this one | the fingerprint of the keys |
+| masked_sum | a question of `SUMMED`, this round and the last one | its answer plus a mask |
+| leave | | nothing; the keys are forgotten |
+
+A mask follows from the keys, the round and all questions of the group so far. So answers to
+different questions never have the same mask, and masks cancel only if all peers were asked the
+same. What a peer must remember, its secret key too, is a `MaskState`: its process may end after
+each answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from kvariates.data.rows import F64, Rows
+from kvariates.peers.encoding import decode, encode
+from kvariates.peers.masks import KeyPair, PairwiseKeys
+from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
+from kvariates.peers.questions import QUESTIONS, Answer, PeerState, check_arguments
+from kvariates.peers.summed_questions import SUMMED, SummedQuestion
+
+MIN_GROUP = 3  # of two peers, each learns the sums of the other
+LAST_ROUND = 2**63
+GROUP_QUESTIONS = frozenset({"keys", "group", "masked_sum", "leave"})
+
+
+@dataclass(frozen=True, eq=False)
+class MaskState:
+    """What a peer keeps between two messages. It is never sent.
+
+    Attributes
+    ----------
+    groups : int
+        How many groups the peer has joined.
+    secret : bytes
+        The secret key of the group; empty if there is none.
+    index : int
+        The number of the peer in the group.
+    public_keys : sequence of bytes
+        Of all peers of the group; empty before the peer has joined.
+    last_round : int
+    asked : bytes
+        A digest of the questions of this group.
+    centers : ndarray or None
+        Of the last assignment in this group: labels have changed since then.
+    """
+
+    groups: int = 0
+    secret: bytes = b""
+    index: int = 0
+    public_keys: Sequence[bytes] = ()
+    last_round: int = 0
+    asked: bytes = b""
+    centers: F64 | None = None
+
+
+class StateStore(Protocol):
+    """Keeps the state of a peer for longer than a process. One thread uses it at a time."""
+
+    def load(self) -> bytes | None:
+        """What was saved last; None: nothing."""
+
+    def save(self, data: bytes) -> None: ...
+
+
+class MaskedPeer:
+    """A peer of which only sums over a group are known, and what `policy` allows besides.
+
+    Parameters
+    ----------
+    rows : Rows
+    weight : ndarray of shape (n,) or None
+    seed : int
+        Of the peer's own draws.
+    policy : Policy
+        The questions that are answered without masks. Those of `SUMMED` never are.
+    max_groups : int
+        How many groups the peer joins. From the sums of two groups of which one has a peer less,
+        the sums of that peer follow.
+    """
+
+    def __init__(
+        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy, max_groups: int
+    ) -> None:
+        plain = replace(policy, questions=policy.questions - SUMMED.keys())
+        self._peer = Peer(rows, weight, seed, plain)
+        self._max_groups = max_groups
+        self._state = PeerState(rows, weight, (seed,))
+        self._assigned: tuple[bytes, list[float]] | None = None  # the last centres, and the scale
+
+    def answer(self, envelope: Envelope, store: StateStore) -> Answer:
+        """ValueError if the question is refused."""
+        name, arguments = envelope.question.name, envelope.question.arguments
+        if name in SUMMED:
+            raise ValueError(
+                f"the question {name!r} is answered only in secure sums; use "
+                "server_app(secure_sums=True)"
+            )
+        if name not in GROUP_QUESTIONS:
+            return self._peer.answer(envelope)
+        kept, data = MaskState(), store.load()
+        if data is not None:
+            kept = MaskState(**decode(data))
+        answers: dict[str, Callable[..., Answer]] = {
+            "keys": self._new_keys, "group": self._join, "masked_sum": self._masked_sum,
+            "leave": self._leave,
+        }  # fmt: skip
+        return answers[name](kept, store, **arguments)
+
+    def _new_keys(self, kept: MaskState, store: StateStore) -> Answer:
+        """Leave the group; keys are never used in two groups."""
+        pair = KeyPair()
+        _save(store, MaskState(groups=kept.groups, secret=pair.secret))
+        return {"public_key": pair.public_key}
+
+    def _leave(self, kept: MaskState, store: StateStore) -> Answer:
+        """Forget the keys: they could only open the messages of this group."""
+        _save(store, MaskState(groups=kept.groups))
+        return {}
+
+    def _join(self, kept: MaskState, store: StateStore, index: int, public_keys: Any) -> Answer:
+        if not kept.secret:
+            raise LogNeeded  # the state may be older than the last answer; see `_masked_sum`
+        if kept.public_keys:
+            raise ValueError("a group needs new keys; ask 'keys' first")
+        if kept.groups >= self._max_groups:
+            raise ValueError(f"this peer joins at most {self._max_groups} groups (max_groups)")
+        if len(public_keys) < MIN_GROUP:
+            raise ValueError(f"a group needs at least {MIN_GROUP} peers; got {len(public_keys)}")
+        keys = PairwiseKeys(KeyPair(kept.secret), index, public_keys)
+        _save(store, replace(kept, groups=kept.groups + 1, index=index, public_keys=public_keys))
+        return {"fingerprint": keys.fingerprint}
+
+    def _masked_sum(
+        self, kept: MaskState, store: StateStore, name: str, arguments: dict[str, Any],
+        round: Any, last: Any,  # noqa: A002
+    ) -> Answer:  # fmt: skip
+        """The masked answer.
+
+        Flower stores the state of a node after it has sent the answer. A state that is older than
+        the last answer is noticed (`last`), and the peer is asked again.
+        """
+        if not (isinstance(round, int) and isinstance(last, int) and last < round < LAST_ROUND):
+            raise ValueError(f"round {round!r:.20} does not come after round {last!r:.20}")
+        if not kept.public_keys or kept.last_round < last:
+            raise LogNeeded
+        if name not in SUMMED:
+            raise ValueError(f"the question {name!r:.40} has no sums")
+        if round <= kept.last_round:
+            raise ValueError(
+                f"round {kept.last_round} was used already; the next must be larger, not {round}"
+            )
+        check_arguments(arguments, self._state.rows.d, least=1)
+        asked = _digest(kept.asked, {"name": name, "arguments": arguments, "round": round})
+        after = replace(kept, last_round=round, asked=asked)
+        before, question = kept.centers, SummedQuestion(name, arguments, self._state.rows.d)
+        if name == "assign":
+            after = replace(after, centers=np.array(arguments["centers"], dtype=np.float64))
+        _save(store, after)  # before the answer leaves: a round is used once
+        keys = PairwiseKeys(
+            KeyPair(kept.secret), kept.index, kept.public_keys, last_round=kept.last_round
+        )
+        answer = self._answer(name, arguments, before)
+        return {"masked": question.masked(answer, keys, round, asked)}
+
+    def _answer(self, name: str, arguments: dict[str, Any], before: F64 | None) -> Answer:
+        """`before`: the last centres of this group. Their labels may be lost with a process."""
+        run = QUESTIONS[name].run
+        if name != "assign":
+            return run(self._state, **arguments)
+        centers, scale = arguments["centers"], arguments["scale"]
+        if before is None or self._assigned != (before.tobytes(), scale):
+            self._state.assigner = None
+            if before is not None and before.shape == centers.shape:
+                run(self._state, centers=before, scale=scale)
+        self._assigned = None  # if what follows fails
+        answer = run(self._state, centers=centers, scale=scale)
+        self._assigned = centers.tobytes(), scale
+        return answer
+
+
+def _save(store: StateStore, state: MaskState) -> None:
+    store.save(encode(asdict(state)))
+
+
+def _digest(before: bytes, question: dict[str, Any]) -> bytes:
+    """A digest of all questions so far, after one more."""
+    return hashlib.sha256(before + encode(question)).digest()

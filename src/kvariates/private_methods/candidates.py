@@ -1,0 +1,264 @@
+"""Balcan et al. 2017: private candidates in few dimensions, private swaps, private recovery.
+
+    rows are projected at random into the unit ball of few dimensions (`projection`)
+    repeats times: cubes with a random shift, tested with noise (`summaries.candidate_tree`)
+    k of their centres by swaps that are drawn by their cost (`private_swaps`)
+    noisy means of the k clusters among all features (`recovery`)
+    trials times all of this; the best result is drawn by its cost
+    noisy Lloyd steps from there
+
+| what | `theory=True`, as printed (n rows, failure f) | default |
+|---|---|---|
+| dimension | 8 ln n | ln(n) / 2; all features if they are few |
+| repeats | 27 k ln(n / f) | 1; 2 if rows are projected |
+| levels | floor(ln n) + 1, one halving each | by n and the budget; three halvings first |
+| threshold of a cube | 20 ln(n / f) / epsilon of a level | what noise alone passes once a level |
+| first centres | uniform candidates | k-means on the candidates, by their noisy counts |
+| swaps | 100 k ln(n / f) | 0 |
+| trials | 2 ln(1 / f) | 1 |
+| recovery | noisy means | shrunken noisy means |
+| Lloyd steps | 0 | a few |
+
+Budgets, sensitivities and tests of empty cubes are corrected: see `privacy/proofs/candidates.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from kvariates.data.rows import Rows
+from kvariates.privacy.budget import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.private_methods.candidate_trial import (
+    Purse,
+    Trial,
+    TrialPlan,
+    best_trial,
+    run_trial,
+)
+from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
+from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
+from kvariates.private_methods.recovery import Recovery
+from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
+
+COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
+FEW_FEATURES = 6  # up to so many are not projected
+FIRST_HALVINGS = 3  # at once: larger cubes say little
+MOST_LEVELS = 6
+WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
+SWAPS = 0
+STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
+FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The method of Balcan et al. None: a value that follows from n, d, k and the budget.
+
+    dimension : of the projection, at most the number of features.
+    repeats : partitions with fresh shifts.
+    levels : of a partition.
+    threshold : the number of rows above which a cube is cut.
+    max_candidates : cubes of a level that are kept, those with the largest noisy counts.
+    start : "counts" or "uniform", the first centres among the candidates.
+    swaps : drawn one after the other.
+    trials : of all of the above.
+    recovery : "dense", "threshold" or "picks" (see `recovery`); "auto": "dense" for dense rows.
+    max_nonzeros : of sparse rows only the so many largest values are kept.
+    max_value : the values of sparse rows are clipped to it; None: the radius of the domain.
+    picks : features of a cluster, for recovery="picks".
+    steps : of noisy Lloyd at the end; for sparse rows, more recoveries.
+    partition_share, swap_share, recovery_share, step_share, choice_share : of the budget. Shares of
+        parts that are left out go to the others.
+    theory : use the values that the paper prints, where no other is given.
+    failure : the probability of failure that these values are for.
+    """
+
+    releases_counts: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+
+    dimension: int | None = None
+    repeats: int | None = None
+    levels: int | None = None
+    threshold: float | None = None
+    max_candidates: int = 1000
+    start: Literal["counts", "uniform"] | None = None
+    swaps: int | None = None
+    trials: int | None = None
+    recovery: Literal["auto", "dense", "threshold", "picks"] = "auto"
+    max_nonzeros: int = 50
+    max_value: float | None = None
+    picks: int = 20
+    steps: int | None = None
+    partition_share: float = 0.3
+    swap_share: float = 0.15
+    recovery_share: float = 0.2
+    step_share: float = 0.5
+    choice_share: float = 0.05
+    theory: bool = False
+    failure: float = 0.1
+
+    def __post_init__(self) -> None:
+        least = {"dimension": 1, "repeats": 1, "levels": 1, "max_candidates": 1, "swaps": 0,
+                 "trials": 1, "max_nonzeros": 1, "picks": 1, "steps": 0}  # fmt: skip
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or value < low):
+                raise ValueError(f"Candidates: {name} must be an integer >= {low}; got {value!r}.")
+        shares = [name for name in vars(self) if name.endswith("_share")]
+        for name in [*shares, "threshold", "max_value"]:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"Candidates: {name} must be a number > 0; got {value!r}.")
+        if not 0 < self.failure < 1:
+            raise ValueError(f"Candidates: failure must be in (0, 1); got {self.failure!r}.")
+        words = {"start": ("counts", "uniform", None),
+                 "recovery": ("auto", "dense", "threshold", "picks")}  # fmt: skip
+        for name, known in words.items():
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"Candidates: {name} must be one of {', '.join(filter(None, known))}; got "
+                    f"{getattr(self, name)!r}."
+                )
+
+    def check_features(self, d: int | None) -> None:
+        """ValueError if rows of d features cannot be projected into more dimensions."""
+        if d is not None and self.dimension is not None and self.dimension > d:
+            raise ValueError(
+                f"Candidates: dimension={self.dimension} is above the number of features, {d}; "
+                "give a smaller one, or None."
+            )
+
+    def __call__(self, task: PrivateTask) -> PrivateResult:
+        self.check_features(task.domain.d)
+        accountant, rng = Accountant(), np.random.default_rng()
+        count = row_count(task, COUNT_SHARE, accountant)
+        cost = count.costs[0]
+        filled = self._filled(task, count.n, cost)
+        plan = filled._plan(task, count.n)
+        task = replace(task, rows=task.rows.map(plan.recovery.few_values))
+        choice, last = Fraction(self.choice_share), Fraction(self.step_share)
+        trials, steps = filled.trials or 1, filled.steps or 0
+        weight = plan.weight * trials + choice * (trials > 1) + last * bool(steps)
+        part = cost.split([plan.level, weight - plan.level])[0]
+        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
+        warning = _warning(plan, task, count.n - error, part)
+        purse = Purse(cost, weight)
+        found = [run_trial(task, plan, purse, accountant, rng) for _ in range(trials)]
+        number = best_trial(task, found, purse.take(choice), accountant) if trials > 1 else 0
+        end = found[number]
+        if steps:
+            end = _refine(task, plan, end, purse.rest.split([1.0] * steps), accountant)
+        return PrivateResult(end.centers, tuple(accountant.charges), end.counts, warning=warning)
+
+    def _filled(self, task: PrivateTask, n: int, cost: Cost) -> Candidates:
+        """The same choices, with numbers in the place of None. The threshold may stay None."""
+        d, k = task.domain.d, task.k
+        many = math.log(max(n, 2) / self.failure)
+        if self.theory:
+            values: dict[str, Any] = {
+                "dimension": min(d, math.ceil(8 * math.log(max(n, 2)))),
+                "repeats": math.ceil(27 * k * many),
+                "levels": math.floor(math.log(n)) + 1,
+                "start": "uniform",
+                "swaps": math.ceil(100 * k * many),
+                "trials": math.ceil(2 * math.log(1 / self.failure)),
+                "steps": 0,
+            }
+        else:
+            few = max(2, round(math.log(max(n, 2)) / 2))
+            values = {
+                "dimension": d if d <= FEW_FEATURES else min(d, few),
+                "repeats": 1 if d <= FEW_FEATURES else 2,
+                "start": "counts",
+                "swaps": SWAPS,
+                "trials": 1,
+                "steps": 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
+            }
+        given = {name: value for name in values if (value := getattr(self, name)) is not None}
+        filled = replace(self, **values | given)
+        if filled.levels is None:
+            filled = replace(filled, levels=filled._levels(task, n, cost))
+        return filled
+
+    def _levels(self, task: PrivateTask, n: int, cost: Cost) -> int:
+        """As many as have thresholds far below the number of rows of a cluster."""
+        levels = 1
+        while levels < MOST_LEVELS:
+            plan = replace(self, levels=levels + 1)._plan(task, n)
+            part = cost.split([plan.level, plan.weight - plan.level])[0]
+            children = task.k << plan.dimension
+            if plan.cut_above(task.adjacency, part, children) * WORTH * task.k > n:
+                break
+            levels += 1
+        return levels
+
+    def _plan(self, task: PrivateTask, n: int) -> TrialPlan:
+        """Pre: all numbers are filled in."""
+        assert self.dimension and self.repeats and self.levels  # noqa: PT018, S101
+        first = 1 if self.theory else FIRST_HALVINGS
+        kind: Any = self.recovery
+        if kind == "auto":
+            kind = "threshold" if task.sparse and not self.theory else "dense"
+            kind = "picks" if task.sparse and self.theory else kind
+        largest = min(self.max_value or math.inf, task.domain.radius)
+        nonzeros = self.max_nonzeros if task.sparse else None
+        swaps = self.swaps or 0
+        return TrialPlan(
+            dimension=self.dimension,
+            repeats=self.repeats,
+            halvings=(first, *(1 for _ in range(self.levels - 1))),
+            threshold=self.threshold,
+            widths=20 * math.log(max(n, 2) / self.failure) if self.theory else None,
+            most=self.max_candidates,
+            uniform=self.start == "uniform",
+            swaps=swaps,
+            recovery=Recovery(kind, nonzeros, largest, self.picks),
+            shrunken=not self.theory,
+            level=Fraction(self.partition_share) / (self.repeats * self.levels),
+            swap=Fraction(self.swap_share) / (swaps + 1),
+            recover=Fraction(self.recovery_share),
+        )
+
+
+def _warning(plan: TrialPlan, task: PrivateTask, least: float, cost: Cost) -> str | None:
+    """Words, if no cube can be told from noise; `least`: how many rows there are at least."""
+    children = 1 << (plan.dimension * plan.halvings[0])
+    above = plan.cut_above(task.adjacency, cost, children)
+    if above <= max(least, FEW_ROWS):
+        return None
+    return (
+        "The budget may be too small for the partition: a cube is cut if it has more than "
+        f"{above:,.0f} rows. If all of them have fewer, centres are random points or the mean of "
+        "all rows. Use a larger epsilon, or fewer repeats, levels, trials or swaps."
+    )
+
+
+def _refine(
+    task: PrivateTask, plan: TrialPlan, start: Trial, costs: list[Cost], accountant: Accountant
+) -> Trial:
+    """Noisy Lloyd steps on residuals; for sparse rows, labels by the centres and a recovery."""
+    if plan.recovery.nonzeros is not None:
+        for cost in costs:
+            start = _recover_again(task, plan, start, cost, accountant)
+        return start
+    radii = ResidualRadii(task, start.counts, start.spreads)
+    parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
+    assigner = NoisyAssigner(task, parts, accountant, radii)
+    centers = assigner.refine(start.centers, ShrunkenMean(assigner))
+    return Trial(centers, assigner.cluster_counts, start.spreads)
+
+
+def _recover_again(
+    task: PrivateTask, plan: TrialPlan, start: Trial, cost: Cost, accountant: Accountant
+) -> Trial:
+    labels = task.rows.map(lambda rows: Rows.of(rows).nearest(start.centers))
+    clusters = plan.recovery(task, labels, cost, accountant)
+    centers = task.domain.clip(clusters.shrunken_means(lambda _: start.centers))
+    return Trial(centers, np.maximum(clusters.counts, 0.0), start.spreads)

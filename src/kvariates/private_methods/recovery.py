@@ -1,0 +1,194 @@
+"""Centres among all features, from labels that were found elsewhere (Balcan et al. 2017).
+
+| recovery | what is released of every cluster |
+|---|---|
+| `dense` (Algorithm 4) | its number of rows, the sums of all features |
+| `threshold` | the same; sums that noise alone could reach become 0 |
+| `picks` (Algorithm 5) | its number of rows, its largest features one by one, their sums |
+
+One row moves sums by its radius in l2, and in l1 by sqrt(d) times as much, or by sqrt(s) times if
+rows have at most s values that are not 0. Clusters are disjoint: what is released of all of them
+costs as much as of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import ndtri
+
+from kvariates.data.lattice_rows import lattice_sums
+from kvariates.data.rows import Labels
+from kvariates.data.sparse_lattice import largest_values, sparse_sums
+from kvariates.numerics.lattice import Lattice
+from kvariates.numerics.shrinkage import shrink
+from kvariates.privacy.budget import Cost
+from kvariates.privacy.ledger import Charge
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
+from kvariates.private_methods.task import F64, PrivateTask
+
+I64 = NDArray[np.int64]
+FALSE_VALUES = 1.0  # expected number of a cluster's sums that pass by noise alone
+PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Noisy numbers of rows and sums of features of every cluster.
+
+    variance : of the noise of a sum.
+    reach : sums that are not above it are left out, since noise alone could reach it; 0 for all.
+    """
+
+    counts: F64
+    sums: F64
+    clear: NDArray[np.bool_]  # whether a count is more than noise
+    variance: float
+    reach: float
+
+    def means(self) -> F64:
+        """Noisy means (Algorithm 4)."""
+        return np.asarray(_above(self.sums, self.reach) / np.maximum(self.counts, 1.0)[:, None])
+
+    def shrunken_means(self, guess: Callable[[F64], F64]) -> F64:
+        """The mean of all rows, and from there as far as noise is not likely to explain.
+
+        A cluster whose count may be noise gets its point of `guess`, a function of that mean.
+        """
+        by, k = np.maximum(self.counts, 1.0)[:, None], len(self.sums)
+        n = max(float(self.counts.sum()), 1.0)
+        whole = _above(self.sums.sum(axis=0, keepdims=True), self.reach * math.sqrt(k))
+        middle = self._shrunken(whole, k) / n
+        moved = middle + self._shrunken(_above(self.sums - by * middle, self.reach), 1) / by
+        return np.where(self.clear[:, None], moved, guess(middle[0]))
+
+    def _shrunken(self, sums: F64, clusters: int) -> F64:
+        """Sums of so many clusters, shrunken by the noise of those that were not left out."""
+        noisy = (sums != 0).sum(axis=1, keepdims=True)
+        return shrink(sums, clusters * self.variance * noisy)
+
+
+def _above(sums: F64, reach: float) -> F64:
+    return np.where(np.abs(sums) > reach, sums, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Exact, hence secret."""
+
+    counts: I64
+    totals: F64
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How clusters are released. Public numbers.
+
+    kind : "dense", "threshold" or "picks".
+    nonzeros : the largest number of values of a row that are not 0; None: all may be.
+    largest : the largest absolute value of a row, on the lattice of the domain.
+    picks : features of every cluster that are picked.
+    """
+
+    kind: str
+    nonzeros: int | None
+    largest: float
+    picks: int
+
+    def __call__(
+        self, task: PrivateTask, labels: Secret[Labels], cost: Cost, accountant: Accountant
+    ) -> Clusters:
+        """Release the clusters of these labels, 0 .. k - 1."""
+        lattice = self._lattice(task)
+        exact = task.rows.with_(labels).map(partial(_sums, task.k, lattice))
+        features = self.picks if self.kind == "picks" else task.domain.d
+        share = count_share(features, pure=cost.pure)
+        counting, rest = cost.split([share, 1.0])
+        counted = exact.map(
+            lambda of: count_query(of.counts, task.adjacency, "recovery: rows of each cluster")
+        )
+        counts = accountant.release(counted, counting)
+        if self.kind == "picks":
+            sums, charge = self._picked(task, exact, rest, accountant)
+        else:
+            query = exact.map(
+                lambda of: sum_query(of.totals, lattice, task.adjacency, "recovery: sums of rows")
+            )
+            noisy = accountant.release(query, rest)
+            sums, charge = noisy.value, noisy.charge
+        reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
+        clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
+        return Clusters(counts.value.astype(np.float64), sums, clear, charge.variance, reach)
+
+    def few_values(self, rows: Any) -> Any:
+        """Sparse rows with `nonzeros` values at most, none above `largest`, each row by itself."""
+        if self.nonzeros is None:
+            return rows
+        few = largest_values(rows, self.nonzeros).copy()
+        few.data = np.clip(few.data, -self.largest, self.largest)
+        return few
+
+    def _lattice(self, task: PrivateTask) -> Lattice:
+        """The lattice of the sums: the narrowest one, or that of rows with few values."""
+        if self.kind == "dense" and self.nonzeros is None:
+            return task.narrowest_lattice
+        return Lattice(task.domain.radius, task.domain.d, "l2", nonzeros=self.nonzeros)
+
+    def _picked(
+        self, task: PrivateTask, exact: Secret[_Sums], cost: Cost, accountant: Accountant
+    ) -> tuple[F64, Charge]:
+        """Algorithm 5: features by the exponential mechanism, each cluster in turn, then sums."""
+        k, d = task.k, task.domain.d
+        picks = min(self.picks, d)
+        choosing, valuing = cost.split([PICK_SHARE, VALUE_SHARE])
+        left = np.ones((k, d), dtype=bool)
+        picked = np.empty((k, picks), dtype=np.int64)
+        for number, part in enumerate(choosing.split([1.0] * picks)):
+            group = f"clusters, feature {number + 1}"
+            for j in range(k):
+                others = np.flatnonzero(left[j])
+                query = exact.map(partial(self._pick, task, j, others, group))
+                picked[j, number] = others[accountant.release(query, part).value]
+                left[j, picked[j, number]] = False
+        lattice = Lattice(task.domain.radius, picks, "l2", nonzeros=self.nonzeros)
+        valued = exact.map(
+            lambda of: sum_query(
+                np.take_along_axis(of.totals, picked, 1), lattice, task.adjacency,
+                "recovery: sums of features",
+            )
+        )  # fmt: skip
+        noisy = accountant.release(valued, valuing)
+        sums = np.zeros((k, d))
+        np.put_along_axis(sums, picked, noisy.value, 1)
+        return sums, noisy.charge
+
+    def _pick(self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums) -> Query[int]:
+        """The largest absolute sum of a cluster. One more row moves each by `largest` at most."""
+        scores = Scores(self.largest, monotone=False)
+        size, label = np.abs(exact.totals[j, others]), f"recovery: {group}"
+        return score_query(size, scores, task.adjacency, label, parallel=group)
+
+
+def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> _Sums:
+    rows, labels = data
+    if sparse.issparse(rows):
+        return _Sums(np.bincount(labels, minlength=k), sparse_sums(rows, labels, k))
+    exact = lattice_sums(rows, labels, k, lattice)
+    return _Sums(exact.counts, exact.totals)
+
+
+def _reach(charge: Charge, numbers: int) -> float:
+    """What noise alone exceeds in about one of so many numbers."""
+    share = min(0.5, FALSE_VALUES / numbers)
+    far = -math.log(share) if charge.mechanism == "laplace" else -float(ndtri(share / 2))
+    return far * charge.scale
