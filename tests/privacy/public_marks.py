@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.graph import Graph
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.secret import Secret
 
@@ -51,6 +52,8 @@ def _parts(value: Any) -> list[Any] | None:
         return [value.func, value.args, value.keywords]
     if isinstance(value, types.FunctionType):
         return [[cell.cell_contents for cell in value.__closure__ or ()], value.__defaults__]
+    if isinstance(value, Graph):  # its view is a native object, made of the same arrays
+        return [value.csr.data, value.csr.indices, value.csr.indptr]
     if isinstance(value, types.MethodType):
         return [value.__self__]
     if is_dataclass(value) and not isinstance(value, type):
