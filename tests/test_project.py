@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kvariates
+from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
 from kvariates.tables import Table
@@ -65,6 +66,7 @@ def test_the_page_on_privacy_has_every_method_and_the_proofs_exist():
     linked = [str(entry.theorem) for entry in PRIVATE_METHODS.values()]
     for entry in PRIVATE_METHODS.values():  # a condition that is not checked loses the theorem
         assert (entry.lost is not None) == hasattr(entry.run, "check")
+    linked += [str(entry.theorem) for entry in PRIVATE_KMEDIAN_METHODS.values()]
     for proof in PROOFS.glob("*.md"):
         linked += re.findall(r"\]\((\w+\.md)\)", proof.read_text(encoding="utf-8"))
     assert {name for name in linked if not (PROOFS / name).exists()} == set()

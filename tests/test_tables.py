@@ -15,7 +15,7 @@ from contracts.choices import positive_rows
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans, cli
+from kvariates import KMeans, KMedian, PrivateKMeans, PrivateKMedian, StreamingKMeans, cli
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
 
@@ -28,6 +28,7 @@ ESTIMATORS = {
     "METRICS": KMedian(3, random_state=0),
     "MEDOID_SEEDINGS": KMedian(3, random_state=0),
     "PRIVATE_METHODS": PrivateKMeans(3, epsilon=5.0, bounds=(0.0, 20.0)),
+    "PRIVATE_KMEDIAN_METHODS": PrivateKMedian(3, epsilon=9.0),
     "SYNOPSES": StreamingKMeans(3, n_synopses=20, random_state=0),
 }
 
@@ -40,7 +41,8 @@ def key(request, monkeypatch):
 
 
 def fitted(key, name):
-    return clone(ESTIMATORS[key]).set_params(**{COPIED[key][0].parameter: name}).fit(X)
+    given = {"demand": np.arange(len(X))} if key == "PRIVATE_KMEDIAN_METHODS" else {}
+    return clone(ESTIMATORS[key]).set_params(**{COPIED[key][0].parameter: name}).fit(X, **given)
 
 
 def docstring_now(estimator, monkeypatch):
@@ -63,7 +65,7 @@ def test_every_table_is_tested_here():
 def test_a_fit_uses_the_entry(key):
     """It gives what the entry gives that was copied."""
     one, other = fitted(key, NAME), fitted(key, COPIED[key][1])
-    if key == "PRIVATE_METHODS":  # its results are random; its charges are not
+    if key.startswith("PRIVATE"):  # its results are random; its charges are not
         assert str(one.ledger_) == str(other.ledger_)
     elif key == "SYNOPSES":  # it keeps no labels
         assert one.inertia_ == other.inertia_

@@ -10,6 +10,7 @@ from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_
 from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.estimators.private_kmedian import PrivateKMedian
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.estimators.vertical_kmeans import VerticalKMeans
 from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
@@ -28,6 +29,7 @@ __all__ = [
     "MiniBatches",
     "OnlineKMeans",
     "PrivateKMeans",
+    "PrivateKMedian",
     "StreamingKMeans",
     "Synopses",
     "UniformOver",

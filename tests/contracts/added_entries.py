@@ -8,6 +8,7 @@ from dataclasses import replace
 from kvariates.data.metrics import METRICS
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES
+from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -25,6 +26,7 @@ COPIED = {
     "METRICS": (METRICS, "manhattan"),
     "MEDOID_SEEDINGS": (MEDOID_SEEDINGS, "k-median++"),
     "PRIVATE_METHODS": (PRIVATE_METHODS, "lloyd"),
+    "PRIVATE_KMEDIAN_METHODS": (PRIVATE_KMEDIAN_METHODS, "local-search"),
     "SYNOPSES": (SYNOPSES, "lightweight"),
 }
 

@@ -18,7 +18,9 @@ ESTIMATORS = {
     name: thing
     for name, thing in vars(kvariates).items()
     if isinstance(thing, type) and issubclass(thing, BaseEstimator)
-    if name != "VerticalKMeans"  # takes a list of matrices: test_vertical_contract.py
+    # VerticalKMeans takes a list of matrices: test_vertical_contract.py.
+    # PrivateKMedian needs a demand: below.
+    if name not in ("VerticalKMeans", "PrivateKMedian")
 }
 
 
@@ -105,4 +107,23 @@ def test_what_the_fit_computed_before_it_failed_is_forgotten(model, other, words
     with pytest.raises(ValueError, match=words):
         model.set_params(**other, **centers).fit(twice)
     model.set_params(**params)
+    assert_unchanged(model, before)
+
+
+def test_private_kmedian_stays_as_it_was(monkeypatch):
+    model, demand = kvariates.PrivateKMedian(4, epsilon=5.0), np.arange(200).repeat(3)
+    model.fit(X, demand=demand)
+    before, store = state(model), kvariates.PrivateKMedian._store
+    for rows, people in ((BAD["nan"], demand), (OTHER, demand), (OTHER, None)):
+        with pytest.raises(ValueError, match=r"NaN|outside of X|needs demand"):
+            model.fit(rows, demand=people)
+        assert_unchanged(model, before)
+
+    def fails(self, *args):
+        store(self, *args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kvariates.PrivateKMedian, "_store", fails)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(OTHER, demand=demand % 150)
     assert_unchanged(model, before)

@@ -9,23 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import certify
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
-from kvariates.data.metrics import DISTANCES, EDGES, METRICS, OBJECTS, ROWS, metric_entry
+from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
 from kvariates.estimators import metric_input, validation
+from kvariates.estimators.fitted_medoids import FittedMedoids, taken
 from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
 from kvariates.refining.medoid_search import SearchTask, Start, find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -33,7 +26,7 @@ from kvariates.tables import documented
 
 
 @documented(METRICS=METRICS, MEDOID_SEEDINGS=MEDOID_SEEDINGS)
-class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class KMedian(FittedMedoids):
     """k-median clustering: the centres are points of the data, the cost is the sum of distances.
 
     Parameters
@@ -150,18 +143,6 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             self.certificate_ = certify(space, int(self.n_clusters), found.near, weight, rng)
         return self
 
-    def _validate(self, X: Any, demand: Any, sample_weight: Any) -> ValidatedPoints:
-        if metric_entry(self.metric).needs == ROWS and not sparse.issparse(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        else:
-            _check_feature_names(self, X, reset=True)
-        points = metric_input.validated_points(
-            X, self.metric, self.n_clusters, demand, sample_weight
-        )
-        if getattr(points.X, "ndim", 1) == 2:
-            self.n_features_in_ = points.X.shape[1]
-        return points
-
     def _task(self, points: ValidatedPoints, rng: np.random.Generator) -> SearchTask:
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
         restarts = self.n_restarts
@@ -194,8 +175,7 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.medoid_indices_, self.labels_ = found.medoids, labels
         self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
         if metric_entry(self.metric).needs in (ROWS, OBJECTS):
-            X, rows = points.X, found.medoids
-            self.cluster_centers_ = X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+            self.cluster_centers_ = taken(points.X, found.medoids)
         lost = None if found.local_optimum else guarantees.LOST["not a local optimum"]
         self.guarantee_lost_, self.guarantee_ = triangles.lost or lost, None
         if self.guarantee_lost_ is None:
@@ -207,66 +187,6 @@ class KMedian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         distinct = len(np.unique(labels[labels >= 0]))
         reason = "Some medoids are at distance 0 of others."
         validation.warn_of_few_clusters(distinct, self.n_clusters, reason)
-
-    def predict(self, X: Any) -> NDArray[np.int32]:
-        """The number of the nearest medoid of every row.
-
-        Parameters
-        ----------
-        X : array-like
-            New rows; with "precomputed", distances from new points to all points of the fit,
-            shape (n_new, n_samples); with "graph", numbers of nodes.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-        """
-        check_is_fitted(self)
-        if metric_entry(self.metric).needs == EDGES:
-            nodes = np.asarray(X)
-            if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
-                raise ValueError("With metric='graph', predict takes numbers of nodes (integers).")
-            if nodes.size and not 0 <= nodes.min() <= nodes.max() < len(self.labels_):
-                raise ValueError(f"Nodes have numbers from 0 to {len(self.labels_) - 1}.")
-            labels: NDArray[np.int32] = self.labels_[nodes]
-            return labels
-        nearest: NDArray[np.int32] = np.argmin(self.transform(X), axis=1).astype(np.int32)
-        return nearest
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances from every row to the medoids: ndarray of shape (n_new, n_clusters)."""
-        check_is_fitted(self)
-        entry = metric_entry(self.metric)
-        if entry.needs == EDGES:
-            raise ValueError("With metric='graph' there is no transform; see labels_ and predict.")
-        if entry.needs == OBJECTS:
-            X, centers = metric_input.objects(X), self.cluster_centers_
-            wanted = getattr(self, "n_features_in_", 0)
-            if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
-                raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")
-        else:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-            if entry.needs == DISTANCES:
-                return np.ascontiguousarray(X[:, self.medoid_indices_])
-            centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
-        space = entry.run(centers, X)
-        return np.ascontiguousarray(space.distances(np.arange(len(self.medoid_indices_))).T)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of distances of the rows to their nearest medoids."""
-        return -float(self.transform(X).min(axis=1).sum(dtype=np.float64))
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.medoid_indices_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        needs = metric_entry(self.metric).needs
-        tags.input_tags.sparse = needs == EDGES
-        tags.input_tags.pairwise = needs == DISTANCES
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _checked_triangles(points: ValidatedPoints, task: SearchTask) -> TriangleCheck:

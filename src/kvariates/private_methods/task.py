@@ -114,6 +114,11 @@ def _short(point: F64) -> str:
     return f"({shown}{', ...' if len(point) > 8 else ''})"
 
 
+def whole_cost(loss: Loss) -> Cost:
+    """All of a loss as one cost: an epsilon, or a rho if delta > 0."""
+    return Cost(epsilon=loss.epsilon) if loss.delta == 0 else Cost(rho=rho_for(*loss))
+
+
 @dataclass(frozen=True, eq=False)
 class PrivateTask:
     """The input of a private method."""
@@ -140,10 +145,7 @@ class PrivateTask:
     @cached_property
     def cost(self) -> Cost:
         """What may be spent: an epsilon, or a rho if delta > 0."""
-        if self.part is not None:
-            return self.part
-        pure = self.loss.delta == 0
-        return Cost(epsilon=self.loss.epsilon) if pure else Cost(rho=rho_for(*self.loss))
+        return whole_cost(self.loss) if self.part is None else self.part
 
     @property
     def narrowest_lattice(self) -> Lattice:

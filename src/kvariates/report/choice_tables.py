@@ -9,6 +9,7 @@ from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
 from ..peers.peer_seeding import PEER_SEEDINGS
+from ..private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
 from ..private_methods.methods import PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
 from ..seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -24,6 +25,7 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Metrics: ``KMedian(metric=...)``": METRICS,
     "Seedings of medoids: ``KMedian(init=...)``": MEDOID_SEEDINGS,
     "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
+    "Private methods of k-median: ``PrivateKMedian(method=...)``": PRIVATE_KMEDIAN_METHODS,
     "Summaries of a stream: ``StreamingKMeans(synopsis=...)``": SYNOPSES,
     "Seedings over peers: ``dask.KMeans(init=...)``": PEER_SEEDINGS,
 }

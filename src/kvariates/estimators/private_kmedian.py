@@ -1,0 +1,256 @@
+"""PrivateKMedian: k medoids of public points for a private demand, with a ledger.
+
+check the parameters and the points -> spend the budget -> read the demand -> run -> store
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kvariates.data.metric_spaces import Ints
+from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
+from kvariates.estimators import validation
+from kvariates.estimators.fitted_medoids import FittedMedoids, taken
+from kvariates.estimators.metric_input import ValidatedPoints
+from kvariates.estimators.private_input import checked_claim, fit_facts, spend
+from kvariates.numerics.lattice import Adjacency
+from kvariates.privacy.budget import Budget, Loss
+from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.rounding import at_most
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
+from kvariates.private_methods.demand_task import (
+    DemandMethod,
+    DemandResult,
+    DemandTask,
+    run_demand_method,
+)
+from kvariates.tables import documented
+
+MOST = 2**31  # points of the demand
+
+
+@documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
+class PrivateKMedian(FittedMedoids):
+    """k-median for a private demand: where to put k medoids, without telling who needs them.
+
+    X is public: addresses, crossings, catalogue items. The *demand* is private: the numbers of the
+    points of X where people are, one for each person. A fitted model tells almost nothing about any
+    one entry of the demand. Each release it was computed from has a line in ``ledger_``; there are
+    no labels of the demand, no inertia and no exact number of people.
+
+    Noise comes from OpenDP and cannot be seeded: two fits differ.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of medoids.
+    epsilon : float
+        The budget of a fit. There is no default.
+    delta : float, default=0.0
+        0 is pure epsilon-privacy. Above 0 (well below one over the size of the demand) noise is
+        Gaussian.
+    metric : {<names of METRICS>} or callable, default="euclidean"
+        The distance, as in `KMedian`.
+
+        <list of METRICS>
+    method : str or method object, default="auto"
+        A name, or an object with other choices, such as ``DemandHst(levels=4)``.
+
+        <list of PRIVATE_KMEDIAN_METHODS>
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Which demands are neighbours: those that differ by one entry more, or by one entry replaced;
+        then the size of the demand is public.
+    n_swaps : int, default=20
+        The number of private swaps (T) of "hst" and "local-search".
+    theory : bool, default=False
+        Use the papers' values for "hst" and "local-search": T = k ln ln n swaps after all levels of
+        the tree, or T = 6 k ln n swaps. They are worse than the defaults unless the demand is huge.
+    diameter : float, default=None
+        No distance between points of X counts more; public. None: computed from X, the largest
+        distance or a bound on it. Only private swaps use it.
+    budget : Budget, default=None
+        A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
+        before it reads the demand.
+    random_state : int, RandomState, Generator or None, default=None
+        For draws that the demand has no part in: trees, cells and starts.
+
+    Attributes
+    ----------
+    medoid_indices_ : ndarray of shape (n_clusters,)
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The medoids' rows (a list if X is one); not for "precomputed" and "graph".
+    cluster_counts_ : ndarray of shape (n_clusters,)
+        Noisy sizes of the demand of each medoid, paid for by the budget.
+    ledger_ : Ledger
+        Every release with its sensitivity, noise and cost, and the claim. ``ledger_.report()`` is a
+        page in words.
+    condition_ : str or None
+        What the claim assumes about the demand; None if nothing.
+    n_features_in_ : int
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "metric": [StrOptions(METRICS.keys()), callable],
+        "method": [StrOptions(PRIVATE_KMEDIAN_METHODS.keys()), callable],
+        "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        "n_swaps": [Interval(Integral, 1, None, closed="left")],
+        "theory": ["boolean"],
+        "diameter": [Interval(Real, 0, None, closed="neither"), None],
+        "budget": [Budget, None],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        metric: str | Callable[[Any, Any], float] = "euclidean",
+        method: str | DemandMethod = "auto",
+        adjacency: Adjacency = "add-remove",
+        n_swaps: int = 20,
+        theory: bool = False,
+        diameter: float | None = None,
+        budget: Budget | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.metric = metric
+        self.method = method
+        self.adjacency = adjacency
+        self.n_swaps = n_swaps
+        self.theory = theory
+        self.diameter = diameter
+        self.budget = budget
+        self.random_state = random_state
+
+    @validation.all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, demand: Any = None) -> PrivateKMedian:
+        """Find medoids for a private demand.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), distances, sparse graph or sequence
+            The public points, as the metric wants them; medoids are chosen among all of them.
+        y : ignored
+        demand : array-like of int of shape (n_demand,)
+            Numbers of points of X, one for each person (or whatever is to be protected), with
+            repeats. Private. Under add-remove there may be none.
+
+        Returns
+        -------
+        self : PrivateKMedian
+        """
+        claim = checked_claim(self.epsilon, self.delta)
+        check_kind_of_demand(demand)
+        points = self._validate(X)
+        method = self._method(points.space.n)
+        if self.budget is not None:
+            label = f"PrivateKMedian, {self.n_clusters} medoids"
+            spend(self.budget, claim, method, self.adjacency, None, label)
+        secret = Secret(checked_demand(demand, points.space.n, self.adjacency))
+        task = DemandTask(
+            points.space, secret, int(self.n_clusters), self.adjacency,
+            Loss(at_most(claim.epsilon), at_most(claim.delta)),
+            validation.generator(self.random_state),
+            None if self.diameter is None else float(self.diameter),
+        )  # fmt: skip
+        self._store(points, run_demand_method(method, task), claim)
+        return self
+
+    def _method(self, n: int) -> Any:
+        """The method object, with the numbers of this fit."""
+        method: Any = self.method
+        if isinstance(method, type):
+            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
+        if isinstance(method, str):
+            method = PRIVATE_KMEDIAN_METHODS[method].run
+            method = (
+                replace(method, n_swaps=int(self.n_swaps)) if hasattr(method, "n_swaps") else method
+            )
+        if self.theory:
+            if not hasattr(method, "theory"):
+                raise ValueError(f"theory=True needs a method of a paper; method={self.method!r}.")
+            method = method.theory(n, int(self.n_clusters))
+        return method
+
+    def _store(self, points: ValidatedPoints, result: DemandResult, claim: Loss) -> None:
+        name = self.method if isinstance(self.method, str) else repr(self.method)
+        metric = self.metric if isinstance(self.metric, str) else "a callable"
+        facts = fit_facts(
+            f"PrivateKMedian, {name}", int(self.n_clusters),
+            f"{points.space.n} public points, metric {metric}", "one entry of the demand", None,
+        )  # fmt: skip
+        ledger = Ledger(self.adjacency, result.charges, claim, facts)
+        if hasattr(self, "cluster_centers_"):  # of an earlier fit
+            del self.cluster_centers_
+        if result.warning is not None:
+            validation.warn(result.warning)
+        self.ledger_, self.condition_ = ledger, None
+        self.medoid_indices_, self.cluster_counts_ = result.medoids, result.counts
+        self._nearest = points.space.two_nearest(result.medoids).labels
+        if metric_entry(self.metric).needs in (ROWS, OBJECTS):
+            self.cluster_centers_ = taken(points.X, result.medoids)
+
+    @property
+    def _labels_of_points(self) -> NDArray[np.int32]:
+        return self._nearest  # of all points of X, which are public
+
+    def fit_predict(self, X: Any, y: Any = None, *, demand: Any = None) -> NDArray[np.int32]:
+        """Fit, and the number of the nearest medoid of every point of X."""
+        return np.array(self.fit(X, demand=demand)._labels_of_points)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+NUMBERS = "numbers of points of X (integers), one for each person"
+
+
+def check_kind_of_demand(demand: Any) -> None:
+    """Raise if the demand cannot be a list of integers, by its type alone: before spending."""
+    if demand is None:
+        raise ValueError(f"PrivateKMedian needs demand=...: {NUMBERS}. X itself is public.")
+    dtype, shape = getattr(demand, "dtype", None), getattr(demand, "shape", None)
+    if isinstance(demand, (str, bytes, dict)) or getattr(dtype, "kind", "i") not in "iuO":
+        kind = type(demand).__name__ if dtype is None else dtype
+        raise ValueError(
+            f"demand must be {NUMBERS}; got {kind}. Weights and masks do not say what one person "
+            "adds; repeat a number instead."
+        )
+    if shape is not None and len(shape) != 1:
+        raise ValueError(f"demand must have one dimension; it has {len(shape)}.")
+
+
+def checked_demand(demand: Any, n: int, adjacency: Adjacency) -> Ints:
+    """The demand as an array. An error says only that something is wrong somewhere."""
+    try:
+        numbers = np.asarray(list(demand) if not hasattr(demand, "shape") else demand)
+    except (TypeError, ValueError):
+        raise ValueError(f"demand must be {NUMBERS}.") from None
+    if not numbers.size and adjacency == "replace-one":
+        raise ValueError("demand is empty. That is possible under adjacency='add-remove' only.")
+    numbers = numbers.astype(np.int64) if not numbers.size else numbers
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) >= MOST:
+        raise ValueError(f"demand must be {NUMBERS}, in one dimension, fewer than 2**31.")
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= n):
+        raise ValueError(f"demand has a number outside of X: points have numbers 0 to {n - 1}.")
+    return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -1,0 +1,297 @@
+"""PrivateKMedian: ledgers, results, and errors; and the estimate of the demand by cells."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from privacy.demands import FREE, asked, spaces, task_of
+from privacy.exact_noise import both_adjacencies
+from scipy import sparse
+from sklearn.base import clone
+
+from kvariates import KMedian, PrivateKMedian
+from kvariates.privacy import Budget, BudgetError
+from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods import demand_cells
+from kvariates.private_methods.demand_cells import DemandCells, nearest_counts
+from kvariates.private_methods.demand_methods import (
+    PRIVATE_KMEDIAN_METHODS,
+    DemandHst,
+    DemandLocalSearch,
+)
+from kvariates.private_methods.demand_task import run_demand_method
+
+RNG = np.random.default_rng(2)
+SPACES = spaces(RNG)
+X = RNG.normal(size=(60, 2)) + 9 * RNG.integers(0, 3, size=(60, 1))
+DEMAND = RNG.integers(0, 60, size=900)
+ROADS = sparse.csr_array(SPACES["graph"].csr)
+METHODS = {name: e.run for name, e in PRIVATE_KMEDIAN_METHODS.items() if name != "auto"}
+METHODS |= {"on k-median++": DemandLocalSearch(3, "k-median++"), "seeds": DemandHst(n_swaps=0)}
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def fit(*args, X=X, demand=DEMAND, epsilon=2.0, **options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The noise of|epsilon=")
+        return PrivateKMedian(*args, epsilon=epsilon, **options).fit(X, demand=demand)
+
+
+# ---- the ledger ----
+
+
+@every_method
+@both_adjacencies
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_ledger_equals_the_claim(name, adjacency, delta):
+    for space, k, size in ((SPACES["graph"], 3, 1), (SPACES["float32"], 7, 60), ("k", 40, 9)):
+        space = SPACES["matrix"] if space == "k" else space
+        demand = RNG.integers(0, 40, size=size)
+        task = task_of(space, demand, k, adjacency, epsilon=0.37, delta=delta)
+        result = run_demand_method(METHODS[name], task)
+        total = Ledger(adjacency, result.charges, task.loss).total()  # raises if above
+        assert total.epsilon == pytest.approx(0.37, rel=1e-9)
+        assert total.delta == delta
+        assert len(set(result.medoids.tolist())) == k
+        assert result.counts.shape == (k,)
+        assert (result.counts >= 0).all()
+
+
+@every_method
+def test_charges_do_not_depend_on_the_demand(name):
+    one, two = (
+        run_demand_method(METHODS[name], task_of(SPACES["matrix"], demand, 3)).charges
+        for demand in ([], np.full(500, 7))
+    )
+    assert one == two
+
+
+def test_theory_uses_the_papers_numbers():
+    model = fit(2, method="hst", theory=True)
+    labels = [charge.label for charge in model.ledger_.charges]
+    assert sum(label.startswith("swap") for label in labels) == 3  # 2 ln ln 60 = 2.8
+    model = fit(1, method="local-search", theory=True)
+    assert sum(c.label.startswith("swap") for c in model.ledger_.charges) == 25  # 6 ln 60 = 24.6
+    with pytest.raises(ValueError, match="needs a method of a paper"):
+        fit(2, theory=True)
+
+
+# ---- cells ----
+
+
+def test_cells_find_what_the_exact_demand_gives():
+    model = fit(3, epsilon=1e5)
+    exact = KMedian(3, random_state=0).fit(X, demand=np.bincount(DEMAND, minlength=60) * 1.0)
+    assert sorted(model.medoid_indices_) == sorted(exact.medoid_indices_)
+    np.testing.assert_allclose(
+        np.sort(model.cluster_counts_), np.sort(np.bincount(exact.labels_[DEMAND])), rtol=0.05
+    )
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_estimate_has_the_counts_of_the_cells(name):
+    demand = RNG.integers(0, 40, size=200)
+    task = task_of(SPACES[name], demand, 3)
+    before = RNG.random(40) * (RNG.random(40) < 0.5)
+    counted = demand_cells._count(task, np.ones(40), 6, "round 1", FREE, Accountant())
+    exact = np.bincount(counted.cells[demand], minlength=6)
+    np.testing.assert_array_equal(counted.noisy.counts, exact)
+    estimate = counted.estimate(before)
+    np.testing.assert_allclose(np.bincount(counted.cells, estimate, minlength=6), exact)
+    for cell in range(6):
+        own = counted.cells == cell
+        if before[own].any():
+            np.testing.assert_allclose(
+                estimate[own] * before[own].sum(), before[own] * exact[cell], atol=1e-9
+            )
+
+
+def test_a_neighbour_moves_the_counts_of_cells_by_one():
+    """The cells of the first round are public."""
+    demand = RNG.integers(0, 40, size=30)
+    here, there = (
+        asked(lambda d=d: DemandCells(first=5)(task_of(SPACES["graph"], d)))[0].values
+        for d in (demand, np.append(demand, 11))
+    )
+    assert len(here) == 5
+    assert np.abs(here - there).sum() == 1
+
+
+def test_nearest_counts():
+    for size in (1, 2, 30):
+        noisy = RNG.normal(size=size) * 10 + 1
+        found = nearest_counts(noisy)
+        assert (found >= 0).all()
+        assert found.sum() == pytest.approx(max(noisy.sum(), 1.0))
+        shift = noisy - found  # the same for all that stay positive, and less for the others
+        assert np.ptp(shift[found > 0]) < 1e-9
+        assert (shift[found == 0] <= shift[found > 0].max() + 1e-9).all()
+
+
+def test_cells_cost_less_than_the_papers_methods():
+    """By far, on a demand of two of three groups: so a few runs tell."""
+    far = np.flatnonzero(X[:, 0] < 12)
+    demand = RNG.choice(far, 400)
+    D = np.linalg.norm(X[:, None] - X[demand], axis=2)
+
+    def cost(**options):
+        runs = [fit(4, demand=demand, epsilon=1.0, **options) for _ in range(8)]
+        return np.mean([D[run.medoid_indices_].min(axis=0).sum() for run in runs])
+
+    ours = cost()
+    for method in ("hst", "local-search"):
+        assert ours < cost(method=method)
+
+
+# ---- the estimator ----
+
+
+@pytest.mark.parametrize("method", PRIVATE_KMEDIAN_METHODS)
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine", "precomputed", "graph"])
+def test_any_metric(method, metric):
+    points = {"precomputed": SPACES["matrix"].D, "graph": ROADS}.get(metric, X)
+    model = fit(3, X=points, demand=DEMAND % 40, metric=metric, method=method)
+    labels = model.predict({"graph": np.arange(40)}.get(metric, points))
+    assert labels.shape == (points.shape[0],)
+    np.testing.assert_array_equal(labels[model.medoid_indices_], np.arange(3))
+    assert hasattr(model, "cluster_centers_") == (points is X)
+    assert not hasattr(model, "labels_")
+    assert not hasattr(model, "inertia_")
+    if metric != "graph":
+        assert model.transform(points).shape == (len(points), 3)
+
+
+def test_words_under_a_callable():
+    words = ["a", "ab", "abc", "x", "xy", "xyz", "m"] * 5
+    model = fit(3, X=words, demand=[0, 1, 1, 2, 3, 30], metric=lambda a, b: abs(len(a) - len(b)))
+    assert len(model.cluster_centers_) == 3
+    assert set(model.cluster_centers_) <= set(words)
+
+
+def test_what_a_model_stores():
+    for size in (0, 50_000):
+        model = fit(3, demand=np.resize(DEMAND, size))
+        assert set(vars(model)) - set(model.get_params(deep=False)) == {
+            "medoid_indices_", "cluster_centers_", "cluster_counts_", "ledger_", "condition_",
+            "n_features_in_", "_nearest",
+        }  # fmt: skip
+        assert len(pickle.dumps(model)) < 5000
+        assert not any(isinstance(value, Secret) for value in vars(model).values())
+    report = model.ledger_.report()
+    assert "one entry of the demand" in report
+    assert "60 public points, metric euclidean" in report
+
+
+def test_clone_and_parameters():
+    model = PrivateKMedian(5, epsilon=1.0, method=DemandHst(levels=3), metric="manhattan")
+    assert clone(model).get_params() == model.get_params()
+    assert model.fit_predict(X, demand=DEMAND).shape == (60,)
+    assert "medoid_indices_" not in vars(clone(model))
+
+
+def test_public_draws_can_be_seeded_and_noise_cannot():
+    def first_query(seed):
+        options = {"method": "hst", "random_state": seed, "adjacency": "replace-one"}
+        return asked(lambda: fit(3, **options))[0].values.tolist()
+
+    assert first_query(1) == first_query(1) != first_query(2)
+    counts = [fit(3, method="hst", random_state=1).cluster_counts_.tolist() for _ in range(4)]
+    assert len({tuple(c) for c in counts}) > 1
+
+
+# ---- the budget ----
+
+
+def test_the_budget_is_spent_before_the_demand_is_read():
+    budget = Budget(1.0)
+    fit(3, epsilon=0.6, budget=budget)
+    with pytest.raises(BudgetError, match="what is left"):
+        PrivateKMedian(3, epsilon=0.6, budget=budget).fit(X, demand=[10**9])
+    with pytest.raises(ValueError, match="n_samples=60 should be"):
+        fit(99, epsilon=0.4, budget=budget)  # a wrong parameter costs nothing
+    with pytest.raises(ValueError, match="outside of X"):
+        fit(3, epsilon=0.4, budget=budget, demand=[60])
+    assert budget.left.epsilon == 0
+    with pytest.raises(BudgetError, match="replace-one neighbours, the budget for add-remove"):
+        fit(3, adjacency="replace-one", budget=Budget(9.0))
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize(
+    ("demand", "words"),
+    [
+        (None, "needs demand"),
+        ([0, 60], "outside of X: points have numbers 0 to 59"),
+        ([-1], "outside of X"),
+        (np.ones(60), "must be numbers of points.*got float64"),
+        (np.ones(60, dtype=bool), "got bool"),
+        ([0.5, 1.0], "must be numbers of points"),
+        (["a"], "must be numbers of points"),
+        ("abc", "got str"),
+        (np.zeros((3, 3), dtype=int), "one dimension; it has 2"),
+        ([[1, 2], [3]], "must be numbers of points"),
+    ],
+)
+def test_bad_demand(demand, words):
+    with pytest.raises(ValueError, match=words) as error:
+        fit(3, demand=demand)
+    assert "\n" not in str(error.value)
+
+
+def test_an_empty_demand():
+    with pytest.warns(UserWarning, match="close to a public one"):
+        PrivateKMedian(3, epsilon=1.0).fit(X, demand=[])
+    with pytest.raises(ValueError, match="demand is empty"):
+        PrivateKMedian(3, epsilon=1.0, adjacency="replace-one").fit(X, demand=[])
+
+
+@pytest.mark.parametrize("method", PRIVATE_KMEDIAN_METHODS)
+def test_a_budget_that_is_too_small_is_said_in_words(method):
+    with pytest.warns(UserWarning, match="The noise of .* larger epsilon"):
+        PrivateKMedian(3, epsilon=0.001, method=method).fit(X, demand=DEMAND)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("ignore", "epsilon=")
+        PrivateKMedian(3, epsilon=100.0, method=method).fit(X, demand=DEMAND)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon must be"),
+        ({"method": "wrong"}, "'local-search'"),
+        ({"diameter": 0.0}, "diameter"),
+        ({"n_swaps": 0}, "n_swaps"),
+        ({"metric": "precomputed"}, "square matrix"),
+    ],
+)
+def test_bad_parameters(options, words):
+    with pytest.raises(ValueError, match=words):
+        fit(3, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: DemandHst(levels=0), "levels must be an integer >= 1"),
+        (lambda: DemandHst(decay=0.0), "decay must be a number above 0"),
+        (lambda: DemandLocalSearch(0), "n_swaps must be an integer >= 1"),
+        (lambda: DemandLocalSearch(start="x"), "start must be one of"),
+        (lambda: DemandCells(first=0), "first must be"),
+        (lambda: DemandCells(second_share=1.0), "second_share must be"),
+    ],
+)
+def test_bad_choices(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_class_is_no_method():
+    with pytest.raises(TypeError, match=r"give DemandHst\(...\)"):
+        fit(3, method=DemandHst)
