@@ -193,7 +193,7 @@ def cost_table(lines: Sequence[Line], universe: str, kind: str, what: str) -> st
         if any(np.isnan(getattr(line, what)) for line in mine.values()):
             continue
         cells = [f"{getattr(mine[k], what) / base[k]:.3f}" for k in ks]
-        if what == "final":
+        if what == "final" and min(line.repetitions for line in mine.values()) > 1:
             cells = [f"{c} ±{mine[k].error / base[k]:.3f}" for c, k in zip(cells, ks, strict=True)]
         rows.append([name, *cells])
     rows.append(["optimum", *(f"{base[k]:.5g}" for k in ks)])

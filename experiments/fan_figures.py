@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,11 +46,11 @@ def cost_text(stem: str, lines: Sequence[Line]) -> str:
     names = list(dict.fromkeys(line.universe for line in lines))
     head = (
         f"python -m experiments.{stem}: epsilon = 1 (add-remove, pure), demand of 500, "
-        f"{counted(lines)} repetitions. ± is a standard error."
+        f"{counted(lines)} repetitions (± is a standard error)."
     )
     parts = [head]
-    for name in names:
-        for kind in DEMANDS:
+    for name, kind in itertools.product(names, DEMANDS):
+        if any((line.universe, line.demand) == (name, kind) for line in lines):
             parts += [cost_table(lines, name, kind, what) for what in ("initial", "final")]
     return "\n\n".join([*parts, cost_verdicts(lines)])
 
@@ -94,7 +95,7 @@ def _price(lines: Sequence[Line], kind: str) -> tuple[float, float, float]:
 
 def number_figure(stem: str, what: str, title: str) -> None:
     """Print and save what the private searches of figures 2 and 4 gave on imbalanced demand."""
-    lines = load("fan_fig2", "fan_fig4")
+    lines = [line for line in load("fan_fig2", "fan_fig4") if line.demand == "imbalanced"]
     names = list(dict.fromkeys(line.universe for line in lines))
     wins = holds(lines, "DP-HST", BASES, what, "imbalanced")
     said = [f"Verdict: DP-HST has at most the {title} of {', '.join(BASES)}: {wins}."]
@@ -107,8 +108,7 @@ def number_figure(stem: str, what: str, title: str) -> None:
     )
     text = "\n\n".join([head, *(number_table(lines, n, what) for n in names), "\n".join(said)])
     print(text)
-    shown = [line for line in lines if line.demand == "imbalanced"]
-    save(stem, text, partial(draw_numbers, lines=shown, what=what, title=title))
+    save(stem, text, partial(draw_numbers, lines=lines, what=what, title=title))
 
 
 def draw_costs(path: Path, lines: Sequence[Line]) -> None:

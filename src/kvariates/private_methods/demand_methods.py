@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.demand_cells import DemandCells
+from kvariates.private_methods.demand_swaps import private_search, public_candidates
 from kvariates.private_methods.demand_task import (
     DemandMethod,
     DemandResult,
@@ -20,7 +21,6 @@ from kvariates.private_methods.demand_task import (
     check_number,
 )
 from kvariates.private_methods.demand_tree import LeveledTree, level_costs, noisy_tree
-from kvariates.private_methods.private_swaps import private_search, public_candidates
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.tables import Entry, Table
 

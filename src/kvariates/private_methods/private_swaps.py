@@ -1,10 +1,10 @@
-"""DP local search (Gupta et al. 2010; Balcan et al. 2017, Alg. 3; Fan et al. 2023, Alg. 7).
+"""Local search by the exponential mechanism (Gupta et al. 2010; Balcan et al. 2017, Algorithm 3).
 
 The loop of `refining.swaps` with a chooser that draws each swap by the exponential mechanism, and
-then one choice among the sets F_1 .. F_{T+1} that the swaps went through. A swap (x, y) has the
-score -cost(F - x + y), which one more row lowers by at most the largest cost of a row.
-All swaps of all candidates are compared in every step. The swaps and the choice have equal parts of
-the budget; where swaps lead is released, and nothing stops the search early.
+then one choice among the sets of medoids that the swaps went through. A swap (x, y) has the score
+-cost(F - x + y), which one more row lowers by its own cost: scores are monotone. All swaps of all
+candidates are compared in every step. Where swaps lead is released, and nothing stops the search
+early.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.capped_distances import CappedDistances
-from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency
@@ -24,7 +22,6 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.demand_task import DemandTask
 from kvariates.refining.swaps import (
     MedoidProblem,
     MedoidState,
@@ -32,9 +29,6 @@ from kvariates.refining.swaps import (
     SwapSearch,
     swap_medoids,
 )
-
-ALL_CANDIDATES = 2**14  # points up to which all are candidates
-CANDIDATES = 2**11  # of more points
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,38 +109,6 @@ def draw_swaps(
     return SwapPath(sets, choose.draw(ends, "choice of a set"))
 
 
-@dataclass(frozen=True, eq=False)
-class DemandPath(SwapPath):
-    """Of points of a universe. `reach`: so many far points weigh as much as the noise of a swap."""
-
-    reach: float
-
-
-def private_search(
-    task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost], accountant: Accountant
-) -> DemandPath:
-    """`len(costs) - 1` private swaps, and the private choice of one of the sets on the way.
-
-    Pre: the candidates are ascending and contain the start; there are more of them than medoids.
-    """
-    distances, number = CappedDistances(task.space, task.cap), len(candidates)
-    problem = task.demand.map(lambda demand: _problem(distances, candidates, demand))
-    choose = PrivateChooser(distances.cap, distances.step, task.adjacency, costs, accountant)
-    first = np.searchsorted(candidates, start)
-    path = draw_swaps(problem, first, number, len(costs) - 1, choose)
-    noise = accountant.charges[-1].scale / distances.cap
-    reach = noise * math.log(task.k * (number - task.k) + 1)
-    return DemandPath([candidates[each] for each in path.sets], path.chosen, reach)
-
-
-def _problem(distances: CappedDistances, candidates: Ints, demand: Ints) -> MedoidProblem:
-    points, counts = np.unique(demand, return_counts=True)
-    if not len(points):  # a point of weight zero stands for no demand
-        points, counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    matrix = distances.matrix(candidates, points)
-    return MedoidProblem(matrix, counts.astype(np.float64), np.searchsorted(candidates, points))
-
-
 def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
     """The sets of medoids that released swaps lead through. A swap counts candidates only."""
     sets = [start]
@@ -156,24 +118,3 @@ def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
         after[swap.slot] = others[swap.candidate]
         sets.append(after)
     return sets
-
-
-def public_candidates(
-    task: DemandTask, start: Ints, most: int | None, tree: HstTree | None = None
-) -> Ints:
-    """The start and, of many points, the centres of the highest nodes of a tree; else all points.
-
-    `most`: how many, about; None is ALL_CANDIDATES points or, of more, CANDIDATES.
-    """
-    n = task.space.n
-    if most is None:
-        most = n if n <= ALL_CANDIDATES else CANDIDATES
-    if most >= n:
-        return np.arange(n)
-    tree = grow(task.space, task.rng) if tree is None else tree
-    centers = tree.center[np.argsort(-tree.height, kind="stable")]
-    first = np.sort(np.unique(centers, return_index=True)[1])[: max(most, len(start) + 1)]
-    more = np.union1d(centers[first], start)
-    if len(more) <= len(start):  # a tree with few nodes
-        more = np.arange(n)
-    return more.astype(np.int64)

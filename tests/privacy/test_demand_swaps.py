@@ -13,7 +13,7 @@ from kvariates.data.graph import Graph
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.demand_methods import DemandLocalSearch
-from kvariates.private_methods.private_swaps import private_search, public_candidates
+from kvariates.private_methods.demand_swaps import private_search, public_candidates
 from kvariates.refining import swaps
 
 RNG = np.random.default_rng(8)
