@@ -17,11 +17,10 @@ from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.candidate_trial import Purse, best_trial, run_trial
 from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.private_swaps import PrivateSwaps
+from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.projection import Projection
 from kvariates.private_methods.recovery import Recovery
 from kvariates.private_methods.task import Domain, PrivateTask
@@ -208,13 +207,12 @@ def test_the_l1_sensitivity_of_sparse_rows():
 # ---- swaps ----
 
 
-def swap_state(rng, n=200, m=25, k=3):
+def swap_problem(rng, n=200, m=25):
     rows, points = (
         on_unit_lattice(rng.normal(size=(n, 3)) / 3),
         on_unit_lattice(rng.normal(size=(m, 3)) / 2),
     )
-    problem = MedoidProblem(SquaredDistances(points, rows), None, np.arange(n))
-    return MedoidState.of(problem, np.arange(k))
+    return MedoidProblem(SquaredDistances(points, rows), None, np.arange(n))
 
 
 @both_adjacencies
@@ -222,16 +220,14 @@ def swap_state(rng, n=200, m=25, k=3):
 def test_with_a_huge_budget_swaps_are_the_best_ones(adjacency, delta):
     cost = Cost(epsilon=HUGE) if delta == 0 else Cost(rho=HUGE)
     for seed in range(4):
-        best = swap_medoids(
-            swap_state(np.random.default_rng(seed)), SwapSearch(AllCandidates(np.arange(25), 25))
-        )
-        accountant = Accountant()
-        search = PrivateSwaps(Scores(4.0, monotone=True), adjacency, accountant)
-        state = Secret(swap_state(np.random.default_rng(seed)))
-        costs = cost.split([1.0] * (best.n_swaps + 3))
-        found = search(state, np.arange(3), 25, costs)
+        problem, start = swap_problem(np.random.default_rng(seed)), np.arange(3)
+        how = SwapSearch(AllCandidates(np.arange(25), 25))
+        best = swap_medoids(MedoidState.of(problem, start.copy()), how)
+        accountant, swaps = Accountant(), best.n_swaps + 2
+        choose = PrivateChooser(4.0, 1.0, adjacency, cost.split([1.0] * (swaps + 1)), accountant)
+        found = draw_swaps(Secret(problem), start, 25, swaps, choose).medoids
         assert sorted(found) == sorted(best.medoids)
-        assert len(accountant.charges) == best.n_swaps + 3
+        assert len(accountant.charges) == swaps + 1
 
 
 def test_the_scores_of_neighbours_move_by_the_cost_of_one_row():
@@ -343,7 +339,7 @@ def test_noise_has_the_scale_of_the_proof(adjacency):
     kinds = {
         "partition 1, level 1": twice,
         "swap 1": 4 * twice,
-        "number of swaps": 4 * twice,
+        "choice of a set": 4 * twice,
         "recovery: clusters, feature 1": 2 * 0.5 * twice,
         "recovery: sums of features": np.sqrt(2) * 2 * twice,
         "recovery: rows": twice,

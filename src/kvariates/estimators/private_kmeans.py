@@ -248,7 +248,6 @@ class PrivateKMeans(FittedCenters):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = getattr(self._named_method(), "accepts_sparse", False)
-        tags.input_tags.allow_nan = self.missing == "drop"
         tags.non_deterministic = True
         return tags
 

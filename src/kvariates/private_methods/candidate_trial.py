@@ -21,7 +21,6 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import (
-    I64,
     Histogram,
     Query,
     Scores,
@@ -31,12 +30,12 @@ from kvariates.privacy.query import (
 )
 from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.private_swaps import PrivateSwaps
+from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.projection import Projection
 from kvariates.private_methods.recovery import Recovery
 from kvariates.private_methods.task import F64, Domain, PrivateTask
 from kvariates.private_methods.weighted_kmeans import solve, spread_out
-from kvariates.refining.swaps import MedoidProblem, MedoidState
+from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
 FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
@@ -139,9 +138,9 @@ def run_trial(
     chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
     if plan.swaps:
         costs = [purse.take(plan.swap) for _ in range(plan.swaps + 1)]
-        search = PrivateSwaps(Scores(FARTHEST, monotone=True), task.adjacency, accountant)
-        state = rows.map(partial(_state, points, chosen))
-        chosen = search(state, chosen, len(points), costs)
+        choose = PrivateChooser(FARTHEST, 1.0, task.adjacency, costs, accountant)
+        problem = rows.map(partial(_problem, points))
+        chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
     centers = points[chosen]
     labels = rows.map(lambda of: Rows.of(of).nearest(centers))
     clusters = plan.recovery(task, labels, purse.take(plan.recover), accountant)
@@ -201,9 +200,8 @@ def _whole_cost(rows: Rows, centers: F64, unit: float) -> float:
     return float(np.minimum(np.floor(costs), COST_STEPS).astype(np.int64).sum())
 
 
-def _state(points: F64, chosen: I64, rows: F64) -> MedoidState:
-    problem = MedoidProblem(SquaredDistances(points, rows), None, np.arange(len(rows)))
-    return MedoidState.of(problem, chosen)
+def _problem(points: F64, rows: F64) -> MedoidProblem:
+    return MedoidProblem(SquaredDistances(points, rows), None, np.arange(len(rows)))
 
 
 def _by_counts(found: CandidatePoints, k: int, rng: np.random.Generator) -> F64:

@@ -1,16 +1,13 @@
-"""DP local search (Gupta et al. 2010; Fan et al. 2023, Algorithm 7).
+"""DP local search of k medoids for a private demand (Gupta et al. 2010; Fan et al. 2023, Alg. 7).
 
-The loop of `refining.swaps` with a chooser that draws each swap by the exponential mechanism, and
-then one choice among the sets F_1 .. F_{T+1} that the swaps went through. A swap (x, y) has the
-score -cost(F - x + y), which one more point of the demand lowers by at most the cap on distances.
-All swaps of all candidates are compared in every step. The swaps and the choice have equal parts of
-the budget; where swaps lead is released, and nothing stops the search early.
+The swaps of `private_swaps`, of which one more point of the demand lowers the scores by at most the
+cap on distances; and which points are candidates. The swaps and the choice have equal parts of the
+budget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,99 +15,38 @@ import numpy as np
 from kvariates.data.capped_distances import CappedDistances
 from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
-from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, Scores, score_query
-from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_task import DemandTask
-from kvariates.refining.swaps import (
-    MedoidProblem,
-    MedoidState,
-    MedoidSwap,
-    SwapSearch,
-    swap_medoids,
-)
+from kvariates.private_methods.private_swaps import PrivateChooser, SwapPath, draw_swaps
+from kvariates.refining.swaps import MedoidProblem
 
 ALL_CANDIDATES = 2**14  # points up to which all are candidates
 CANDIDATES = 2**11  # of more points
 
 
 @dataclass(frozen=True, eq=False)
-class SwapPath:
-    """The sets of medoids from the start on, and the number of the chosen one.
+class DemandPath(SwapPath):
+    """Of points of a universe. `reach`: so many far points weigh as much as the noise of a swap."""
 
-    `reach`: how many far points of the demand weigh as much as the noise of a swap.
-    """
-
-    sets: list[Ints]
-    chosen: int
     reach: float
-
-    @property
-    def medoids(self) -> Ints:
-        return self.sets[self.chosen]
-
-
-class PrivateChooser:
-    """The chooser that draws a swap by the exponential mechanism; each call costs the next cost."""
-
-    def __init__(
-        self, task: DemandTask, distances: CappedDistances, costs: list[Cost],
-        accountant: Accountant,
-    ) -> None:  # fmt: skip
-        self.adjacency, self.accountant, self.step = task.adjacency, accountant, distances.step
-        self.scores = Scores(distances.cap, monotone=True)
-        self.chosen: list[MedoidSwap] = []
-        self._costs: Iterator[Cost] = iter(costs)
-
-    def __call__(self, changes: F64, cost: float) -> MedoidSwap:
-        label = f"swap {len(self.chosen) + 1}"
-        index = self.draw(Secret(cost + changes.ravel()), label)
-        candidate, slot = divmod(index, changes.shape[1])
-        self.chosen.append(MedoidSwap(candidate, slot))
-        return self.chosen[-1]
-
-    def draw(self, costs: Secret[F64], label: str) -> int:
-        """The number of a low cost; costs are in steps."""
-
-        def query(costs: F64) -> Query[int]:
-            return score_query(-self.step * costs, self.scores, self.adjacency, label)
-
-        return self.accountant.release(costs.map(query), next(self._costs)).value
-
-
-class EveryCandidate:
-    """All candidates in every step. The search ends only by its number of swaps."""
-
-    exhaustive, patience = True, math.inf
-
-    def __init__(self, number: int) -> None:
-        self._all = np.arange(number)
-
-    def next(self, state: MedoidState) -> Ints:
-        return self._all
 
 
 def private_search(
     task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost], accountant: Accountant
-) -> SwapPath:
+) -> DemandPath:
     """`len(costs) - 1` private swaps, and the private choice of one of the sets on the way.
 
     Pre: the candidates are ascending and contain the start; there are more of them than medoids.
     """
-    distances, n_swaps = CappedDistances(task.space, task.cap), len(costs) - 1
+    distances, number = CappedDistances(task.space, task.cap), len(candidates)
     problem = task.demand.map(lambda demand: _problem(distances, candidates, demand))
-    choose = PrivateChooser(task, distances, costs, accountant)
-    how = SwapSearch(EveryCandidate(len(candidates)), choose, max_swaps=n_swaps)
+    choose = PrivateChooser(distances.cap, distances.step, task.adjacency, costs, accountant)
     first = np.searchsorted(candidates, start)
-    problem.map(lambda p: swap_medoids(MedoidState.of(p, first), how))
-    sets = _sets(first, choose.chosen, len(candidates))
-    ends = problem.map(lambda p: np.array([MedoidState.of(p, each).cost for each in sets]))
-    chosen = choose.draw(ends, "choice of a set")
+    path = draw_swaps(problem, first, number, len(costs) - 1, choose)
     noise = accountant.charges[-1].scale / distances.cap
-    reach = noise * math.log(task.k * (len(candidates) - task.k) + 1)
-    return SwapPath([candidates[each] for each in sets], chosen, reach)
+    reach = noise * math.log(task.k * (number - task.k) + 1)
+    return DemandPath([candidates[each] for each in path.sets], path.chosen, reach)
 
 
 def _problem(distances: CappedDistances, candidates: Ints, demand: Ints) -> MedoidProblem:
@@ -119,17 +55,6 @@ def _problem(distances: CappedDistances, candidates: Ints, demand: Ints) -> Medo
         points, counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     matrix = distances.matrix(candidates, points)
     return MedoidProblem(matrix, counts.astype(np.float64), np.searchsorted(candidates, points))
-
-
-def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
-    """The sets of medoids that released swaps lead through. A swap counts candidates only."""
-    sets = [start]
-    for swap in swaps:
-        others = np.setdiff1d(np.arange(number), sets[-1])
-        after = sets[-1].copy()
-        after[swap.slot] = others[swap.candidate]
-        sets.append(after)
-    return sets
 
 
 def public_candidates(
