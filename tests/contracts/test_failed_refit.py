@@ -13,7 +13,7 @@ from kvariates import KMeans, KMedian
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(200, 3)) + 4 * RNG.integers(0, 3, size=(200, 1))
 OTHER = 10 * RNG.random((150, 2))
-OPTIONS = {"PrivateKMeans": {"epsilon": 5.0, "bounds": (-20.0, 20.0)}}
+OPTIONS = {"PrivateKMeans": {"epsilon": 5.0, "bounds": (-20.0, 20.0), "missing": "error"}}
 ESTIMATORS = {
     name: thing
     for name, thing in vars(kvariates).items()
