@@ -77,8 +77,9 @@ LIES = {
     "wrong dtype": (lie("describe", dtype="|O"), "has rows of type object"),
     "values beyond the bounds": (
         lie("describe", scale=lambda v: [1e300, *v[1:]]), "outside the public bounds"),
-    "impossible magnitudes": (lie("describe", scale=lambda v: [v[0], -1.0, *v[2:]]), "cannot be"),
-    "NaN magnitudes": (lie("describe", scale=lambda v: [np.nan, *v[1:]]), "not finite"),
+    "impossible magnitudes": (
+        lie("describe", scale=lambda v: [v[0], -1.0, *v[2:]]), "not one of rows"),
+    "NaN magnitudes": (lie("describe", scale=lambda v: [np.nan, *v[1:]]), "not one of rows"),
     "spread": (lie("spread", spread=1e9), "its spread is 1e+09"),
     "centre outside": (lie("draw", points=np.array([[11.0, 0.0]])), "outside the public bounds"),
     "NaN centre": (lie("draw", points=np.array([[np.nan, 0.0]])), "should be finite"),

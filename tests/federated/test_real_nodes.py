@@ -21,6 +21,7 @@ import pytest
 
 from kvariates import VerticalKMeans
 from kvariates.data.rows import Rows
+from kvariates.federated.client import FEDERATED
 from kvariates.federated.server import fit, server_options
 from kvariates.federated.simulation import simulate, simulate_vertical
 from kvariates.peers.peer import Peer
@@ -53,8 +54,8 @@ def test_the_simulation_with_secure_sums_gives_the_bits_of_local_peers(monkeypat
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
     found = simulate(
         lambda context: patients(int(context.node_config["partition-id"])),
-        3, 2, bounds=BOX, max_iter=2, random_state=0, client={"clip": True}, n_cpus=1,
-        secure_sums=True,
+        3, 2, bounds=BOX, max_iter=2, random_state=0, n_cpus=1, secure_sums=True,
+        init="dk-means++", client={"clip": True, "policy": FEDERATED},
     )  # fmt: skip
     expected = here(3, 2, max_iter=2)
     assert found.centers.tobytes() == expected.centers.tobytes()
