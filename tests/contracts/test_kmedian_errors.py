@@ -47,7 +47,7 @@ BAD = {
     "three components": (
         components(ring(9), ring(12), ring(7)),
         "graph",
-        r"3 separate parts with demand, but n_clusters=2.*with node 21 \(7 nodes\)",
+        r"3 separate parts, but n_clusters=2.*with node 21 \(7 nodes\)",
     ),
     "callable: text": (X, lambda a, b: "far", "metric returned 'far'"),
     "callable: negative": (X, lambda a, b: -1.0, "metric returned -1"),

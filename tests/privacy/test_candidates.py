@@ -340,9 +340,9 @@ def test_noise_has_the_scale_of_the_proof(adjacency):
         "partition 1, level 1": twice,
         "swap 1": 4 * twice,
         "choice of a set": 4 * twice,
-        "recovery: clusters, feature 1": 2 * 0.5 * twice,
-        "recovery: sums of features": np.sqrt(2) * 2 * twice,
-        "recovery: rows": twice,
+        "recovery 1: clusters, feature 1": 2 * 0.5 * twice,
+        "recovery 1: sums of features": np.sqrt(2) * 2 * twice,
+        "recovery 1: rows": twice,
         "the best trial": 2**20 * twice,
     }
     method = Candidates(recovery="picks", picks=3, max_nonzeros=2, max_value=0.5, swaps=1, trials=2)
@@ -353,7 +353,7 @@ def test_noise_has_the_scale_of_the_proof(adjacency):
         for c in own:
             assert c.scale * c.epsilon == pytest.approx(moved, rel=1e-5), start
     dense = Candidates(recovery="dense")(replace(task, rows=domain.rows(X.toarray()), sparse=False))
-    (sums,) = (c for c in dense.charges if c.label == "recovery: sums of rows")
+    (sums,) = (c for c in dense.charges if c.label == "recovery 1: sums of rows")
     assert sums.scale * sums.epsilon == pytest.approx(np.sqrt(4) * 2 * twice, rel=1e-5)
 
 

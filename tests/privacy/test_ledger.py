@@ -160,6 +160,7 @@ def test_rho_for_uses_the_whole_budget_and_never_more(epsilon, delta):
 
 @given(st.lists(st.tuples(epsilons, st.sampled_from([None, "a", "b"])), min_size=1, max_size=12))
 def test_a_parallel_group_costs_its_maximum(costs):
+    costs.sort(key=lambda pair: pair[1] or "")  # the charges of a group come one after the other
     total = ledger(*(charge(cost, parallel=group) for cost, group in costs)).total()
     alone = sum((Fraction(cost) for cost, group in costs if group is None), Fraction())
     for name in "ab":
@@ -300,6 +301,27 @@ def test_a_budget_is_never_overdrawn(costs, epsilon):
 def test_a_fit_costs_no_more_than_the_number_as_it_is_written(epsilon):
     assert Fraction(at_most(epsilon)) <= as_written(epsilon)
     assert at_most(epsilon) >= math.nextafter(epsilon, 0)
+
+
+def test_a_parallel_group_must_not_come_back():
+    """Its second release is about the same rows, and would cost nothing."""
+    ledger(charge(0.5, parallel="a"), charge(0.5, parallel="a"), charge(0.5, parallel="b"))
+    with pytest.raises(BudgetError, match="'a' comes back"):
+        ledger(charge(0.5, parallel="a"), charge(0.1), charge(0.5, parallel="a"))
+
+
+@pytest.mark.parametrize("rho", [-5.0, math.nan, math.inf])
+def test_a_rho_must_be_a_number(rho):
+    with pytest.raises(ValueError, match="rho must be"):
+        Budget(1.0, 1e-6, accountant="zcdp").spend(0.1, 1e-6, rho=rho)
+
+
+@given(st.floats(0.05, 0.9), st.floats(1.0, 3.0))
+def test_what_is_left_in_zcdp_can_be_spent(first, whole):
+    budget = Budget(whole, 1e-6, accountant="zcdp")
+    budget.spend(first, 1e-6, rho=rho_for(at_most(first), 1e-6))
+    left = budget.left
+    budget.spend(*left, rho=rho_for(at_most(left.epsilon), at_most(left.delta)))
 
 
 def test_a_budget_is_for_one_kind_of_neighbours():

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from kvariates import KMedian, PrivateKMedian
+from kvariates.estimators.private_kmedian import checked_demand
 from kvariates.privacy import Budget, BudgetError
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
@@ -212,8 +213,12 @@ def test_the_budget_is_spent_before_the_demand_is_read():
         PrivateKMedian(3, epsilon=0.6, budget=budget).fit(X, demand=[10**9])
     with pytest.raises(ValueError, match="n_samples=60 should be"):
         fit(99, epsilon=0.4, budget=budget)  # a wrong parameter costs nothing
-    with pytest.raises(ValueError, match="outside of X"):
-        fit(3, epsilon=0.4, budget=budget, demand=[60])
+    for wrong in (5, {1, 2}, "abc", None):
+        with pytest.raises(ValueError, match="demand"):
+            fit(3, epsilon=0.4, budget=budget, demand=wrong)
+    assert budget.left.epsilon == 0.4
+    with pytest.raises(ValueError, match="no point of X"):
+        fit(3, epsilon=0.4, budget=budget, demand=[60], missing="error")
     assert budget.left.epsilon == 0
     with pytest.raises(BudgetError, match="replace-one neighbours, the budget for add-remove"):
         fit(3, adjacency="replace-one", budget=Budget(9.0))
@@ -226,21 +231,45 @@ def test_the_budget_is_spent_before_the_demand_is_read():
     ("demand", "words"),
     [
         (None, "needs demand"),
-        ([0, 60], "outside of X: points have numbers 0 to 59"),
-        ([-1], "outside of X"),
+        (5, "must be a list or an array"),
+        ({1, 2}, "with repeats"),
         (np.ones(60), "must be numbers of points.*got float64"),
         (np.ones(60, dtype=bool), "got bool"),
-        ([0.5, 1.0], "must be numbers of points"),
-        (["a"], "must be numbers of points"),
         ("abc", "got str"),
         (np.zeros((3, 3), dtype=int), "one dimension; it has 2"),
-        ([[1, 2], [3]], "must be numbers of points"),
     ],
 )
 def test_bad_demand(demand, words):
     with pytest.raises(ValueError, match=words) as error:
         fit(3, demand=demand)
     assert "\n" not in str(error.value)
+
+
+ODD = [60, -1, None, 1.5, "a", True, 10**30, [1, 2]]
+
+
+@both_adjacencies
+def test_entries_that_are_no_points_are_left_out_one_by_one(adjacency):
+    """A fit that fails at one of them would tell of it."""
+    good = DEMAND.tolist()
+    kept = np.array(good if adjacency == "add-remove" else [*good, *[0] * len(ODD)])
+    found = checked_demand([*good, *ODD], 60, adjacency, "drop")
+    assert np.array_equal(found, kept)
+    array = checked_demand(np.array([*good, 60, -1]), 60, adjacency, "drop")
+    assert len(array) == len(good) + 2 * (adjacency == "replace-one")
+    model = fit(3, demand=[*good, *ODD], adjacency=adjacency)
+    assert model.condition_ is None
+    for odd in ODD:
+        with pytest.raises(ValueError, match="no point of X: they have numbers 0 to 59"):
+            fit(3, demand=[*good, odd], adjacency=adjacency, missing="error")
+    model = fit(3, adjacency=adjacency, missing="error")
+    assert model.condition_ in model.ledger_.report().replace("\n  ", " ")
+
+
+@pytest.mark.parametrize("method", ["hst", "cells", "local-search"])
+def test_points_at_the_same_place(method):
+    model = fit(3, X=np.ones((30, 2)), demand=DEMAND % 30, method=method)
+    assert len(np.unique(model.medoid_indices_)) == 3
 
 
 def test_an_empty_demand():

@@ -179,6 +179,19 @@ def test_all_parts_of_a_method(name, adjacency, delta):
     assert all_complaints(fit, pairs) == {}
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@both_adjacencies
+def test_values_are_clipped(layout, adjacency):
+    """The sensitivity of a pick is `max_value`, which need not be on the lattice."""
+    others, far = np.full((20, 4), 0.01), np.array([0.9, 0.0, 0.0, 0.0])
+    method = Candidates(
+        recovery="picks", picks=1, max_value=0.3, max_nonzeros=2, trials=2, repeats=1, steps=0
+    )
+    fit = make_fit(method, adjacency, 0.0, 2, bounds=None, radius=1.0)
+    pair = make_pair(others, far, others[0], adjacency, 0)
+    assert all_complaints(lambda rows: fit(layout(rows)), {"a far row": pair}) == {}
+
+
 @pytest.mark.parametrize("recovery", ["threshold", "picks"])
 @both_adjacencies
 @every_delta

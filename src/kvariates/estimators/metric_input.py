@@ -254,9 +254,10 @@ def _check_components(graph: Graph, weight: F64 | None, k: int) -> None:
     needed = np.unique(component if weight is None else component[weight > 0])
     if len(needed) > k:
         sizes = np.bincount(component)
+        with_demand = "" if weight is None else " with demand"
         left = needed[np.argsort(-sizes[needed], kind="stable")][k]
         raise ValueError(
-            f"The graph has {len(needed)} separate parts with demand, but n_clusters={k}. For "
+            f"The graph has {len(needed)} separate parts{with_demand}, but n_clusters={k}. For "
             f"example, the part with node {int(np.argmax(component == left))} ({sizes[left]} "
             f"{'node' if sizes[left] == 1 else 'nodes'}) would have no medoid. "
             f"Use n_clusters >= {len(needed)}."

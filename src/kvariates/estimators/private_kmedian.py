@@ -20,7 +20,7 @@ from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
 from kvariates.estimators import validation
 from kvariates.estimators.fitted_medoids import FittedMedoids, taken
 from kvariates.estimators.metric_input import ValidatedPoints
-from kvariates.estimators.private_input import checked_claim, fit_facts, spend
+from kvariates.estimators.private_input import Missing, checked_claim, fit_facts, spend
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
 from kvariates.privacy.ledger import Ledger
@@ -77,6 +77,10 @@ class PrivateKMedian(FittedMedoids):
     diameter : float, default=None
         No distance between points of X counts more; public. None: computed from X, the largest
         distance or a bound on it. Only private swaps use it.
+    missing : {"drop", "error"}, default="drop"
+        Entries of the demand that are no number of a point of X. "drop": they are left out without
+        a word, since a word would tell of an entry; under replace-one they become point 0. "error":
+        the fit fails, which tells that there is one; then the claim has a condition.
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
         before it reads the demand.
@@ -108,6 +112,7 @@ class PrivateKMedian(FittedMedoids):
         "n_swaps": [Interval(Integral, 1, None, closed="left")],
         "theory": ["boolean"],
         "diameter": [Interval(Real, 0, None, closed="neither"), None],
+        "missing": [StrOptions({"drop", "error"})],
         "budget": [Budget, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -124,6 +129,7 @@ class PrivateKMedian(FittedMedoids):
         n_swaps: int = 20,
         theory: bool = False,
         diameter: float | None = None,
+        missing: Missing = "drop",
         budget: Budget | None = None,
         random_state: Any = None,
     ) -> None:
@@ -136,6 +142,7 @@ class PrivateKMedian(FittedMedoids):
         self.n_swaps = n_swaps
         self.theory = theory
         self.diameter = diameter
+        self.missing = missing
         self.budget = budget
         self.random_state = random_state
 
@@ -163,8 +170,8 @@ class PrivateKMedian(FittedMedoids):
         method = self._method(points.space.n)
         if self.budget is not None:
             label = f"PrivateKMedian, {self.n_clusters} medoids"
-            spend(self.budget, claim, method, self.adjacency, None, label)
-        secret = Secret(checked_demand(demand, points.space.n, self.adjacency))
+            spend(self.budget, claim, method, self.adjacency, self._condition, label)
+        secret = Secret(checked_demand(demand, points.space.n, self.adjacency, self.missing))
         task = DemandTask(
             points.space, secret, int(self.n_clusters), self.adjacency,
             Loss(at_most(claim.epsilon), at_most(claim.delta)),
@@ -173,6 +180,11 @@ class PrivateKMedian(FittedMedoids):
         )  # fmt: skip
         self._store(points, run_demand_method(method, task), claim)
         return self
+
+    @property
+    def _condition(self) -> str | None:
+        """What the claim assumes about the demand."""
+        return ALL_INSIDE if self.missing == "error" else None
 
     def _method(self, n: int) -> Any:
         """The method object, with the numbers of this fit."""
@@ -195,14 +207,15 @@ class PrivateKMedian(FittedMedoids):
         metric = self.metric if isinstance(self.metric, str) else "a callable"
         facts = fit_facts(
             f"PrivateKMedian, {name}", int(self.n_clusters),
-            f"{points.space.n} public points, metric {metric}", "one entry of the demand", None,
+            f"{points.space.n} public points, metric {metric}", "one entry of the demand",
+            self._condition,
         )  # fmt: skip
         ledger = Ledger(self.adjacency, result.charges, claim, facts)
         if hasattr(self, "cluster_centers_"):  # of an earlier fit
             del self.cluster_centers_
         if result.warning is not None:
             validation.warn(result.warning)
-        self.ledger_, self.condition_ = ledger, None
+        self.ledger_, self.condition_ = ledger, self._condition
         self.medoid_indices_, self.cluster_counts_ = result.medoids, result.counts
         self._nearest = points.space.two_nearest(result.medoids).labels
         if metric_entry(self.metric).needs in (ROWS, OBJECTS):
@@ -225,11 +238,19 @@ class PrivateKMedian(FittedMedoids):
 NUMBERS = "numbers of points of X (integers), one for each person"
 
 
+ALL_INSIDE = (
+    "conditional: that all entries of the demand are points of X, since missing='error' tells of "
+    "one that is not"
+)
+
+
 def check_kind_of_demand(demand: Any) -> None:
     """Raise if the demand cannot be a list of integers, by its type alone: before spending."""
     if demand is None:
         raise ValueError(f"PrivateKMedian needs demand=...: {NUMBERS}. X itself is public.")
     dtype, shape = getattr(demand, "dtype", None), getattr(demand, "shape", None)
+    if not hasattr(demand, "__len__") or isinstance(demand, (set, frozenset)):
+        raise ValueError(f"demand must be a list or an array of {NUMBERS}, with repeats.")
     if isinstance(demand, (str, bytes, dict)) or getattr(dtype, "kind", "i") not in "iuO":
         kind = type(demand).__name__ if dtype is None else dtype
         raise ValueError(
@@ -240,17 +261,43 @@ def check_kind_of_demand(demand: Any) -> None:
         raise ValueError(f"demand must have one dimension; it has {len(shape)}.")
 
 
-def checked_demand(demand: Any, n: int, adjacency: Adjacency) -> Ints:
-    """The demand as an array. An error says only that something is wrong somewhere."""
-    try:
-        numbers = np.asarray(list(demand) if not hasattr(demand, "shape") else demand)
-    except (TypeError, ValueError):
-        raise ValueError(f"demand must be {NUMBERS}.") from None
-    if not numbers.size and adjacency == "replace-one":
+def checked_demand(demand: Any, n: int, adjacency: Adjacency, missing: Missing) -> Ints:
+    """The demand as an array. What is no number of a point is left out, each by itself.
+
+    If the length of the demand is public, such an entry becomes point 0 instead.
+    """
+    if len(demand) >= MOST:
+        raise ValueError("demand must have fewer than 2**31 entries.")
+    if not len(demand) and adjacency == "replace-one":
         raise ValueError("demand is empty. That is possible under adjacency='add-remove' only.")
-    numbers = numbers.astype(np.int64) if not numbers.size else numbers
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) >= MOST:
-        raise ValueError(f"demand must be {NUMBERS}, in one dimension, fewer than 2**31.")
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= n):
-        raise ValueError(f"demand has a number outside of X: points have numbers 0 to {n - 1}.")
-    return np.ascontiguousarray(numbers, dtype=np.int64)
+    numbers = _integers(demand)
+    inside = (numbers >= 0) & (numbers < n)
+    if missing == "error" and not inside.all():
+        raise ValueError(
+            f"demand has an entry that is no point of X: they have numbers 0 to {n - 1}. Correct "
+            "it, or use missing='drop'."
+        )
+    return numbers[inside] if adjacency == "add-remove" else np.where(inside, numbers, 0)
+
+
+def _integers(demand: Any) -> Ints:
+    """The entries as integers; -1 for those that are none."""
+    array = demand if hasattr(demand, "dtype") else _objects(list(demand))
+    array = np.asarray(array)
+    if array.dtype.kind in "iu":
+        # Unsigned numbers above 2^63 become negative, so they are outside.
+        return np.ascontiguousarray(array.astype(np.int64))
+    return np.fromiter(map(_integer, array), np.int64, len(array))
+
+
+def _integer(entry: Any) -> int:
+    """The entry, if it is an integer; else -1."""
+    if isinstance(entry, bool) or not isinstance(entry, (int, np.integer)):
+        return -1
+    return int(entry) if abs(int(entry)) < 2**62 else -1
+
+
+def _objects(entries: list[Any]) -> Any:
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array

@@ -153,6 +153,8 @@ class Budget:
         `condition` : what the claim assumes about the data; kept with the line.
         """
         check_loss(epsilon, delta)
+        if rho is not None and not 0 <= rho < math.inf:
+            raise ValueError(f"rho must be a number >= 0; got {rho!r}.")
         if rho is None and delta == 0:
             rho = up(as_written(epsilon) ** 2 / 2)
         line = Spending(label, Loss(float(epsilon), float(delta)), adjacency, rho, condition)
@@ -218,9 +220,17 @@ class Budget:
             return Loss(0.0, 0.0)
         total, limit = self._total, self._limit()
         if self.accountant == "zcdp":
-            rho = limit.rho - total.rho
-            return Loss(min(self.epsilon, epsilon_of(rho, self.delta)), self.delta)
+            return Loss(min(self.epsilon, self._largest(limit.rho - total.rho)), self.delta)
         return Loss(written(limit.epsilon - total.epsilon), written(limit.delta - total.delta))
+
+    def _largest(self, rho: Fraction) -> float:
+        """About the largest epsilon of a fit with the budget's delta that costs at most rho."""
+        delta = at_most(self.delta)
+        epsilon = epsilon_of(rho, delta)
+        step = math.ulp(epsilon)
+        while epsilon > 0 and Fraction(rho_for(at_most(epsilon), delta)) > rho:
+            epsilon, step = max(epsilon - step, 0.0), 2 * step
+        return epsilon if epsilon >= SMALLEST_EPSILON else 0.0
 
     def __copy__(self) -> Budget:
         return self

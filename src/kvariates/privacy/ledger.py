@@ -121,6 +121,7 @@ class Ledger:
                     f"{charge.label!r} is charged for {charge.adjacency} neighbours, the ledger is "
                     f"for {self.adjacency}: their costs do not add up."
                 )
+        _check_groups(self.charges)
         total = self.total()
         if total.epsilon > self.claim.epsilon or total.delta > self.claim.delta:
             raise BudgetError(f"The charges cost {total}, more than the claim {self.claim}.")
@@ -195,6 +196,23 @@ class Ledger:
         return "\n".join([*lines, claim, f"total: {self.total().words()}"])
 
 
+def _check_groups(charges: Iterable[Charge]) -> None:
+    """BudgetError if a parallel group comes back after other releases.
+
+    Two releases about the same rows with the same name of a group would cost only one of them.
+    """
+    seen, last = set[str](), None
+    for charge in charges:
+        group = charge.parallel
+        if group is not None and group != last and group in seen:
+            raise BudgetError(
+                f"The parallel group {group!r} comes back after other releases; give each group a "
+                "name of its own."
+            )
+        seen |= set() if group is None else {group}
+        last = group
+
+
 COLUMNS = {
     "label": "released",
     "mechanism": "mechanism",
@@ -222,7 +240,9 @@ def table(charges: Iterable[Charge]) -> list[list[str]]:
     for (head, tail, *words), numbers in merged.items():
         number, times = numbers[0], "-"
         if len(numbers) > 1:
-            number, times = f"{number} to {numbers[-1]}" if number else "", str(len(numbers))
+            times = str(len(numbers))
+            if numbers[-1] != number:
+                number = f"{number} to {numbers[-1]}"
         rows.append([head + number + tail, *words, times])
     return rows
 

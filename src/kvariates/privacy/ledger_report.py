@@ -73,10 +73,11 @@ def _promise(ledger: Ledger) -> str:
     claim = ledger.claim
     removed = ledger.adjacency == "add-remove"
     words = (
-        f"Whatever is computed from the releases is at most exp({claim.epsilon:.6g}) times as "
-        f"likely with any one row as {'without it' if removed else 'with another in its place'}"
+        "The probability of any event that depends on the releases is at most "
+        f"exp({claim.epsilon:.6g}) times its probability "
+        f"{'without any one row, or with one row more' if removed else 'with any one row replaced'}"
     )
-    rest = f", except with a probability of {claim.delta:.6g}" if claim.delta else ""
+    rest = f", plus {claim.delta:.6g}" if claim.delta else ""
     facts = ledger.facts
     condition = "" if facts is None or facts.condition is None else f" Only if: {facts.condition}."
     return f"{words}{rest} ({claim.words()}).{condition}"

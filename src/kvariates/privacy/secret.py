@@ -46,14 +46,17 @@ class Secret(Generic[T]):
     def map(self, function: Callable[[T], U]) -> Secret[U]:
         """The result of a function of the value, as a secret.
 
-        NumPy's warnings are not shown: they tell of rows.
+        NumPy's warnings about numbers (overflow, invalid) are not shown: they tell of rows. The
+        function itself must not warn.
         """
         failed: Exception
         try:
             with np.errstate(all="ignore"):
                 return Secret(function(self.__value))
-        except (PublicError, MemoryError) as error:
+        except PublicError as error:
             failed = type(error)(*error.args)
+        except MemoryError:  # its message has the shape of an array
+            failed = MemoryError("There is not enough memory for this fit.")
         except Exception as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
             failed = RuntimeError(

@@ -50,6 +50,7 @@ from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
 FEW_FEATURES = 6  # up to so many are not projected
 FIRST_HALVINGS = 3  # at once: larger cubes say little
+MOST_GIVEN_LEVELS, MOST_THRESHOLD = 40, 1e12
 MOST_LEVELS = 6
 WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
 SWAPS = 0
@@ -107,6 +108,14 @@ class Candidates:
     def __post_init__(self) -> None:
         least = {"dimension": 1, "repeats": 1, "levels": 1, "max_candidates": 1, "swaps": 0,
                  "trials": 1, "max_nonzeros": 1, "picks": 1, "steps": 0}  # fmt: skip
+        if self.levels is not None and self.levels > MOST_GIVEN_LEVELS:
+            raise ValueError(
+                f"Candidates: levels must be at most {MOST_GIVEN_LEVELS}; got {self.levels!r}."
+            )
+        if self.threshold is not None and self.threshold > MOST_THRESHOLD:
+            raise ValueError(
+                f"Candidates: threshold must be at most {MOST_THRESHOLD:g}; got {self.threshold!r}."
+            )
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Integral) or value < low):
@@ -207,7 +216,9 @@ class Candidates:
         if kind == "auto":
             kind = "threshold" if task.sparse and not self.theory else "dense"
             kind = "picks" if task.sparse and self.theory else kind
-        largest = min(self.max_value or math.inf, task.domain.radius)
+        largest, step = task.domain.radius, task.domain.lattice.step
+        if task.sparse and self.max_value is not None and self.max_value < largest:
+            largest = max(1, math.floor(self.max_value / step)) * step  # rows stay on the lattice
         nonzeros = self.max_nonzeros if task.sparse else None
         swaps = self.swaps or 0
         return TrialPlan(

@@ -93,11 +93,14 @@ class DemandHst:
         check_count("levels", self.levels, least=1)
         check_count("n_swaps", self.n_swaps, least=0)
         check_count("n_candidates", self.n_candidates, least=1)
-        check_number("decay", self.decay, 0.0, 1e6)
+        check_number("decay", self.decay, 1e-3, 1e3)
         check_number("seed_share", self.seed_share, 0.0, 1.0)
 
     def __call__(self, task: DemandTask) -> DemandResult:
         accountant, leveled = Accountant(), LeveledTree.grown(task, self.levels)
+        if not leveled.levels:  # all points are at the same place: there is nothing to count
+            swaps = max(1, self.n_swaps)
+            return DemandLocalSearch(n_swaps=swaps, n_candidates=self.n_candidates)(task)
         seeding, searching = task.cost, []
         if self.n_swaps:
             each = (1 - self.seed_share) / (self.n_swaps + 1)
@@ -115,7 +118,7 @@ class DemandHst:
     def theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""
         swaps = max(1, math.ceil(k * math.log(max(math.log(n), 1.0))))
-        return DemandHst(levels=ALL_LEVELS, n_swaps=swaps, n_candidates=n)
+        return replace(self, levels=ALL_LEVELS, n_swaps=swaps, n_candidates=n)
 
 
 ALL_LEVELS = 10**6

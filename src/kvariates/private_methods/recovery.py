@@ -38,6 +38,7 @@ from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
 from kvariates.private_methods.task import F64, PrivateTask
 
 I64 = NDArray[np.int64]
+COUNTED = "rows of each cluster"
 FALSE_VALUES = 1.0  # expected number of a cluster's sums that pass by noise alone
 PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
 
@@ -96,7 +97,8 @@ class Recovery:
 
     kind : "dense", "threshold" or "picks".
     nonzeros : the largest number of values of a row that are not 0; None: all may be.
-    largest : the largest absolute value of a row, on the lattice of the domain.
+    largest : the largest absolute value of a row, a multiple of the domain's lattice step. Of dense
+        rows it is the radius of the domain, which they keep anyway.
     picks : features of every cluster that are picked.
     """
 
@@ -109,20 +111,20 @@ class Recovery:
         self, task: PrivateTask, labels: Secret[Labels], cost: Cost, accountant: Accountant
     ) -> Clusters:
         """Release the clusters of these labels, 0 .. k - 1."""
+        # The rows of another recovery are the same: its parallel groups have other names.
+        name = f"recovery {1 + sum(COUNTED in charge.label for charge in accountant.charges)}"
         lattice = self._lattice(task)
         exact = task.rows.with_(labels).map(partial(_sums, task.k, lattice))
         features = self.picks if self.kind == "picks" else task.domain.d
         share = count_share(features, pure=cost.pure)
         counting, rest = cost.split([share, 1.0])
-        counted = exact.map(
-            lambda of: count_query(of.counts, task.adjacency, "recovery: rows of each cluster")
-        )
+        counted = exact.map(lambda of: count_query(of.counts, task.adjacency, f"{name}: {COUNTED}"))
         counts = accountant.release(counted, counting)
         if self.kind == "picks":
-            sums, charge = self._picked(task, exact, rest, accountant)
+            sums, charge = self._picked(task, exact, rest, accountant, name)
         else:
             query = exact.map(
-                lambda of: sum_query(of.totals, lattice, task.adjacency, "recovery: sums of rows")
+                lambda of: sum_query(of.totals, lattice, task.adjacency, f"{name}: sums of rows")
             )
             noisy = accountant.release(query, rest)
             sums, charge = noisy.value, noisy.charge
@@ -145,7 +147,7 @@ class Recovery:
         return Lattice(task.domain.radius, task.domain.d, "l2", nonzeros=self.nonzeros)
 
     def _picked(
-        self, task: PrivateTask, exact: Secret[_Sums], cost: Cost, accountant: Accountant
+        self, task: PrivateTask, exact: Secret[_Sums], cost: Cost, accountant: Accountant, name: str
     ) -> tuple[F64, Charge]:
         """Algorithm 5: features by the exponential mechanism, each cluster in turn, then sums."""
         k, d = task.k, task.domain.d
@@ -154,7 +156,7 @@ class Recovery:
         left = np.ones((k, d), dtype=bool)
         picked = np.empty((k, picks), dtype=np.int64)
         for number, part in enumerate(choosing.split([1.0] * picks)):
-            group = f"clusters, feature {number + 1}"
+            group = f"{name}: clusters, feature {number + 1}"
             for j in range(k):
                 others = np.flatnonzero(left[j])
                 query = exact.map(partial(self._pick, task, j, others, group))
@@ -164,7 +166,7 @@ class Recovery:
         valued = exact.map(
             lambda of: sum_query(
                 np.take_along_axis(of.totals, picked, 1), lattice, task.adjacency,
-                "recovery: sums of features",
+                f"{name}: sums of features",
             )
         )  # fmt: skip
         noisy = accountant.release(valued, valuing)
@@ -175,8 +177,8 @@ class Recovery:
     def _pick(self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums) -> Query[int]:
         """The largest absolute sum of a cluster. One more row moves each by `largest` at most."""
         scores = Scores(self.largest, monotone=False)
-        size, label = np.abs(exact.totals[j, others]), f"recovery: {group}"
-        return score_query(size, scores, task.adjacency, label, parallel=group)
+        size = np.abs(exact.totals[j, others])
+        return score_query(size, scores, task.adjacency, group, parallel=group)
 
 
 def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> _Sums:

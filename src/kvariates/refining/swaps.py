@@ -8,7 +8,8 @@ swaps:
 | best swap (Fan et al. 2023, Algorithm 1) | `AllCandidates` in one block | `Improving` |
 | eager swaps | `AllCandidates` in small blocks | `Improving` |
 | sampled swaps, for large n | `SampledCandidates` | `Improving` |
-| private | `AllCandidates` in one block | the exponential mechanism, as an argument |
+| private (`private_methods.private_swaps`) | all, a fixed number of times | the exponential \
+mechanism |
 
 One pass over the distances of a block of candidates gives the changes of the cost for all slots
 (`MetricSpace.swap_changes`). Over a matrix the eager search runs in native code.
