@@ -111,11 +111,12 @@ def test_what_the_fit_computed_before_it_failed_is_forgotten(model, other, words
 
 
 def test_private_kmedian_stays_as_it_was(monkeypatch):
-    model, demand = kvariates.PrivateKMedian(4, epsilon=5.0), np.arange(200).repeat(3)
+    model = kvariates.PrivateKMedian(4, epsilon=5.0, missing="error")
+    demand = np.arange(200).repeat(3)
     model.fit(X, demand=demand)
     before, store = state(model), kvariates.PrivateKMedian._store
     for rows, people in ((BAD["nan"], demand), (OTHER, demand), (OTHER, None)):
-        with pytest.raises(ValueError, match=r"NaN|outside of X|needs demand"):
+        with pytest.raises(ValueError, match=r"NaN|no point of X|needs demand"):
             model.fit(rows, demand=people)
         assert_unchanged(model, before)
 
