@@ -31,7 +31,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -57,6 +57,7 @@ def replay(
     noise: str = "drawn",
     centers: Callable[[int, int], Any] | None = None,
     free: bool = False,
+    hooks: Callable[[Any], Any] | None = None,
 ) -> str | None:
     """What is wrong with a fit on two neighbours, or None.
 
@@ -64,11 +65,12 @@ def replay(
         puts counts exactly at thresholds.
     centers : from the number of a noisy row and of features to that row, instead of noise.
     free : the two data sets must not differ in any query, as if nothing had been paid.
+    hooks : from a run to a context with hooks of its own, e.g. for draws of rows.
     """
     many = 1 + max(int(of.numbers.max(initial=0)) for of in (pair.first, pair.second))
     try:
-        before = _Run(pair.first, many, None, noise, centers).of(fit)
-        after = _Run(pair.second, many, before, noise, centers).of(fit)
+        before = _Run(pair.first, many, None, noise, centers, hooks).of(fit)
+        after = _Run(pair.second, many, before, noise, centers, hooks).of(fit)
         compare(before, after, 0.0 if free else 1.0)
     except Broken as found:
         return str(found)
@@ -81,9 +83,9 @@ def replay(
 class _Run:
     """The hooks of one run; with `before`, a replay of that."""
 
-    def __init__(self, data, many, before, noise, centers):
+    def __init__(self, data, many, before, noise, centers, hooks=None):
         self.data, self.many, self.before = data, many, before
-        self.zero, self.centers = noise == "zero", centers
+        self.zero, self.centers, self.hooks = noise == "zero", centers, hooks or nullcontext
         self.trace, self.current, self.generators = Trace(), None, 0
         self.true_draw, self.true_default = Calibrated.__call__, np.random.default_rng
 
@@ -99,6 +101,7 @@ class _Run:
         }
         with ExitStack() as stack, warnings.catch_warnings():
             warnings.simplefilter("error")
+            stack.enter_context(self.hooks(self))
             for (owner, name), hook in hooks.items():
                 true = getattr(owner, name)
                 stack.enter_context(patch.object(owner, name, _bound(hook, true)))

@@ -22,6 +22,7 @@ from flwr.clientapp import ClientApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import F64, Rows
+from kvariates.estimators.private_input import without_missing
 from kvariates.federated.central_noise import SummingPeer
 from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
 from kvariates.federated.locked_files import locked
@@ -197,20 +198,27 @@ def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
 
 
 def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
-    private = options.private is not None
-    data = checked_data(options.load_data(context), least=0 if private else 1)
     if options.private is not None:
         assert options.bounds is not None  # noqa: S101
-        X = _unweighted(data)
-        if isinstance(options.private, Private):
-            return PrivatePeer(X, options.bounds, options.private)
-        return SummingPeer(X, options.bounds)
+        data = checked_data(options.load_data(context), least=0, finite=False)
+        return _noisy_peer(_unweighted(data), options.bounds, options.private)
+    data = checked_data(options.load_data(context))
     if options.bounds is not None:
         data = clipped(data, options.bounds, clip=options.clip)
     rows = Rows.of(data.X)
     if options.max_groups is not None:
         return MaskedPeer(rows, data.weight, options.seed, options.policy, options.max_groups)
     return Peer(rows, data.weight, options.seed, options.policy)
+
+
+def _noisy_peer(
+    X: F64, bounds: PublicBounds, private: Private | Literal["central"]
+) -> PrivatePeer | SummingPeer:
+    """Rows with NaN or infinity are left out one by one: an error would tell of a row."""
+    center = (bounds.low + bounds.high) / 2
+    if isinstance(private, Private):
+        return PrivatePeer(without_missing(X, private.adjacency, center), bounds, private)
+    return SummingPeer(without_missing(X, "add-remove", center), bounds)
 
 
 def _unweighted(data: Data) -> F64:

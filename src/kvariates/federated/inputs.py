@@ -38,15 +38,18 @@ def checked_bounds(
     return PublicBounds(low, high, most)
 
 
-def checked_data(loaded: Any, least: int = 1) -> Data:
-    """X, of at least so many rows, and its weights, or None. ValueError if it is another thing."""
+def checked_data(loaded: Any, least: int = 1, *, finite: bool = True) -> Data:
+    """X, of at least so many rows, and its weights, or None. ValueError if it is another thing.
+
+    `finite`: whether NaN and infinity are errors.
+    """
     X, weight = loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
     rows = np.asarray(X)
     if rows.dtype != np.float32:
         rows = rows.astype(np.float64)
     if rows.ndim != 2 or len(rows) < least or not rows.shape[1]:
         raise ValueError(f"load_data must return rows of shape (n, d); got {rows.shape}.")
-    if not np.isfinite(rows).all():
+    if finite and not np.isfinite(rows).all():
         raise ValueError("load_data returned NaN or infinity; remove or replace these values.")
     rows = np.ascontiguousarray(rows)
     if weight is None:

@@ -219,15 +219,10 @@ class PrivatePeer:
             self._domain.lattice, self._domain.widest, (Share(Fraction(1, max(n, 1)), 1),),
             self._costs["draw"][number].value,
         )  # fmt: skip
-
-        def drawn(rows: Rows) -> F64:
-            index = below(max(n, rows.n, 1))
-            row = np.zeros((1, self._domain.d))
-            return noisy(rows.take(np.array([index])) if index < rows.n else row)
-
+        drawn = self._rows.map(partial(draw_uniformly, n)).map(noisy)
         name, adjacency = "uniform draw with Laplace noise", self.private.adjacency
         charge = noisy.charge(f"centre {number + 1}", name, adjacency)
-        row = Accountant().publish(self._rows.map(drawn), charge)
+        row = Accountant().publish(drawn, charge)
         point = self._domain.center + self._domain.clip(row)
         return _Made({"points": np.clip(point, self._bounds.low, self._bounds.high)}, (charge,))
 
@@ -254,6 +249,12 @@ def described(n: int, bounds: PublicBounds) -> Answer:
         "n": n, "d": len(bounds.low), "dtype": "<f8", "weight": float(n), "weighted": False,
         "scale": scale_numbers(SumScale(bounds.largest, math.inf, 1.0, 1.0, 53)),
     }  # fmt: skip
+
+
+def draw_uniformly(n: int, rows: Rows) -> F64:
+    """One of max(n, number of rows) rows; those that are missing are at 0."""
+    index = below(max(n, rows.n, 1))
+    return rows.take(np.array([index])) if index < rows.n else np.zeros((1, rows.d))
 
 
 def sums_lattice(domain: Domain) -> Lattice:
