@@ -43,7 +43,7 @@ def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     if X is None or (isinstance(X, (str, bytes, dict, set)) and not is_sparse):
         raise TypeError(f"X must be a table of numbers; got {type(X).__name__}.")
     if is_sparse and not sparse_allowed:
-        raise TypeError("Sparse data was passed for X, but this method needs dense rows.")
+        raise TypeError("Sparse data was passed for X: use method='candidates', or dense rows.")
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if shape is not None and len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead; one row per line.")
