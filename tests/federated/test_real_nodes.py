@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "federated_example"
 VERTICAL_EXAMPLE = ROOT / "docs" / "vertical_example"
 BIN = Path(sys.executable).parent
+START = [[30.0, 110.0], [70.0, 150.0]]
 BOX = ([0.0, 80.0], [100.0, 200.0])
 
 
@@ -134,6 +136,10 @@ def started(tmp_path, project, node_configs):
         yield superlink, run
 
 
+def logs_of(tmp_path):
+    return sorted(tmp_path.glob("node*.log"))
+
+
 def words(tmp_path):
     return "\n".join(p.read_text()[-2000:] for p in tmp_path.glob("*.log"))
 
@@ -155,6 +161,35 @@ def test_real_nodes_give_the_same_bits_and_stop_without_a_superlink(tmp_path):
         gave_up = lambda: all("Giving up" in log.read_text() for log in logs)  # noqa: E731
         wait_until(gave_up, 120, says)
         print(f"SuperNodes gave up {time.monotonic() - killed:.0f} s after the SuperLink")
+
+
+def with_secure_sums(folder):
+    """A copy of the example whose nodes and server add up masked sums."""
+    shutil.copytree(EXAMPLE, folder)
+    for file, before, after in (
+        ("client.py", "clip=True,", "clip=True, secure_sums=True,"),
+        ("server.py", "bounds=BOUNDS,", f"bounds=BOUNDS, init={START}, secure_sums=True,"),
+    ):
+        path = folder / "hospitals" / file
+        text = path.read_text()
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after))
+    return folder
+
+
+@pytest.mark.hostile
+def test_real_nodes_with_secure_sums_give_the_same_bits(tmp_path):
+    result, project = tmp_path / "result.json", with_secure_sums(tmp_path / "example")
+    with started(tmp_path, project, [f"partition-id={i}" for i in range(3)]) as (_, run):
+        run(f'save-to="{result}" n-clusters=2 steps=2 peers=3 timeout=300.0')
+        wait_until(result.exists, 900, lambda: words(tmp_path))
+    page, expected = json.loads(result.read_text()), here(3, 2, max_iter=2, init=START)
+    assert page["transcript"]["dropped"] == []
+    assert page["centers"] == expected.centers.tolist()
+    assert page["inertia"] == expected.inertia
+    said = [re.findall(r"the fingerprint is (.*)", log.read_text()) for log in logs_of(tmp_path)]
+    assert len(said) == 3
+    assert all(one == page["transcript"]["fingerprints"] for one in said)
 
 
 # ---- parties that hold columns ----
