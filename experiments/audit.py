@@ -7,8 +7,9 @@ missed.
 |---|---|---|
 | mechanisms | `tests/privacy/mechanism_cases.py` | the claim, the certified bound, the event |
 | methods | `PRIVATE_METHODS` on the scenes of `method_cases.py` | as above |
+| methods of k-median | `PRIVATE_KMEDIAN_METHODS` on those of `demand_cases.py` | as above |
 | private peers | `tests/federated/test_private_audits.py`, with and without a mistake | as above |
-| mistakes in methods | `tests/privacy/broken_methods.py` | as above |
+| mistakes in methods | `tests/privacy/broken_methods.py`, `demand_cases.py` | as above |
 | mistakes | `tests/privacy/numpy_mechanisms.py` | bound without and with it, runs needed |
 | power | every kind of release of every method | its charge, the least loss that would be shown |
 
@@ -52,6 +53,17 @@ def cases(name: str, room: str = "privacy") -> Any:
     """A module of tests/privacy, or of another room."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     return importlib.import_module(f"{room}.{name}")
+
+
+def methods() -> dict[str, Any]:
+    """The audits of methods, by name."""
+    of_medians = {f"k-median, {n}": case for n, case in cases("demand_cases").DEEP.items()}
+    return cases("method_cases").DEEP | of_medians
+
+
+def broken_methods() -> dict[str, Any]:
+    """Methods with planted mistakes, by name."""
+    return cases("broken_methods").MISTAKES | cases("demand_cases").MISTAKES
 
 
 def peer_cases() -> list[str]:
@@ -101,7 +113,7 @@ def method_runs(factor: int) -> int:
 
 def method(name: str, factor: int) -> Row:
     """A private method, with a tenth of `factor` deep runs."""
-    case, start = cases("method_cases").DEEP[name], time.perf_counter()
+    case, start = methods()[name], time.perf_counter()
     runs = method_runs(factor)
     found = audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
     return _line(name, found, start), found.passed
@@ -122,7 +134,7 @@ def peer(name: str, factor: int) -> Row:
 
 def power(name: str, factor: int) -> list[list[str]]:
     """The releases of a method: their charges, and the least loss that the runs would show."""
-    case = cases("method_cases").DEEP[name]
+    case = methods()[name]
     claim = case.claim
     rho = "rho" in claim
     made = Concentrated(claim["rho"]) if rho else Approximate(claim["epsilon"])
@@ -144,7 +156,7 @@ def power(name: str, factor: int) -> list[list[str]]:
 
 def method_mistake(name: str, _factor: int) -> Row:
     """A mistake planted in a method."""
-    mistake, start = cases("broken_methods").MISTAKES[name], time.perf_counter()
+    mistake, start = broken_methods()[name], time.perf_counter()
     case = mistake.case
     with mistake.planted():
         found = audit(case, case.neighbours, view=case.view, runs=mistake.runs, **case.claim)
@@ -174,14 +186,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
     all_well = True
-    deep, start = cases("method_cases").DEEP, time.perf_counter()
+    deep, start = methods(), time.perf_counter()
     # Processes are started, not forked: a forked process has no threads for noise.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for one, names, head in (
             (mechanism, cases("mechanism_cases").CASES, ["mechanism", *COLUMNS]),
             (method, deep, ["method", *COLUMNS]),
             (peer, peer_cases(), ["private peer", *COLUMNS]),
-            (method_mistake, cases("broken_methods").MISTAKES, ["mistake in a method", *COLUMNS]),
+            (method_mistake, broken_methods(), ["mistake in a method", *COLUMNS]),
             (mistake, cases("numpy_mechanisms").CASES, ["mistake", "claim", *MISTAKE_COLUMNS]),
         ):
             rows = []
