@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal
@@ -51,6 +52,21 @@ def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
         raise ValueError(f"X must have numbers; its dtype is {dtype}. Complex data not supported.")
 
 
+def number_of_features(X: Any) -> int | None:
+    """By the shape of X or, of a list, the length of its first row; None if neither tells it.
+
+    The number of features is public, and no value is read: so it is looked at before a budget is
+    spent. That all rows of a list are as long is checked afterwards.
+    """
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) == 2:
+        return int(shape[1])
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    if isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim == 1):
+        return len(first)
+    return None
+
+
 def spend(
     budget: Budget, claim: Loss, method: Method, adjacency: Adjacency, condition: str | None,
     label: str,
@@ -83,6 +99,18 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
     filled = np.array(X, dtype=np.float64)
     filled[bad] = center
     return filled
+
+
+def method_words(method: Any) -> str:
+    """A method's name, or its class with those fields that differ from their defaults."""
+    if not is_dataclass(method) or isinstance(method, type):
+        return method if isinstance(method, str) else repr(method)
+    given = [
+        f"{field.name}={getattr(method, field.name)!r}"
+        for field in fields(method)
+        if field.default is MISSING or getattr(method, field.name) != field.default
+    ]
+    return f"{type(method).__name__}({', '.join(given)})"
 
 
 def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:
