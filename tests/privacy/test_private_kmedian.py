@@ -321,9 +321,9 @@ def test_an_empty_demand():
 @pytest.mark.parametrize("method", PRIVATE_KMEDIAN_METHODS)
 def test_a_budget_that_is_too_small_is_said_in_words(method):
     """The size of the demand is noisy: about one fit in 60 takes it for large enough."""
+    model = PrivateKMedian(3, epsilon=0.001, method=method)
     with pytest.warns(UserWarning, match="The noise of .* larger epsilon"):
-        for _ in range(4):
-            PrivateKMedian(3, epsilon=0.001, method=method).fit(X, demand=DEMAND)
+        _ = [model.fit(X, demand=DEMAND) for _ in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("ignore", "epsilon=")
