@@ -336,7 +336,7 @@ MUTANTS = [
         "a budget adds losses for other neighbours", "privacy.budget",
         "if line.adjacency != self.adjacency:",
         "if False:",
-        "privacy/test_ledger.py",
+        "privacy/test_budget.py",
     ),
     Mutant(
         "the length of a secret can be read", "privacy.secret",

@@ -162,6 +162,9 @@ class PrivateKMeans(FittedCenters):
         if is_sparse:
             spec.check_sparse()
         getattr(method, "check_features", lambda _: None)(n_features)
+        notice = getattr(method, "notice", lambda _: None)(int(self.n_clusters))
+        if notice is not None:
+            validation.warn(notice)
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
