@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.estimators import validation
 from kvariates.numerics.lattice import Adjacency
@@ -19,6 +21,14 @@ from kvariates.private_methods.task import F64, Method
 
 Missing = Literal["drop", "error"]
 NO_MISSING = "conditional: that X has no missing value, since missing='error' tells of one"
+CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private estimators have
+    "n_clusters": validation.COUNT,
+    "epsilon": [Interval(Real, 0, None, closed="neither")],
+    "delta": [Interval(Real, 0, 1, closed="left")],
+    "adjacency": [StrOptions({"add-remove", "replace-one"})],
+    "missing": [StrOptions({"drop", "error"})],
+    "budget": [Budget, None],
+}
 LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.private_input import (
+    CONSTRAINTS,
     NO_MISSING,
     Missing,
     check_kind,
@@ -101,13 +101,8 @@ class PrivateKMeans(FittedCenters):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        **CONSTRAINTS,
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
-        "missing": [StrOptions({"drop", "error"})],
-        "budget": [Budget, None],
     }
 
     def __init__(

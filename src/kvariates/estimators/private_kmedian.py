@@ -21,6 +21,7 @@ from kvariates.estimators import validation
 from kvariates.estimators.fitted_medoids import FittedMedoids, taken
 from kvariates.estimators.metric_input import ValidatedPoints
 from kvariates.estimators.private_input import (
+    CONSTRAINTS,
     Missing,
     checked_claim,
     fit_facts,
@@ -111,17 +112,12 @@ class PrivateKMedian(FittedMedoids):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
+        **CONSTRAINTS,
         "metric": [StrOptions(METRICS.keys()), callable],
         "method": [StrOptions(PRIVATE_KMEDIAN_METHODS.keys()), callable],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
         "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
         "theory": ["boolean"],
         "diameter": [Interval(Real, 0, None, closed="neither"), None],
-        "missing": [StrOptions({"drop", "error"})],
-        "budget": [Budget, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
