@@ -28,7 +28,7 @@ help:
 	@echo "make bench-dask     measure k-means on two Dask workers"
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
-	@echo "make audit          attack all private methods with many runs (about 20 minutes on two cores)"
+	@echo "make audit          attack all private methods with many runs (minutes)"
 	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
 	@echo "make federated      run a fit with real processes of Flower on this machine (minutes)"
 	@echo "make build          only set up .venv and compile"

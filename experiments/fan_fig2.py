@@ -6,16 +6,13 @@
 
 from __future__ import annotations
 
-from experiments.fan_costs import repetitions
 from experiments.fan_data import graph, mnist
 from experiments.fan_figures import cost_figure
 
 
 def main() -> None:
     """Measure, print and save."""
-    cost_figure(
-        "fan_fig2", [lambda: graph(1.0), lambda: mnist("euclidean")], repetitions("fan_fig2")
-    )
+    cost_figure("fan_fig2", [lambda: graph(1.0), lambda: mnist("euclidean")])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from experiments.fan_costs import (
     load,
     measure,
     number_table,
+    repetitions,
     save,
     summarized,
 )
@@ -31,11 +32,10 @@ BASES = ("DP-rand", "DP-k-median++")
 
 
 def cost_figure(
-    stem: str, universes: Sequence[Callable[[], Universe]], repetitions: int,
-    ks: Sequence[int] = KS,
-) -> None:  # fmt: skip
-    """Measure initial and final costs, print and save them."""
-    lines = summarized(measure(stem, universes, repetitions, ks))
+    stem: str, universes: Sequence[Callable[[], Universe]], ks: Sequence[int] = KS
+) -> None:
+    """Measure initial and final costs as often as the command line says, print and save them."""
+    lines = summarized(measure(stem, universes, repetitions(stem), ks))
     text = cost_text(stem, lines)
     print(text)
     save(stem, text, partial(draw_costs, lines=lines))

@@ -6,7 +6,6 @@ On San Joaquin's 18,263 nodes private swaps have 2,048 candidates, centres of no
 
 from __future__ import annotations
 
-from experiments.fan_costs import repetitions
 from experiments.fan_data import roads
 from experiments.fan_figures import cost_figure
 
@@ -19,7 +18,6 @@ def main() -> None:
             lambda: roads("porto_alegre_road", "Porto Alegre"),
             lambda: roads("san_joaquin_road", "San Joaquin"),
         ],
-        repetitions("fan_roads"),
         ks=(5, 10, 20),
     )
 

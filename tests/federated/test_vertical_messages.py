@@ -72,7 +72,7 @@ def test_a_replayed_message_and_a_second_mask_of_a_round_are_refused(fresh):
 def test_a_state_comes_back_whole_from_its_bytes():
     """Also the digest of the questions: with an honest aggregator no result depends on it."""
     parties = [VerticalParty(own) for own in split((1, 4))]
-    aggregator = Aggregator(InProcessParties(parties))
+    aggregator = Aggregator(VerticalSession(InProcessParties(parties)))
     aggregator.fit(VerticalOptions(3, n_init=2, max_iter=2, tol=0.0), np.random.default_rng(0))
     for number, party in enumerate(parties):
         before, other = party.state(), VerticalParty(split((1, 4))[number])

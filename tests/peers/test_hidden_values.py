@@ -13,6 +13,7 @@ from scipy import stats
 
 from kvariates.peers.masks import PairwiseKeys
 from kvariates.peers.vertical import Aggregator, VerticalOptions
+from kvariates.peers.vertical_session import VerticalSession
 
 RNG = np.random.default_rng(1)
 GROUP = RNG.integers(4, size=(3000, 1))
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("fixed_keys")
 def fit(cuts, X=X):
     parties = RecordedParties(parties_of(X, cuts))
     options = VerticalOptions(K, n_init=1, max_iter=6, tol=0.0)
-    result = Aggregator(parties).fit(options, np.random.default_rng(0))
+    result = Aggregator(VerticalSession(parties)).fit(options, np.random.default_rng(0))
     return parties, result
 
 

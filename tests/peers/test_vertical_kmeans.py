@@ -148,7 +148,9 @@ def test_messages_can_travel_as_text():
     X, ids = SETS["groups"], [f"row {i}" for i in range(800)]
     options = VerticalOptions(6, 2, 300, 1e-4)
     found = [
-        Aggregator(kind(parties_of(X, (1, 4), ids))).fit(options, np.random.default_rng(5))
+        Aggregator(VerticalSession(kind(parties_of(X, (1, 4), ids)))).fit(
+            options, np.random.default_rng(5)
+        )
         for kind in (InProcessParties, WireParties)
     ]
     assert np.array_equal(found[0].labels, found[1].labels)
@@ -159,7 +161,8 @@ def test_each_party_ends_with_the_labels_and_its_part_of_the_centers():
     X = SETS["groups"]
     parties = parties_of(X, (3,))
     options = VerticalOptions(6, 3, 300, 1e-4)
-    result = Aggregator(InProcessParties(parties)).fit(options, np.random.default_rng(0))
+    session = VerticalSession(InProcessParties(parties))
+    result = Aggregator(session).fit(options, np.random.default_rng(0))
     D = squared_distances(X, np.hstack([party.centers for party in parties]))
     for party in parties:
         assert np.array_equal(party.labels, result.labels)
@@ -180,7 +183,7 @@ def test_new_rows_have_the_labels_of_the_pooled_centers():
 def test_the_transcript_counts_what_was_sent():
     X, n, k, r = SETS["groups"], 800, 6, 3
     parties = RecordedParties(parties_of(X, (1, 4)))
-    aggregator = Aggregator(parties)
+    aggregator = Aggregator(VerticalSession(parties))
     result = aggregator.fit(VerticalOptions(k, 1, 300, 0.0), np.random.default_rng(0))
     transcript, passes = aggregator.transcript, result.n_iter
     assert result.converged

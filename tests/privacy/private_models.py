@@ -17,6 +17,14 @@ every_method = pytest.mark.parametrize("name", METHODS)
 X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 
 
+def blobs(n=600, d=4, k=3, seed=0):
+    """Rows of k groups in the unit ball."""
+    rng = np.random.default_rng(seed)
+    middles = rng.uniform(-0.5, 0.5, (k, d))
+    X = middles[rng.integers(k, size=n)] + 0.05 * rng.normal(size=(n, d))
+    return X / max(1.0, np.linalg.norm(X, axis=1).max())
+
+
 def make_model(name="lloyd", n_clusters=3, **options):
     defaults = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "method": METHODS[name]}
     return PrivateKMeans(n_clusters, **defaults | options)

@@ -6,6 +6,7 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from privacy.private_models import X, make_model
 from scipy import sparse
@@ -13,6 +14,7 @@ from scipy import sparse
 from kvariates import PrivateKMeans
 from kvariates.estimators.private_input import without_missing
 from kvariates.privacy.budget import Budget, BudgetError, Loss
+from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_grid import GridMethod
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
@@ -112,6 +114,45 @@ def test_input_of_a_wrong_kind_costs_nothing(rows):
     with pytest.raises((TypeError, ValueError)):
         make_model(budget=budget).fit(rows)
     assert budget.left == Loss(1.0, 0.0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, list, tuple, pd.DataFrame])
+def test_the_number_of_features_is_looked_at_before_spending(kind):
+    budget, rows = Budget(2.0), kind(X)
+    for options, words in (
+        ({"method": Candidates(dimension=3)}, "dimension=3 is above the number of features, 2"),
+        ({"bounds": ([0] * 3, [1] * 3)}, "given for 3 features, but X has 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            make_model(budget=budget, **options).fit(rows)
+    assert budget.left == Loss(2.0, 0.0)
+    make_model(budget=budget, method=Candidates(dimension=2)).fit(rows)
+    assert budget.left == Loss(1.0, 0.0)
+
+
+@pytest.mark.parametrize("rows", [[], ["text"], [1.0, 2.0], [{"a": 1}], [[1.0], [1.0, 2.0]]])
+def test_a_list_that_is_no_table_fails_after_spending(rows):
+    budget = Budget(1.0)
+    with pytest.raises((TypeError, ValueError)) as refused:
+        make_model(budget=budget).fit(rows)
+    assert "text" not in str(refused.value)
+    assert budget.left == Loss(0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("tree", "PrivateKMeans, tree,"),
+        (NoisyLloyd(), "PrivateKMeans, NoisyLloyd(),"),
+        (NoisyLloyd(steps=3), "PrivateKMeans, NoisyLloyd(steps=3),"),
+        (Candidates(swaps=1, start="uniform"), "Candidates(start='uniform', swaps=1),"),
+        (GridMethod(), "PrivateKMeans, GridMethod(),"),
+    ],
+)
+def test_a_report_names_the_fields_that_are_not_default(method, words):
+    ledger = make_model(method=method).fit(X).ledger_
+    assert words.rstrip(",") in ledger.facts.method
+    assert f"{words} 3 clusters" in ledger.report()
 
 
 def test_three_tenths_are_enough_for_three_fits():

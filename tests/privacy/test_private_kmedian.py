@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,6 +79,44 @@ def test_theory_uses_the_papers_numbers():
     assert sum(c.label.startswith("swap") for c in model.ledger_.charges) == 25  # 6 ln 60 = 24.6
     with pytest.raises(ValueError, match="needs a method of a paper"):
         fit(2, theory=True)
+
+
+def number_of_swaps(**options):
+    charges = fit(2, **options).ledger_.charges
+    return sum(charge.label.startswith("swap") for charge in charges)
+
+
+@pytest.mark.parametrize("method", ["hst", "local-search"])
+def test_n_swaps_is_the_number_of_swaps(method):
+    assert number_of_swaps(method=method) == 20
+    assert number_of_swaps(method=method, n_swaps=7) == 7
+    assert number_of_swaps(method=method, n_swaps=4, theory=True) == 4
+    both = PrivateKMedian(2, epsilon=1.0, method=method, n_swaps=4, theory=True)
+    assert both._method(60) == replace(METHODS[method].theory(60, 2), n_swaps=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": DemandHst(), "n_swaps": 5}, "n_swaps=5 goes with the name of a method; Demand"),
+        ({"method": DemandHst(), "theory": True}, "theory=True goes with the name of a method"),
+        ({"method": "cells", "n_swaps": 5}, "method='cells' has no swaps"),
+        ({"n_swaps": 5}, "method='auto' has no swaps"),
+        ({"method": "cells", "n_swaps": 5, "theory": True}, "needs a method of a paper"),
+    ],
+    ids=str,
+)
+def test_numbers_that_would_be_ignored_raise_and_spend_nothing(options, words):
+    budget = Budget(5.0)
+    with pytest.raises(ValueError, match=words) as refused:
+        fit(2, budget=budget, **options)
+    assert "\n" not in str(refused.value)
+    assert budget.left.epsilon == 5.0
+
+
+def test_a_report_names_the_fields_that_are_not_default():
+    model = fit(2, method=DemandHst(levels=3, n_swaps=2))
+    assert model.ledger_.facts.method == "PrivateKMedian, DemandHst(levels=3, n_swaps=2)"
 
 
 # ---- cells ----
@@ -281,8 +320,10 @@ def test_an_empty_demand():
 
 @pytest.mark.parametrize("method", PRIVATE_KMEDIAN_METHODS)
 def test_a_budget_that_is_too_small_is_said_in_words(method):
+    """The size of the demand is noisy: about one fit in 60 takes it for large enough."""
+    model = PrivateKMedian(3, epsilon=0.001, method=method)
     with pytest.warns(UserWarning, match="The noise of .* larger epsilon"):
-        PrivateKMedian(3, epsilon=0.001, method=method).fit(X, demand=DEMAND)
+        _ = [model.fit(X, demand=DEMAND) for _ in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("ignore", "epsilon=")

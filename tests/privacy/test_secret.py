@@ -1,12 +1,14 @@
 """A secret cannot be read by accident, and every place that reads one is listed here."""
 
 import ast
+import contextlib
 import copy
 import inspect
 import io
 import json
 import logging
 import pickle
+import threading
 import traceback
 import warnings
 from pathlib import Path
@@ -162,6 +164,74 @@ def test_warnings_of_numpy_do_not_tell_of_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Secret(ROWS).map(lambda rows: (rows - 42.5) / (rows - 42.5))
+
+
+def warn(rows):
+    warnings.warn(f"a row is {rows[0]}", UserWarning, stacklevel=1)
+    return np.mean(rows[:0])  # warns too: the mean of an empty slice
+
+
+@pytest.mark.parametrize("action", ["error", "always", "default", "once"])
+def test_warnings_of_functions_do_not_tell_of_rows(action):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter(action)
+        Secret(ROWS).map(warn)
+        Secret(ROWS).map(lambda rows: Secret(rows).map(warn).with_(Secret(warn(rows))))
+    assert seen == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_warnings_after_a_map_are_seen(fails):
+    def function(rows):
+        warn(rows)
+        if fails:
+            raise KeyError
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        with contextlib.suppress(RuntimeError):
+            Secret(ROWS).map(function)
+        warnings.warn("public", UserWarning, stacklevel=1)
+        warn(np.zeros(3))
+    assert [str(one.message) for one in seen][:2] == ["public", "a row is 0.0"]
+
+
+def test_warnings_are_hidden_in_the_thread_of_a_map_only():
+    """Both maps are running when the first thread warns; the second ends before the first."""
+    inside, ended = threading.Event(), threading.Event()
+
+    def first(rows):
+        inside.set()
+        assert ended.wait(10)
+        warn(rows)
+
+    def second(rows):
+        assert inside.wait(10)
+        warn(rows)
+
+    def run():
+        Secret(ROWS).map(second)
+        warnings.warn("public", UserWarning, stacklevel=1)  # while the first map is running
+        ended.set()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        other = threading.Thread(target=run)
+        other.start()
+        Secret(ROWS).map(first)
+        other.join(10)
+        warnings.warn("public too", UserWarning, stacklevel=1)
+    assert [str(one.message) for one in seen] == ["public", "public too"]
+
+
+def test_maps_leave_one_filter():
+    with warnings.catch_warnings():
+        for _ in range(5):
+            warnings.simplefilter("error")
+            Secret(ROWS).map(len)
+            before = len(warnings.filters)
+        Secret(ROWS).map(len)
+        assert len(warnings.filters) == before
 
 
 def test_the_value_is_in_one_slot():

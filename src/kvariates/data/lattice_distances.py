@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kvariates.data.lattice_rows import quantize
-from kvariates.data.metric_spaces import ROWS_BYTES, DistanceRows, Ints
+from kvariates.data.metric_spaces import KEPT_BYTES, DistanceRows, Ints
 from kvariates.data.rows import F64, Floats
 from kvariates.numerics.lattice import Lattice
 
@@ -37,10 +37,6 @@ class SquaredDistances(DistanceRows):
         self._squares = _squares(self.X)
         self._at_squares = _squares(self.at)
 
-    @property
-    def block(self) -> int:
-        return max(1, ROWS_BYTES // (self.dtype.itemsize * max(1, self.n)))
-
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         at, squares = self.at, self._at_squares
         if columns is not None:
@@ -52,6 +48,13 @@ class SquaredDistances(DistanceRows):
 
     def measured_at(self, demand: Ints) -> SquaredDistances:
         return SquaredDistances(self.X.astype(np.float64), self.at[demand].astype(np.float64))
+
+
+def squared_distances(points: F64, at: F64) -> DistanceRows:
+    """The same, all computed at once if they are few: a long search asks for them many times."""
+    space = SquaredDistances(points, at)
+    kept = space.dtype.itemsize * space.n_candidates * space.n <= KEPT_BYTES
+    return space.matrix() if kept else space
 
 
 def _squares(points: Floats) -> Floats:

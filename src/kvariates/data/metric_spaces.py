@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
 FEW = 16  # features up to which a transposed copy of the rows is kept
 ROWS_BYTES = 2**24  # of distances computed at once
-KEPT_BYTES = 2**29  # of distances of a callable kept for later
+KEPT_BYTES = 2**29  # of distances kept for later
 FARTHEST = 1e200  # the largest distance of a callable; sums of larger ones could overflow
 
 
@@ -98,7 +98,7 @@ class DistanceRows(ABC):
     @property
     def block(self) -> int:
         """How many rows of distances are computed at once."""
-        return max(1, ROWS_BYTES // (self.dtype.itemsize * self.n))
+        return max(1, ROWS_BYTES // (self.dtype.itemsize * max(1, self.n)))
 
     def two_nearest(self, medoids: Ints) -> TwoNearest:
         return self._nearest(self.distances(medoids))

@@ -41,12 +41,11 @@ class DomainSpec:
             raise ValueError("Give either bounds=(low, high) or radius (and center), not both.")
         return _ball(radius, center) if bounds is None else _box(bounds)
 
-    def check_columns(self, X: Any) -> None:
-        """ValueError if the shape of X, if it has one, shows another number of columns."""
-        d, shape = self.low.size, tuple(getattr(X, "shape", ()))
-        if len(shape) == 2 and self.low.ndim and shape[1] != d:
+    def check_features(self, d: int | None) -> None:
+        """ValueError if it is given for another number of features than d; None: not known yet."""
+        if d is not None and self.low.ndim and self.low.size != d:
             what = "bounds are" if self.radius is None else "center is"
-            raise ValueError(f"The {what} given for {d} features, but X has {shape[1]}.")
+            raise ValueError(f"The {what} given for {self.low.size} features, but X has {d}.")
 
     def check_sparse(self) -> None:
         """ValueError unless its centre is the origin: rows with another one would be dense."""
@@ -56,7 +55,7 @@ class DomainSpec:
             )
 
     def domain(self, X: Any) -> Domain:
-        self.check_columns(X)
+        self.check_features(X.shape[1])
         ends = (np.broadcast_to(end, X.shape[1:]) for end in (self.low, self.high))
         low, high = (end.astype(np.float64) for end in ends)
         return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.estimators import validation
 from kvariates.numerics.lattice import Adjacency
@@ -18,6 +21,14 @@ from kvariates.private_methods.task import F64, Method
 
 Missing = Literal["drop", "error"]
 NO_MISSING = "conditional: that X has no missing value, since missing='error' tells of one"
+CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private estimators have
+    "n_clusters": validation.COUNT,
+    "epsilon": [Interval(Real, 0, None, closed="neither")],
+    "delta": [Interval(Real, 0, 1, closed="left")],
+    "adjacency": [StrOptions({"add-remove", "replace-one"})],
+    "missing": [StrOptions({"drop", "error"})],
+    "budget": [Budget, None],
+}
 LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
 
 
@@ -49,6 +60,21 @@ def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead; one row per line.")
     if getattr(dtype, "kind", "f") not in "fiubO":
         raise ValueError(f"X must have numbers; its dtype is {dtype}. Complex data not supported.")
+
+
+def number_of_features(X: Any) -> int | None:
+    """By the shape of X or, of a list, the length of its first row; None if neither tells it.
+
+    The number of features is public, and no value is read: so it is looked at before a budget is
+    spent. That all rows of a list are as long is checked afterwards.
+    """
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) == 2:
+        return int(shape[1])
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    if isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim == 1):
+        return len(first)
+    return None
 
 
 def spend(
@@ -83,6 +109,18 @@ def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:
     filled = np.array(X, dtype=np.float64)
     filled[bad] = center
     return filled
+
+
+def method_words(method: Any) -> str:
+    """A method's name, or its class with those fields that differ from their defaults."""
+    if not is_dataclass(method) or isinstance(method, type):
+        return method if isinstance(method, str) else repr(method)
+    given = [
+        f"{field.name}={getattr(method, field.name)!r}"
+        for field in fields(method)
+        if field.default is MISSING or getattr(method, field.name) != field.default
+    ]
+    return f"{type(method).__name__}({', '.join(given)})"
 
 
 def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:

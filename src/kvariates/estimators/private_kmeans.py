@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.private_input import (
+    CONSTRAINTS,
     NO_MISSING,
     Missing,
     check_kind,
     checked_claim,
     fit_facts,
+    method_words,
+    number_of_features,
     spend,
     without_missing,
 )
@@ -79,7 +81,8 @@ class PrivateKMeans(FittedCenters):
         which tells that there is such a row; then the claim has a condition.
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
-        before it reads X. If X turns out to be bad (text), the budget is spent all the same.
+        before it reads X. The number of features is public and looked at before; if X turns out to
+        be bad otherwise (text), the budget is spent all the same.
 
     Attributes
     ----------
@@ -98,13 +101,8 @@ class PrivateKMeans(FittedCenters):
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        **CONSTRAINTS,
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
-        "missing": [StrOptions({"drop", "error"})],
-        "budget": [Budget, None],
     }
 
     def __init__(
@@ -154,10 +152,14 @@ class PrivateKMeans(FittedCenters):
         method = self._method()
         is_sparse = sparse.issparse(X)
         check_kind(X, sparse_allowed=getattr(method, "accepts_sparse", False))
-        spec.check_columns(X)
+        n_features = number_of_features(X)
+        spec.check_features(n_features)
         if is_sparse:
             spec.check_sparse()
-        getattr(method, "check_features", lambda _: None)(_number_of_columns(X))
+        getattr(method, "check_features", lambda _: None)(n_features)
+        notice = getattr(method, "notice", lambda _: None)(int(self.n_clusters))
+        if notice is not None:
+            validation.warn(notice)
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
@@ -218,10 +220,8 @@ class PrivateKMeans(FittedCenters):
         charges, condition = result.charges, self._condition(result.condition)
         if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
-        name = self.method if isinstance(self.method, str) else repr(self.method)
-        facts = fit_facts(
-            f"PrivateKMeans, {name}", int(self.n_clusters), domain.words(), "one row", condition
-        )
+        name = f"PrivateKMeans, {method_words(self.method)}"
+        facts = fit_facts(name, int(self.n_clusters), domain.words(), "one row", condition)
         self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
         self.condition_ = condition
         self.cluster_centers_ = result.centers + domain.center
@@ -269,11 +269,6 @@ def _without_values(error: Exception, *, count_is_secret: bool) -> Exception:
     if count_is_secret:
         line = re.sub(r"shape=\(\d+", "shape=(..", line)
     return TypeError(line) if isinstance(error, TypeError) else ValueError(line)
-
-
-def _number_of_columns(X: Any) -> int | None:
-    shape = tuple(getattr(X, "shape", ()))
-    return int(shape[1]) if len(shape) == 2 else None
 
 
 def _conditional(words: str) -> str:

@@ -20,7 +20,14 @@ from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
 from kvariates.estimators import validation
 from kvariates.estimators.fitted_medoids import FittedMedoids, taken
 from kvariates.estimators.metric_input import ValidatedPoints
-from kvariates.estimators.private_input import Missing, checked_claim, fit_facts, spend
+from kvariates.estimators.private_input import (
+    CONSTRAINTS,
+    Missing,
+    checked_claim,
+    fit_facts,
+    method_words,
+    spend,
+)
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
 from kvariates.privacy.ledger import Ledger
@@ -69,11 +76,13 @@ class PrivateKMedian(FittedMedoids):
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Which demands are neighbours: those that differ by one entry more, or by one entry replaced;
         then the size of the demand is public.
-    n_swaps : int, default=20
-        The number of private swaps (T) of "hst" and "local-search".
+    n_swaps : int, default=None
+        The number of private swaps (T) of "hst" and "local-search". None: 20. A method object has
+        its own.
     theory : bool, default=False
-        Use the papers' values for "hst" and "local-search": T = k ln ln n swaps after all levels of
-        the tree, or T = 6 k ln n swaps. They are worse than the defaults unless the demand is huge.
+        Use the papers' values for "hst" and "local-search": T = k ln ln n swaps (unless `n_swaps`
+        is given) after all levels of the tree, or T = 6 k ln n swaps. They are worse than the
+        defaults unless the demand is huge.
     diameter : float, default=None
         No distance between points of X counts more; public. None: computed from X, the largest
         distance or a bound on it. Only private swaps use it.
@@ -103,17 +112,12 @@ class PrivateKMedian(FittedMedoids):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
+        **CONSTRAINTS,
         "metric": [StrOptions(METRICS.keys()), callable],
         "method": [StrOptions(PRIVATE_KMEDIAN_METHODS.keys()), callable],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
-        "n_swaps": [Interval(Integral, 1, None, closed="left")],
+        "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
         "theory": ["boolean"],
         "diameter": [Interval(Real, 0, None, closed="neither"), None],
-        "missing": [StrOptions({"drop", "error"})],
-        "budget": [Budget, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -126,7 +130,7 @@ class PrivateKMedian(FittedMedoids):
         metric: str | Callable[[Any, Any], float] = "euclidean",
         method: str | DemandMethod = "auto",
         adjacency: Adjacency = "add-remove",
-        n_swaps: int = 20,
+        n_swaps: int | None = None,
         theory: bool = False,
         diameter: float | None = None,
         missing: Missing = "drop",
@@ -191,22 +195,33 @@ class PrivateKMedian(FittedMedoids):
         method: Any = self.method
         if isinstance(method, type):
             raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
-        if isinstance(method, str):
-            method = PRIVATE_KMEDIAN_METHODS[method].run
-            method = (
-                replace(method, n_swaps=int(self.n_swaps)) if hasattr(method, "n_swaps") else method
-            )
+        if not isinstance(method, str):
+            self._check_object(method)
+            return method
+        method = PRIVATE_KMEDIAN_METHODS[method].run
         if self.theory:
             if not hasattr(method, "theory"):
                 raise ValueError(f"theory=True needs a method of a paper; method={self.method!r}.")
             method = method.theory(n, int(self.n_clusters))
+        if self.n_swaps is not None:
+            if not hasattr(method, "n_swaps"):
+                raise ValueError(f"n_swaps={self.n_swaps}: method={self.method!r} has no swaps.")
+            method = replace(method, n_swaps=int(self.n_swaps))
         return method
 
+    def _check_object(self, method: Any) -> None:
+        """ValueError if numbers are given beside a method object, which has its own."""
+        if self.n_swaps is not None or self.theory:
+            given = "theory=True" if self.n_swaps is None else f"n_swaps={self.n_swaps}"
+            raise ValueError(
+                f"{given} goes with the name of a method; {type(method).__name__} has numbers of "
+                "its own: give them there."
+            )
+
     def _store(self, points: ValidatedPoints, result: DemandResult, claim: Loss) -> None:
-        name = self.method if isinstance(self.method, str) else repr(self.method)
         metric = self.metric if isinstance(self.metric, str) else "a callable"
         facts = fit_facts(
-            f"PrivateKMedian, {name}", int(self.n_clusters),
+            f"PrivateKMedian, {method_words(self.method)}", int(self.n_clusters),
             f"{points.space.n} public points, metric {metric}", "one entry of the demand",
             self._condition,
         )  # fmt: skip

@@ -5,17 +5,15 @@ from __future__ import annotations
 import zlib
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import F64, Floats, Rows
+from kvariates.data.rows import Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
     batches_of,
@@ -25,28 +23,18 @@ from kvariates.estimators.batches import (
     keeping_rows_seen,
 )
 from kvariates.estimators.block_results import set_features
-from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
-from kvariates.guarantees import Guarantee
-from kvariates.refining.lloyd import LloydResult, StopRule
+from kvariates.estimators.streamed_centers import StreamedCenters
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
-from kvariates.streaming.stream_state import SpreadEstimate, StreamState
+from kvariates.streaming.stream_state import StreamState
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least
 
 
-class StreamSolution(NamedTuple):
-    """k-means on the synopses, and the parameters it was made with."""
-
-    result: LloydResult
-    options: tuple[Any, ...]
-
-
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=SEEDINGS)
-class StreamingKMeans(FittedCenters):
+class StreamingKMeans(StreamedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
     The rows are summarized by weighted points, the synopses. The centres are those of k-means on
@@ -347,91 +335,3 @@ class StreamingKMeans(FittedCenters):
             model._is_sparse = fitted.pop("sparse")
         model.__dict__.update(fitted)
         return model
-
-    # -- what is known of the rows so far ----------------------------------------------------------
-
-    @property
-    def cluster_centers_(self) -> Floats:  # type: ignore[override]
-        return self._solved.centers
-
-    @property
-    def inertia_(self) -> float:
-        return self._solved.inertia
-
-    @property
-    def n_iter_(self) -> int:
-        return self._solved.n_iter
-
-    @property
-    def guarantee_(self) -> Guarantee | None:
-        self._seen()
-        return None if self._lost else guarantees.streamed_seeding(int(self.n_clusters))
-
-    @property
-    def guarantee_lost_(self) -> str | None:
-        self._seen()
-        return self._lost
-
-    @property
-    def synopses_(self) -> Floats:
-        points: Floats = self._seen().synopses().points
-        return points
-
-    @property
-    def synopsis_weights_(self) -> F64:
-        return self._seen().synopses().weights
-
-    @property
-    def spread_(self) -> SpreadEstimate:
-        return self._seen().spread()
-
-    @property
-    def n_rows_seen_(self) -> int:
-        return self._seen().rows_seen
-
-    @property
-    def weight_seen_(self) -> float:
-        return self._seen().weight_seen
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._rows_seen > 0
-
-    # -- inside ------------------------------------------------------------------------------------
-
-    _state: StreamState | None = None
-    _solution: StreamSolution | None = None
-    _dtype: np.dtype[Any]  # of all batches
-    _is_sparse: bool  # all batches
-
-    @property
-    def _rows_seen(self) -> int:
-        return 0 if self._state is None else self._state.rows_seen
-
-    @property
-    def _lost(self) -> str | None:
-        return SEEDINGS[self.init].lost or SYNOPSES[self.synopsis].lost
-
-    def _seen(self) -> StreamState:
-        """The state of the stream; NotFittedError before the first row."""
-        if self._state is None or not self._state.rows_seen:
-            raise NotFittedError("This StreamingKMeans has seen no rows; call partial_fit first.")
-        return self._state
-
-    @property
-    def _solved(self) -> LloydResult:
-        options = self.n_clusters, self.init, self.n_init, self.max_iter, self.tol
-        if self._solution is None or self._solution.options != options:
-            self._solution = StreamSolution(self._solve(self._seen()), options)
-        return self._solution.result
-
-    def _solve(self, state: StreamState) -> LloydResult:
-        """k-means on the synopses. The draws are others than those of the stream."""
-        synopses, k = state.synopses(), int(self.n_clusters)
-        if synopses.n < k:
-            raise NotFittedError(
-                f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
-                f"n_clusters={k} needs at least {k}."
-            )
-        stop = StopRule(self.max_iter, self.tol * synopses.variance())
-        options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
-        return best_on_summary(options, self._objective, synopses, state.solving_rng())

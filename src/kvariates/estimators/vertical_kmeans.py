@@ -16,7 +16,7 @@ from kvariates import guarantees
 from kvariates.estimators import validation
 from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
 from kvariates.peers.vertical_party import VerticalParty
-from kvariates.peers.vertical_session import InProcessParties
+from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):
@@ -123,7 +123,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
                 "rows for every party."
             )
         parties = [_party(i, *own) for i, own in enumerate(zip(columns, ids, strict=True))]
-        aggregator = Aggregator(InProcessParties(parties), block_bytes=self.block_bytes)
+        aggregator = self._aggregator(parties)
         options = VerticalOptions(
             int(self.n_clusters), int(self.n_init), int(self.max_iter), float(self.tol)
         )
@@ -149,8 +149,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
             )
         pairs = zip(columns, self.cluster_centers_, strict=True)
         parties = [VerticalParty(own, centers=centers) for own, centers in pairs]
-        aggregator = Aggregator(InProcessParties(parties), block_bytes=self.block_bytes)
+        aggregator = self._aggregator(parties)
         return aggregator.predict(len(self.cluster_centers_[0]))
+
+    def _aggregator(self, parties: list[VerticalParty]) -> Aggregator:
+        return Aggregator(VerticalSession(InProcessParties(parties), self.block_bytes))
 
     def _store(self, result: VerticalResult) -> None:
         self.labels_ = result.labels

@@ -14,10 +14,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from numpy.typing import ArrayLike
 
@@ -26,11 +27,11 @@ from kvariates.estimators.private_input import without_missing
 from kvariates.federated.central_noise import SummingPeer
 from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
 from kvariates.federated.locked_files import locked
-from kvariates.federated.messages import ACTION, content_of, record_of
+from kvariates.federated.messages import answering_app
 from kvariates.federated.private_peer import PrivatePeer
 from kvariates.federated.releases import FileReleases, Private, Releases
 from kvariates.peers.bounds import PublicBounds
-from kvariates.peers.encoding import decode_envelope, encode_reply
+from kvariates.peers.encoding import decode_envelope
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
 from kvariates.peers.peer import Envelope, Peer, Policy
 from kvariates.peers.questions import QUESTIONS, Answer
@@ -130,26 +131,11 @@ def client_app(
         load_data, limits, allowed, private, max_points, clip, seed, secrets.token_hex(8),
         max_groups if secure_sums else None,
     )  # fmt: skip
-    app = ClientApp()
-
-    @app.query(ACTION)
-    def answer(message: Message, context: Context) -> Message:
-        fields = record_of(message)
-        if "greeting" in fields:
-            return Message(content_of(name=node_name(context)), reply_to=message)
-        reply = _reply(options, fields.get("envelope"), context)
-        return Message(content_of(reply=encode_reply(reply)), reply_to=message)
-
-    return app
+    return answering_app(partial(_reply, options))
 
 
-def node_name(context: Context) -> str:
-    """What the operator of the node calls it; "" if nothing."""
-    config = context.node_config
-    return str(config.get("name", config.get("partition-id", "")))
-
-
-def _reply(options: ClientOptions, data: Any, context: Context) -> Reply:
+def _reply(options: ClientOptions, fields: dict[str, Any], context: Context) -> Reply:
+    data = fields.get("envelope")
     try:
         envelope = decode_envelope(data if isinstance(data, bytes) else b"")
     except ValueError as error:

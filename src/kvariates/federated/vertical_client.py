@@ -16,19 +16,20 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from kvariates.data.rows import F64
-from kvariates.federated.client import cached, node_name
-from kvariates.federated.messages import ACTION, content_of, record_of
+from kvariates.federated.client import cached
+from kvariates.federated.messages import answering_app
 from kvariates.federated.result import write_json
 from kvariates.federated.vertical_messages import Questions, decode_questions
-from kvariates.peers.encoding import decode, encode, encode_reply
+from kvariates.peers.encoding import decode, encode
 from kvariates.peers.transport import Failure, Reply
 from kvariates.peers.vertical_party import VerticalParty, checked_columns
 
@@ -114,25 +115,14 @@ def vertical_client_app(
     flwr.clientapp.ClientApp
     """
     options = PartyOptions(load_columns, confirm, on_result, secrets.token_hex(8))
-    app = ClientApp()
-
-    @app.query(ACTION)
-    def answer(message: Message, context: Context) -> Message:
-        fields = record_of(message)
-        if "greeting" in fields:
-            return Message(content_of(name=node_name(context)), reply_to=message)
-        if "envelope" in fields:
-            reply: Reply = Failure("it holds columns, not rows: use vertical_server_app")
-        else:
-            reply = _reply(options, fields.get("questions"), context)
-        return Message(content_of(reply=encode_reply(reply)), reply_to=message)
-
-    return app
+    return answering_app(partial(_reply, options))
 
 
-def _reply(options: PartyOptions, data: Any, context: Context) -> Reply:
+def _reply(options: PartyOptions, fields: dict[str, Any], context: Context) -> Reply:
+    if "envelope" in fields:
+        return Failure("it holds columns, not rows: use vertical_server_app")
     try:
-        questions = decode_questions(data)
+        questions = decode_questions(fields.get("questions"))
     except ValueError as error:
         return Failure(str(error))
     # The text of other errors may tell something of the data; it is in the log of the node.

@@ -21,7 +21,7 @@ from kvariates.federated.result import write_json
 from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64
 from kvariates.peers.vertical import Aggregator, VerticalOptions
-from kvariates.peers.vertical_session import VerticalTranscript
+from kvariates.peers.vertical_session import VerticalSession, VerticalTranscript
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def aggregator_options(
 
 def fit_columns(parties: FlowerParties, model: VerticalKMeans) -> VerticalFederatedResult:
     """Cluster the rows of these parties."""
-    aggregator = Aggregator(parties, block_bytes=model.block_bytes, names=parties.names)
+    aggregator = Aggregator(VerticalSession(parties, model.block_bytes, parties.names))
     options = VerticalOptions(
         int(model.n_clusters), int(model.n_init), int(model.max_iter), float(model.tol)
     )

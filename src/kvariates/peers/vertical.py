@@ -8,7 +8,7 @@ the parties hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kvariates.data.exact_sums import share_of
 from kvariates.numerics.draws import F64, I64
 from kvariates.peers.fixed_point import exact_sum, row_at
-from kvariates.peers.vertical_session import PartyTransport, VerticalSession, VerticalTranscript
+from kvariates.peers.vertical_session import VerticalSession, VerticalTranscript
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import StopRule, lloyd
 from kvariates.seeding.medoid_seedings import PointIndex
@@ -156,21 +156,11 @@ class VerticalOptions:
     tol: float
 
 
+@dataclass(frozen=True, eq=False)
 class Aggregator:
-    """Clusters rows whose columns are held by parties. It learns sums over the parties only.
+    """Clusters rows whose columns are held by parties. It learns sums over the parties only."""
 
-    `block_bytes`: the most bytes of one masked matrix, unless one row has more. `names`: of the
-    parties, for errors; by default their numbers.
-    """
-
-    def __init__(
-        self,
-        transport: PartyTransport,
-        *,
-        block_bytes: int = 2**22,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self.session = VerticalSession(transport, block_bytes, names)
+    session: VerticalSession
 
     def fit(self, options: VerticalOptions, rng: np.random.Generator) -> VerticalResult:
         """Run k-means; in the end the parties hold labels and their parts of the centres."""

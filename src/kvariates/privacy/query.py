@@ -191,7 +191,7 @@ def score_query(
     steps = score_steps(scores, sensitivity.step)
 
     def answer(noise: Calibrated, values: I64) -> int:
-        return int(noise(values.tolist()))
+        return int(noise(values))
 
     return Query(steps, sensitivity, adjacency, label, answer, parallel, change)
 

@@ -20,6 +20,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from kvariates.privacy.hidden_warnings import hidden_warnings
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -46,12 +48,11 @@ class Secret(Generic[T]):
     def map(self, function: Callable[[T], U]) -> Secret[U]:
         """The result of a function of the value, as a secret.
 
-        NumPy's warnings about numbers (overflow, invalid) are not shown: they tell of rows. The
-        function itself must not warn.
+        Warnings, also NumPy's about numbers (overflow, invalid), are not shown: they tell of rows.
         """
         failed: Exception
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), hidden_warnings():
                 return Secret(function(self.__value))
         except PublicError as error:
             failed = type(error)(*error.args)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.lattice_distances import FARTHEST, SquaredDistances, on_unit_lattice
+from kvariates.data.lattice_distances import FARTHEST, on_unit_lattice, squared_distances
 from kvariates.data.rows import Labels, Rows
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
@@ -201,7 +201,7 @@ def _whole_cost(rows: Rows, centers: F64, unit: float) -> float:
 
 
 def _problem(points: F64, rows: F64) -> MedoidProblem:
-    return MedoidProblem(SquaredDistances(points, rows), None, np.arange(len(rows)))
+    return MedoidProblem(squared_distances(points, rows), None, np.arange(len(rows)))
 
 
 def _by_counts(found: CandidatePoints, k: int, rng: np.random.Generator) -> F64:

@@ -55,6 +55,8 @@ MOST_LEVELS = 6
 WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
 SWAPS = 0
 STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
+LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
+SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
 FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
@@ -143,6 +145,24 @@ class Candidates:
                 f"Candidates: dimension={self.dimension} is above the number of features, {d}; "
                 "give a smaller one, or None."
             )
+
+    def notice(self, k: int) -> str | None:
+        """How long the printed numbers take, from public numbers alone; None if not long."""
+        if not self.theory or self._seconds(10**4, k) < LONG:
+            return None
+        times = [f"{self._seconds(n, k):,.0f} s for {n:,} rows" for n in (10**3, 10**4, 10**5)]
+        return (
+            f"Candidates(theory=True) with {k} clusters takes about {', '.join(times)}; more with "
+            "a huge epsilon. Give fewer swaps, repeats or trials, or use the defaults."
+        )
+
+    def _seconds(self, n: int, k: int) -> float:
+        """About the time of theory=True, if the candidates are about as many as the repeats."""
+        many = k * math.log(n / self.failure)
+        swaps = 100 * many if self.swaps is None else self.swaps
+        repeats = 27 * many if self.repeats is None else self.repeats
+        trials = math.ceil(2 * math.log(1 / self.failure)) if self.trials is None else self.trials
+        return trials * swaps * (SWAP_SECONDS + PAIR_SECONDS * repeats * n)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         self.check_features(task.domain.d)

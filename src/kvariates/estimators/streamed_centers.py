@@ -1,0 +1,119 @@
+"""What a model of a stream knows of the rows so far: synopses, and k-means on them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from kvariates import guarantees
+from kvariates.data.rows import F64, Floats
+from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
+from kvariates.guarantees import Guarantee
+from kvariates.refining.lloyd import LloydResult, StopRule
+from kvariates.seeding.seedings import SEEDINGS
+from kvariates.streaming.stream_state import SpreadEstimate, StreamState
+from kvariates.summaries.synopses import SYNOPSES
+
+
+class StreamSolution(NamedTuple):
+    """k-means on the synopses, and the parameters it was made with."""
+
+    result: LloydResult
+    options: tuple[Any, ...]
+
+
+class StreamedCenters(FittedCenters):
+    """Centres of the synopses, computed when they are asked for and kept until the next batch."""
+
+    n_clusters: int
+    synopsis: str
+    init: str
+    n_init: int
+    max_iter: int
+    tol: float
+    _state: StreamState | None = None
+    _solution: StreamSolution | None = None
+    _dtype: np.dtype[Any]  # of all batches
+    _is_sparse: bool  # all batches
+
+    @property
+    def cluster_centers_(self) -> Floats:  # type: ignore[override]
+        return self._solved.centers
+
+    @property
+    def inertia_(self) -> float:
+        return self._solved.inertia
+
+    @property
+    def n_iter_(self) -> int:
+        return self._solved.n_iter
+
+    @property
+    def guarantee_(self) -> Guarantee | None:
+        self._seen()
+        return None if self._lost else guarantees.streamed_seeding(int(self.n_clusters))
+
+    @property
+    def guarantee_lost_(self) -> str | None:
+        self._seen()
+        return self._lost
+
+    @property
+    def synopses_(self) -> Floats:
+        points: Floats = self._seen().synopses().points
+        return points
+
+    @property
+    def synopsis_weights_(self) -> F64:
+        return self._seen().synopses().weights
+
+    @property
+    def spread_(self) -> SpreadEstimate:
+        return self._seen().spread()
+
+    @property
+    def n_rows_seen_(self) -> int:
+        return self._seen().rows_seen
+
+    @property
+    def weight_seen_(self) -> float:
+        return self._seen().weight_seen
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._rows_seen > 0
+
+    @property
+    def _rows_seen(self) -> int:
+        return 0 if self._state is None else self._state.rows_seen
+
+    @property
+    def _lost(self) -> str | None:
+        return SEEDINGS[self.init].lost or SYNOPSES[self.synopsis].lost
+
+    def _seen(self) -> StreamState:
+        """The state of the stream; NotFittedError before the first row."""
+        if self._state is None or not self._state.rows_seen:
+            raise NotFittedError("This StreamingKMeans has seen no rows; call partial_fit first.")
+        return self._state
+
+    @property
+    def _solved(self) -> LloydResult:
+        options = self.n_clusters, self.init, self.n_init, self.max_iter, self.tol
+        if self._solution is None or self._solution.options != options:
+            self._solution = StreamSolution(self._solve(self._seen()), options)
+        return self._solution.result
+
+    def _solve(self, state: StreamState) -> LloydResult:
+        """k-means on the synopses. The draws are others than those of the stream."""
+        synopses, k = state.synopses(), int(self.n_clusters)
+        if synopses.n < k:
+            raise NotFittedError(
+                f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
+                f"n_clusters={k} needs at least {k}."
+            )
+        stop = StopRule(self.max_iter, self.tol * synopses.variance())
+        options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
+        return best_on_summary(options, self._objective, synopses, state.solving_rng())
