@@ -18,8 +18,9 @@ from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.candidate_trial import Purse, best_trial, run_trial
+from kvariates.private_methods.candidate_trial import best_trial, run_trial
 from kvariates.private_methods.candidates import Candidates
+from kvariates.private_methods.private_partition import Purse
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.projection import Projection
 from kvariates.private_methods.recovery import Recovery
