@@ -158,14 +158,14 @@ class DemandCandidates:
         """ValueError unless the space has Euclidean distances and enough features."""
         if not isinstance(space, Vectors) or space.metric != "euclidean":
             raise ValueError(
-                "method 'candidates' needs rows with metric='euclidean'; use another metric or "
-                "method='cells'."
+                "DemandCandidates (method='candidates') needs rows and metric='euclidean'; for "
+                "other metrics use method='cells'."
             )
         d = int(space.X.shape[1])
         if self.dimension is not None and self.dimension > d:
             raise ValueError(
-                f"dimension={self.dimension} is above the number of features, {d}; give a smaller "
-                "one, or None."
+                f"DemandCandidates: dimension={self.dimension} is above the number of features, "
+                f"{d}; give a smaller one, or None."
             )
 
     def __call__(self, task: DemandTask) -> DemandResult:
@@ -181,7 +181,8 @@ class DemandCandidates:
         level = plan.partition.level
         error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
         part = cost.split([level, weight - level])[0]
-        warning = plan.partition.warning(task.adjacency, count.n - error, part)
+        least, entries = count.n - error, "entries of the demand"
+        warning = plan.partition.warning(task.adjacency, least, part, entries)
         purse = Purse(cost, weight)
         run = _Trials(task, task.space, plan, self.n_candidates, purse, accountant)
         found = [run.trial() for _ in range(trials)]
@@ -276,7 +277,7 @@ class _Trials:
         return centers
 
     def _centers(self, flat: DemandTask, found: CandidatePoints) -> Ints:
-        """k different points, by the candidates and their counts or by swaps."""
+        """Different points, by the candidates and their counts or by swaps."""
         points, n, k = flat.space, flat.space.n, flat.k
         assert isinstance(points, Vectors)  # noqa: S101
         nearest = Rows.of(np.ascontiguousarray(found.points)).nearest(points.X)

@@ -96,15 +96,20 @@ class PartitionPlan:
         far = max(0.0, math.log(children) - math.log(2 * FALSE_CUBES))
         return scale * (far if cost.pure else math.sqrt(2 * far))
 
-    def warning(self, adjacency: Adjacency, least: float, cost: Cost) -> str | None:
-        """Words, if no cube can be told from noise; `least`: how many rows there are at least."""
+    def warning(
+        self, adjacency: Adjacency, least: float, cost: Cost, rows: str = "rows"
+    ) -> str | None:
+        """Words, if no cube can be told from noise; `least`: how many rows there are at least.
+
+        `rows`: what they are called.
+        """
         above = self.cut_above(adjacency, cost, 1 << (self.dimension * self.halvings[0]))
         if above <= max(least, FEW_ROWS):
             return None
         return (
             "The budget may be too small for the partition: a cube is cut if it has more than "
-            f"{above:,.0f} rows. If all of them have fewer, there are no candidates. Use a larger "
-            "epsilon, or fewer repeats, levels, trials or swaps."
+            f"{above:,.0f} {rows}. If all of them have fewer, there are no candidates. Use a "
+            "larger epsilon, or fewer repeats, levels, trials or swaps."
         )
 
 
