@@ -39,15 +39,22 @@ Runs = dict[str, dict[str, list[list[float]]]]
 
 
 def measure(runs: int) -> Runs:
-    """Each repetition has a demand of its own."""
-    found: Runs = {}
-    for universe, kind, number in itertools.product(
-        (clusters(), mnist_rows("euclidean")), DEMANDS, range(runs)
+    """One repetition after the other, each with a demand of its own, saved as it goes.
+
+    A saved run is continued; to start again, delete its JSON.
+    """
+    path = (RESULTS / STEM).with_suffix(".json")
+    found: Runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for number, universe, kind in itertools.product(
+        range(runs), (clusters(), mnist_rows("euclidean")), DEMANDS
     ):
+        keys = {f"{universe.name}, {kind}, {epsilon:g}": epsilon for epsilon in EPSILONS}
+        if all(len(found.get(key, {}).get(name, [])) > number for key in keys for name in METHODS):
+            continue
         rng = np.random.default_rng([number, len(kind)])
         demand = universe.demand(kind, rng, SIZE)
         best = optimum(universe, demand, K, rng)
-        for epsilon, (name, method) in itertools.product(EPSILONS, METHODS.items()):
+        for (key, epsilon), (name, method) in itertools.product(keys.items(), METHODS.items()):
             task = DemandTask(
                 universe.space, Secret(demand), K, "add-remove", Loss(epsilon, 0.0), rng,
                 universe.diameter,
@@ -55,11 +62,10 @@ def measure(runs: int) -> Runs:
             begin = time.monotonic()
             medoids = method(task).medoids
             seconds = time.monotonic() - begin
-            line = found.setdefault(f"{universe.name}, {kind}, {epsilon:g}", {})
-            line.setdefault(name, []).append([universe.cost(medoids, demand) / best, seconds])
-        print(f"{universe.name}, {kind}: {number + 1} of {runs}", flush=True)
-        text = f"{json.dumps(found)}\n"
-        (RESULTS / STEM).with_suffix(".json").write_text(text, encoding="utf-8")
+            line = found.setdefault(key, {}).setdefault(name, [])
+            line.append([universe.cost(medoids, demand) / best, seconds])
+        path.write_text(f"{json.dumps(found)}\n", encoding="utf-8")
+        print(f"{number + 1} of {runs}: {universe.name}, {kind}", flush=True)
     return found
 
 

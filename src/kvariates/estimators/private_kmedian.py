@@ -77,7 +77,7 @@ class PrivateKMedian(FittedMedoids):
         than the defaults unless the demand is huge.
     diameter : float, default=None
         No distance between points of X counts more; public. None: computed from X, the largest
-        distance or a bound on it. Only private swaps among all features use it.
+        distance or a bound on it. Only "hst" and "local-search" use it, and trials of "candidates".
     missing : {"drop", "error"}, default="drop"
         Entries of the demand that are no number of a point of X. "drop": they are left out without
         a word, since a word would tell of an entry; under replace-one they become point 0. "error":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -23,8 +22,8 @@ from kvariates.privacy.query import (
     score_query,
 )
 from kvariates.private_methods.private_partition import (
-    PartitionPlan,
     Purse,
+    SearchPlan,
     find_candidates,
     unit_ball,
 )
@@ -40,22 +39,11 @@ COST_STEPS = 2**20  # of the largest cost of a row, in the choice of a trial
 
 
 @dataclass(frozen=True)
-class TrialPlan:
+class TrialPlan(SearchPlan):
     """The numbers of a trial, and the weights of its releases in the budget."""
 
-    partition: PartitionPlan
-    uniform: bool  # the first centres are drawn uniformly
-    swaps: int
     recovery: Recovery
     shrunken: bool
-    swap: Fraction
-    recover: Fraction
-
-    @property
-    def weight(self) -> Fraction:
-        """Of all releases of the trial."""
-        swaps = self.swap * bool(self.swaps) * (self.swaps + 1)
-        return self.partition.weight + swaps + self.recover
 
 
 @dataclass(frozen=True, eq=False)

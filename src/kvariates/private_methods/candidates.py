@@ -40,13 +40,12 @@ from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
-    FIRST_HALVINGS,
-    PartitionPlan,
     PrintedNumbers,
     Purse,
     default_dimension,
     default_levels,
     default_repeats,
+    partition_plan,
 )
 from kvariates.private_methods.recovery import Recovery
 from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
@@ -204,8 +203,6 @@ class Candidates:
 
     def _plan(self, task: PrivateTask, n: int) -> TrialPlan:
         """Pre: all numbers are filled in."""
-        assert self.dimension and self.repeats and self.levels  # noqa: PT018, S101
-        first = 1 if self.theory else FIRST_HALVINGS
         kind: Any = self.recovery
         if kind == "auto":
             kind = "threshold" if task.sparse and not self.theory else "dense"
@@ -216,17 +213,8 @@ class Candidates:
         nonzeros = self.max_nonzeros if task.sparse else None
         swaps = self.swaps or 0
         printed = PrintedNumbers.of(n, task.domain.d, task.k, self.failure)
-        partition = PartitionPlan(
-            dimension=self.dimension,
-            repeats=self.repeats,
-            halvings=(first, *(1 for _ in range(self.levels - 1))),
-            threshold=self.threshold,
-            widths=printed.widths if self.theory else None,
-            most=self.max_candidates,
-            level=Fraction(self.partition_share) / (self.repeats * self.levels),
-        )
         return TrialPlan(
-            partition=partition,
+            partition=partition_plan(self, printed if self.theory else None),
             uniform=self.start == "uniform",
             swaps=swaps,
             recovery=Recovery(kind, nonzeros, largest, self.picks),

@@ -44,14 +44,14 @@ from kvariates.private_methods.demand_task import (
 )
 from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
-    FIRST_HALVINGS,
-    PartitionPlan,
     PrintedNumbers,
     Purse,
+    SearchPlan,
     default_dimension,
     default_levels,
     default_repeats,
     find_candidates,
+    partition_plan,
 )
 from kvariates.private_methods.private_swaps import PrivateChooser
 from kvariates.private_methods.projection import Projection
@@ -64,21 +64,10 @@ SWAPS, RECOVERIES = 0, 2
 
 
 @dataclass(frozen=True)
-class DemandPlan:
-    """The numbers of a trial, and the weights of its releases in the budget. Public or released."""
+class DemandPlan(SearchPlan):
+    """The numbers of a trial, and the weights of its releases in the budget."""
 
-    partition: PartitionPlan
-    uniform: bool  # the first centres are drawn uniformly
-    swaps: int
     recoveries: int
-    swap: Fraction
-    recover: Fraction
-
-    @property
-    def weight(self) -> Fraction:
-        """Of all releases of the trial."""
-        swaps = self.swap * bool(self.swaps) * (self.swaps + 1)
-        return self.partition.weight + swaps + self.recover * self.recoveries
 
 
 @dataclass(frozen=True)
@@ -219,26 +208,16 @@ class DemandCandidates:
 
     def _plan(self, task: DemandTask, space: Vectors) -> DemandPlan:
         """Pre: all numbers are filled in."""
-        assert self.dimension and self.repeats and self.levels  # noqa: PT018, S101
         n, d = space.X.shape
-        widths = PrintedNumbers.of(n, d, task.k, self.failure).widths
-        first, swaps, recoveries = FIRST_HALVINGS, self.swaps or 0, self.recoveries or 1
-        partition = PartitionPlan(
-            dimension=self.dimension,
-            repeats=self.repeats,
-            halvings=(1 if self.printed else first, *(1 for _ in range(self.levels - 1))),
-            threshold=self.threshold,
-            widths=widths if self.printed else None,
-            most=self.max_candidates,
-            level=Fraction(self.partition_share) / (self.repeats * self.levels),
-        )
+        printed = PrintedNumbers.of(n, d, task.k, self.failure)
+        swaps = self.swaps or 0
         return DemandPlan(
-            partition=partition,
+            partition=partition_plan(self, printed if self.printed else None),
             uniform=self.start == "uniform",
             swaps=swaps,
-            recoveries=recoveries,
             swap=Fraction(self.swap_share) / (swaps + 1),
-            recover=Fraction(self.recovery_share) / recoveries,
+            recover=Fraction(self.recovery_share),
+            recoveries=self.recoveries or 1,
         )
 
 
@@ -265,13 +244,14 @@ class _Trials:
         )
         centers = self._centers(replace(task, space=flat, diameter=DIAMETER), found)
         space: Vectors = flat
+        each = plan.recover / plan.recoveries
         for _ in range(plan.recoveries):
             self.recoveries += 1
             labels = space.two_nearest(centers).labels.astype(np.int64)
             labels[centers] = np.arange(task.k)  # of points at the same place, too
             centers = recover_medoids(
                 task, self.space, labels, centers, self.n_candidates,
-                self.purse.take(plan.recover), self.accountant, f"recovery {self.recoveries}",
+                self.purse.take(each), self.accountant, f"recovery {self.recoveries}",
             )  # fmt: skip
             space = self.space
         return centers

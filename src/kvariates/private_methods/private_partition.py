@@ -113,13 +113,61 @@ class PartitionPlan:
         )
 
 
-class WeightedPlan(Protocol):
-    @property
-    def partition(self) -> PartitionPlan: ...
+@dataclass(frozen=True)
+class SearchPlan:
+    """The numbers of a partition and of what follows it, and the weights of their releases."""
+
+    partition: PartitionPlan
+    uniform: bool  # the first centres are drawn uniformly
+    swaps: int
+    swap: Fraction  # of one swap, and of the choice after all
+    recover: Fraction
 
     @property
     def weight(self) -> Fraction:
-        """Of the partition and of what shares its budget."""
+        """Of all releases."""
+        swaps = self.swap * bool(self.swaps) * (self.swaps + 1)
+        return self.partition.weight + swaps + self.recover
+
+
+class PartitionChoices(Protocol):
+    """A method object with these fields."""
+
+    @property
+    def dimension(self) -> int | None: ...
+
+    @property
+    def repeats(self) -> int | None: ...
+
+    @property
+    def levels(self) -> int | None: ...
+
+    @property
+    def threshold(self) -> float | None: ...
+
+    @property
+    def max_candidates(self) -> int: ...
+
+    @property
+    def partition_share(self) -> float: ...
+
+
+def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) -> PartitionPlan:
+    """The plan of these choices; `printed`: the paper's numbers, if they are used.
+
+    Pre: dimension, repeats and levels are numbers.
+    """
+    dimension, repeats, levels = choices.dimension, choices.repeats, choices.levels
+    assert dimension and repeats and levels  # noqa: PT018, S101
+    return PartitionPlan(
+        dimension=dimension,
+        repeats=repeats,
+        halvings=(FIRST_HALVINGS if printed is None else 1, *(1 for _ in range(levels - 1))),
+        threshold=choices.threshold,
+        widths=None if printed is None else printed.widths,
+        most=choices.max_candidates,
+        level=Fraction(choices.partition_share) / (repeats * levels),
+    )
 
 
 def find_candidates(
@@ -162,7 +210,7 @@ def default_repeats(d: int) -> int:
 
 
 def default_levels(
-    plan: Callable[[int], WeightedPlan], k: int, n: int, adjacency: Adjacency, cost: Cost
+    plan: Callable[[int], SearchPlan], k: int, n: int, adjacency: Adjacency, cost: Cost
 ) -> int:
     """As many as have thresholds far below the number of rows of a cluster.
 
