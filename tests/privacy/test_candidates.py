@@ -415,7 +415,7 @@ def test_bad_choices_raise_before_any_row_is_read():
     csr = sparse.csr_matrix(X)
     with pytest.raises(ValueError, match="domain around the origin"):
         make_model("candidates", bounds=(0.0, 1.0)).fit(csr)
-    with pytest.raises(TypeError, match="use method=.candidates., or dense rows"):
+    with pytest.raises(TypeError, match=r"use method=.candidates., or dense rows"):
         make_model("lloyd").fit(csr)
 
 

@@ -8,7 +8,7 @@ import pytest
 from privacy.demands import FREE, asked, task_of
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
-from privacy.test_replay_demand import make_fit, make_pair
+from privacy.test_replay_demand import DEMANDS, POINTS, make_fit, make_pair
 from privacy.test_replay_mistakes import planted
 
 from kvariates import KMedian, PrivateKMedian
@@ -128,6 +128,17 @@ def test_a_planted_mistake_is_found(name):
     assert words() == []
     with planted(function, right, wrong):
         assert any(says in each for each in words())
+
+
+@both_adjacencies
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_neighbours_among_points_at_ties_cannot_be_told_apart(adjacency, delta, monkeypatch):
+    """Ten places of four points each, some at equal distances from two centres."""
+    monkeypatch.setitem(POINTS, "euclidean", TIES.X[:40])
+    fit = make_fit(DemandCandidates(swaps=1), "euclidean", adjacency, delta)
+    for which in DEMANDS:
+        for kind in ("drawn", "zero"):
+            assert replay(fit, make_pair(which, adjacency), kind) is None, (which, kind)
 
 
 # ---- the method ----
