@@ -80,7 +80,7 @@ def run(
     """The costs of all methods on one demand: initial, final, mean, best, iterations."""
     demand = universe.demand(kind, rng)
     found: dict[str, list[float]] = {}
-    best = _optimum(universe, demand, k, rng)
+    best = optimum(universe, demand, k, rng)
     found["optimum"] = [best, best, best, best, 0.0]
     for name, seeding in PLAIN.items():
         found[name] = _plain(universe, demand, k, seeding, rng)
@@ -108,7 +108,8 @@ def _weight(universe: Universe, demand: Ints) -> Array:
     return np.bincount(demand, minlength=universe.space.n).astype(np.float64)
 
 
-def _optimum(universe: Universe, demand: Ints, k: int, rng: np.random.Generator) -> float:
+def optimum(universe: Universe, demand: Ints, k: int, rng: np.random.Generator) -> float:
+    """The cost of the best medoids of `KMedian` with restarts, without privacy."""
     seed = MEDOID_SEEDINGS["k-median++"].run
     task = search_task(
         universe.space, _weight(universe, demand), k, restarts=3, max_swaps=10**9, rng=rng

@@ -4,15 +4,17 @@
 |---|---|---|
 | MNIST, l1 or l2 | 10,000 random digits | digits; "imbalanced" is 0 and 8 |
 | graph, r = 1 or 100 | 3,000 nodes in ten clusters | clusters; "imbalanced" is two of them |
+| clusters | 20,000 points in 5 dimensions, ten normal clusters | clusters; two of them |
 | roads | San Joaquin 18,263 nodes, Porto Alegre 7,707 | the cells of 10 medoids; two of them |
 
-A demand has 500 different points, of all points ("balanced") or of two groups. The paper does not
-say how many nodes of two clusters of its graph are connected; here 10 random edges join each pair.
+A demand has 500 different points (or another number), of all points ("balanced") or of two groups.
+The paper does not say how many nodes of two clusters of its graph are connected; here 10 random
+edges join each pair.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from benchmarks.workloads import Array, data_folder
@@ -28,6 +30,7 @@ from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 DEMAND = 500
 MATRIX_NODES = 8_000  # of a road network, up to which all distances are kept
 MNIST_POINTS, GRAPH_NODES, CLUSTERS, LINKS = 10_000, 3_000, 10, 10
+PLAIN_POINTS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +43,12 @@ class Universe:
     pair: tuple[int, int]  # the groups of an imbalanced demand
     diameter: float
 
-    def demand(self, kind: str, rng: np.random.Generator) -> Ints:
-        """500 different points."""
+    def demand(self, kind: str, rng: np.random.Generator, size: int = DEMAND) -> Ints:
+        """Different points, at most `size`."""
         pool = np.arange(self.space.n)
         if kind == "imbalanced":
             pool = np.flatnonzero(np.isin(self.group, self.pair))
-        return np.sort(rng.choice(pool, DEMAND, replace=False)).astype(np.int64)
+        return np.sort(rng.choice(pool, min(size, len(pool)), replace=False)).astype(np.int64)
 
     def cost(self, medoids: Ints, demand: Ints) -> float:
         """The sum of distances of the demand."""
@@ -55,13 +58,29 @@ class Universe:
 
 
 def mnist(metric: str) -> Universe:
-    """10,000 digits under l1 or l2, with pixels from 0 to 1."""
+    """10,000 digits under l1 or l2, with pixels from 0 to 1, as a matrix of distances."""
+    digits = mnist_rows(metric)
+    assert isinstance(digits.space, Vectors)  # noqa: S101
+    space = digits.space.matrix()
+    return replace(digits, space=space, diameter=float(space.D.max()))
+
+
+def mnist_rows(metric: str) -> Universe:
+    """The same as vectors, with a bound on distances."""
     with np.load(data_folder() / "mnist" / "mnist70k.npz", allow_pickle=False) as file:
         rows = np.random.default_rng(0).permutation(len(file["X"]))[:MNIST_POINTS]
         X, y = (file["X"][rows] / 255).astype(np.float32), file["y"][rows].astype(np.int64)
-    space = Vectors(X, metric).matrix()
     name = "MNIST l1" if metric == "manhattan" else "MNIST l2"
-    return Universe(name, space, y, (0, 8), float(space.D.max()))
+    space = Vectors(X, metric)
+    return Universe(name, space, y, (0, 8), _diameter(space, np.random.default_rng(0)))
+
+
+def clusters() -> Universe:
+    """Ten normal clusters in 5 dimensions, as vectors."""
+    rng, d = np.random.default_rng(1), 5
+    middles, group = 4 * rng.normal(size=(CLUSTERS, d)), rng.integers(CLUSTERS, size=PLAIN_POINTS)
+    space = Vectors(middles[group] + rng.normal(size=(PLAIN_POINTS, d)), "euclidean")
+    return Universe("clusters", space, group, (0, 1), _diameter(space, rng))
 
 
 def graph(r: float) -> Universe:

@@ -18,12 +18,15 @@ from privacy.exact_noise import ADJACENCIES
 from privacy.mechanism_cases import noise_halved
 from privacy.method_cases import LOSSES, watch_releases
 from privacy.neighbours import Neighbours
+from privacy.private_models import seen
 
 from kvariates.data.metric_spaces import Vectors
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Ledger
+from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.rounding import rho_for
 from kvariates.private_methods import demand_swaps
+from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_methods import (
     PRIVATE_KMEDIAN_METHODS,
     DemandHst,
@@ -89,16 +92,22 @@ def few_swaps(method):
     return replace(method, n_swaps=SWAPS) if swaps is not None and swaps > SWAPS else method
 
 
+METHODS = {
+    name: few_swaps(entry.run)
+    for name, entry in PRIVATE_KMEDIAN_METHODS.items()
+    if name != "auto"  # that is another one of them
+} | {"candidates, all parts": DemandCandidates(swaps=1, trials=2, levels=1)}
+
+
 def demand_cases(scenes, budget, adjacencies=ADJACENCIES):
     """Every method on these demands, by name."""
     return {
         f"{name}, {side}, {budget}, {scene}": DemandCase(
-            few_swaps(entry.run), side, LOSSES[budget], DEMANDS[scene]
+            method, side, LOSSES[budget], DEMANDS[scene]
         )
-        for name, entry in PRIVATE_KMEDIAN_METHODS.items()
+        for name, method in METHODS.items()
         for side in adjacencies
         for scene in scenes
-        if name != "auto"  # that is another one of them
     }
 
 
@@ -125,6 +134,18 @@ def cap_forgotten():
     )
 
 
+def best_medoids():
+    """The medoid of a cell is the best one, paid for but not drawn."""
+    true = Accountant.release
+
+    def best(accountant, query, cost):
+        made, exact = true(accountant, query, cost), seen(query)
+        at_best = "cells" in exact.label and "recovery" in exact.label
+        return replace(made, value=int(np.argmax(exact.values))) if at_best else made
+
+    return patch.object(Accountant, "release", best)
+
+
 _mistake = partial(DemandCase, adjacency="add-remove", loss=LOSSES["pure"])
 MISTAKES = {
     "noise of counts halved": DemandMistake(
@@ -132,5 +153,8 @@ MISTAKES = {
     ),
     "largest distance too small": DemandMistake(
         _mistake(DemandLocalSearch(n_swaps=1), others=[0] * 3), 1000, cap_forgotten
+    ),
+    "medoids of cells without noise": DemandMistake(
+        _mistake(DemandCandidates(recoveries=1), others=[]), 1000, best_medoids
     ),
 }

@@ -180,7 +180,8 @@ class _Run:
         if mine.histogram is None:
             return other.noisy
         least = math.floor(mine.query.answer.args[1])  # does not pass
-        known = dict(zip(other.histogram.cells.tolist(), other.noisy, strict=True))
+        noisy = other.noisy or []  # no noise was drawn if all cells were empty
+        known = dict(zip(other.histogram.cells.tolist(), noisy, strict=True))
         known |= dict(zip(other.value.cells.tolist(), other.value.counts.tolist(), strict=True))
         return [known.get(cell, least) for cell in mine.histogram.cells.tolist()]
 

@@ -145,7 +145,8 @@ def loss(first: Asked, second: Asked) -> float:
     changes = _changes(first, second)
     if not changes:
         return 0.0
-    law, scale = first.noise.law, first.noise.scale
+    noise = first.noise or second.noise  # none is drawn for a histogram without rows
+    law, scale = noise.law, noise.scale
     step = first.query.sensitivity.step
     if not math.isclose(scale * step, first.charge.scale, rel_tol=1e-12):
         raise Broken(f"{first.query.label!r}: the charge names another scale of the noise")

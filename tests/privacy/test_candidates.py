@@ -12,8 +12,9 @@ from kvariates import PrivateKMeans
 from kvariates.privacy.budget import Budget, Cost, Loss
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.candidate_trial import Purse, best_trial, run_trial
+from kvariates.private_methods.candidate_trial import best_trial, run_trial
 from kvariates.private_methods.candidates import Candidates
+from kvariates.private_methods.private_partition import Purse
 from kvariates.private_methods.task import Domain, PrivateTask
 
 HUGE = 1e6  # an epsilon at which noise is far below one step

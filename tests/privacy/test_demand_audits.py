@@ -1,6 +1,7 @@
 """Every private method of k-median keeps its claim under audit, and planted mistakes break it.
 
-A claim that holds fails with probability at most 1e-6. `method_cases.py` explains the runs.
+A claim that holds fails with probability at most 1e-6. `method_cases.py` explains the runs, and `make audit` has
+more of them.
 """
 
 import pytest
@@ -20,7 +21,10 @@ def test_a_method_keeps_its_claim(name):
     assert found.passed, str(found)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+QUICKLY_SEEN = [name for name, mistake in MISTAKES.items() if mistake.runs <= 1000]
+
+
+@pytest.mark.parametrize("name", QUICKLY_SEEN)
 def test_a_mistake_is_caught(name):
     mistake = MISTAKES[name]
     with mistake.planted():

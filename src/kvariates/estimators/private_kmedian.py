@@ -80,12 +80,12 @@ class PrivateKMedian(FittedMedoids):
         The number of private swaps (T) of "hst" and "local-search". None: 20. A method object has
         its own.
     theory : bool, default=False
-        Use the papers' values for "hst" and "local-search": T = k ln ln n swaps (unless `n_swaps`
-        is given) after all levels of the tree, or T = 6 k ln n swaps. They are worse than the
-        defaults unless the demand is huge.
+        Use the papers' values: for "hst" T = k ln ln n swaps after all levels of the tree, for
+        "local-search" T = 6 k ln n swaps (unless `n_swaps` is given), for "candidates" thousands of
+        releases. They are worse than the defaults unless the demand is huge.
     diameter : float, default=None
         No distance between points of X counts more; public. None: computed from X, the largest
-        distance or a bound on it. Only private swaps use it.
+        distance or a bound on it. Only "hst" and "local-search" use it, and trials of "candidates".
     missing : {"drop", "error"}, default="drop"
         Entries of the demand that are no number of a point of X. "drop": they are left out without
         a word, since a word would tell of an entry; under replace-one they become point 0. "error":
@@ -172,6 +172,7 @@ class PrivateKMedian(FittedMedoids):
         check_kind_of_demand(demand)
         points = self._validate(X)
         method = self._method(points.space.n)
+        getattr(method, "check_space", lambda _: None)(points.space)
         if self.budget is not None:
             label = f"PrivateKMedian, {self.n_clusters} medoids"
             spend(self.budget, claim, method, self.adjacency, self._condition, label)

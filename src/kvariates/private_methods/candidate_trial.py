@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,100 +14,36 @@ import numpy as np
 
 from kvariates.data.lattice_distances import FARTHEST, on_unit_lattice, squared_distances
 from kvariates.data.rows import Labels, Rows
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.mechanisms import Accountant, charge_of
+from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import (
-    Histogram,
     Query,
     Scores,
-    count_query,
-    histogram_query,
     score_query,
 )
-from kvariates.privacy.rounding import down
-from kvariates.privacy.secret import Secret
+from kvariates.private_methods.private_partition import (
+    Purse,
+    SearchPlan,
+    find_candidates,
+    unit_ball,
+)
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.projection import Projection
 from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.task import F64, Domain, PrivateTask
+from kvariates.private_methods.task import F64, PrivateTask
 from kvariates.private_methods.weighted_kmeans import solve, spread_out
 from kvariates.refining.swaps import MedoidProblem
-from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
+from kvariates.summaries.candidate_tree import CandidatePoints
 
-FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
 COST_STEPS = 2**20  # of the largest cost of a row, in the choice of a trial
 
 
-class Purse:
-    """A cost of which weighted parts are taken.
-
-    Parts of equal weights are equal. What was skipped goes to later parts by `share_skipped`.
-    """
-
-    def __init__(self, cost: Cost, weight: Fraction) -> None:
-        self._pure, self._rest, self._left = cost.pure, Fraction(cost.value), weight
-        self._unit = self._rest / weight
-
-    def take(self, weight: Fraction) -> Cost:
-        """A part of this weight."""
-        part = down(self._unit * weight)
-        self._rest -= Fraction(part)
-        self._left -= weight
-        return self._cost(part)
-
-    def skip(self, weight: Fraction) -> None:
-        """Leave out a part of this weight."""
-        self._left -= weight
-
-    def share_skipped(self) -> None:
-        """Parts that are taken from now on become larger by what was skipped."""
-        self._unit = self._rest / self._left
-
-    @property
-    def rest(self) -> Cost:
-        """All that is left."""
-        return self._cost(down(self._rest))
-
-    def _cost(self, value: float) -> Cost:
-        return Cost(epsilon=value) if self._pure else Cost(rho=value)
-
-
 @dataclass(frozen=True)
-class TrialPlan:
+class TrialPlan(SearchPlan):
     """The numbers of a trial, and the weights of its releases in the budget."""
 
-    dimension: int
-    repeats: int
-    halvings: tuple[int, ...]  # of the levels of a partition
-    threshold: float | None  # rows; None: what noise alone passes in about one cube of a level
-    widths: float | None  # the threshold in scales of the noise, if it is not given in rows
-    most: int
-    uniform: bool  # the first centres are drawn uniformly
-    swaps: int
     recovery: Recovery
     shrunken: bool
-    level: Fraction
-    swap: Fraction
-    recover: Fraction
-
-    @property
-    def weight(self) -> Fraction:
-        """Of all releases of the trial."""
-        levels = self.level * self.repeats * len(self.halvings)
-        return levels + self.swap * bool(self.swaps) * (self.swaps + 1) + self.recover
-
-    def cut_above(self, adjacency: Adjacency, cost: Cost, children: int) -> float:
-        """The threshold for a level with so many children and such a cost."""
-        if self.threshold is not None:
-            return self.threshold
-        scale = charge_of(count_query([], adjacency, ""), cost).scale
-        if self.widths is not None:
-            return self.widths * scale
-        # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
-        far = max(0.0, math.log(children) - math.log(2 * FALSE_CUBES))
-        return scale * (far if cost.pure else math.sqrt(2 * far))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +64,10 @@ def run_trial(
 ) -> Trial:  # fmt: skip
     """Centres of the task's rows, dense or CSR."""
     domain, k = task.domain, task.k
-    project = Projection.draw(domain.d, plan.dimension, domain.radius, rng)
+    project = Projection.draw(domain.d, plan.partition.dimension, domain.radius, rng)
     rows = task.rows.map(project)
-    found = find_candidates(rows, task.adjacency, plan, purse, accountant, rng)
-    start = np.empty((0, plan.dimension)) if plan.uniform else _by_counts(found, k, rng)
+    found = find_candidates(rows, task.adjacency, plan.partition, purse, accountant, rng)
+    start = np.empty((0, plan.partition.dimension)) if plan.uniform else _by_counts(found, k, rng)
     points = _with_others(start, found.points, k, rng)
     chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
     if plan.swaps:
@@ -150,34 +84,6 @@ def run_trial(
         lifted = clusters.means()
     counts = np.maximum(clusters.counts, 0.0)
     return Trial(domain.clip(lifted), counts, domain.radius * _spreads(found, centers))
-
-
-def find_candidates(
-    rows: Secret[F64], adjacency: Adjacency, plan: TrialPlan, purse: Purse, accountant: Accountant,
-    rng: np.random.Generator,
-) -> CandidatePoints:  # fmt: skip
-    """Candidates of all repeats (Algorithm 2), on the unit lattice."""
-    found: list[CandidatePoints] = []
-    for repeat in range(1, plan.repeats + 1):
-
-        def measure(counted: Secret[Histogram], level: int, active: int) -> Passing:
-            cost = purse.take(plan.level)
-            children = active << (plan.dimension * plan.halvings[level])
-            above = plan.cut_above(adjacency, cost, children)
-            label = f"partition {repeat}, level {level + 1}: cubes"  # noqa: B023
-            query = counted.map(lambda of: histogram_query(of, above, adjacency, label))
-            return accountant.release(query, cost).value
-
-        grid = Shifted.draw(plan.dimension, plan.halvings, rng)
-        one = candidate_tree(rows, grid, plan.most, measure)
-        purse.skip(plan.level * (len(plan.halvings) - one.levels))
-        found.append(one)
-    purse.share_skipped()
-    points, sides = (
-        np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
-    )
-    weights = np.concatenate([f.weights for f in found]) / plan.repeats
-    return CandidatePoints(on_unit_lattice(points), sides, weights, max(f.levels for f in found))
 
 
 def best_trial(
@@ -232,8 +138,3 @@ def _spreads(found: CandidatePoints, centers: F64) -> F64:
     sums = np.bincount(labels, weights * squared, minlength=k)
     mean = np.where(mass > 0, sums / np.maximum(mass, 1e-300), whole)
     return np.asarray(np.sqrt(np.clip(mean, 1e-3 * whole, 1.0)))
-
-
-def unit_ball(p: int) -> Domain:
-    """The unit ball of p dimensions."""
-    return Domain.around(np.zeros(p), 1.0)

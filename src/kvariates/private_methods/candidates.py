@@ -35,29 +35,26 @@ import numpy as np
 from kvariates.data.rows import Rows
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.candidate_trial import (
-    Purse,
-    Trial,
-    TrialPlan,
-    best_trial,
-    run_trial,
-)
+from kvariates.private_methods.candidate_trial import Trial, TrialPlan, best_trial, run_trial
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
+from kvariates.private_methods.private_partition import (
+    COUNT_SHARE,
+    PrintedNumbers,
+    Purse,
+    default_dimension,
+    default_levels,
+    default_repeats,
+    partition_plan,
+)
 from kvariates.private_methods.recovery import Recovery
 from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
 
-COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
-FEW_FEATURES = 6  # up to so many are not projected
-FIRST_HALVINGS = 3  # at once: larger cubes say little
 MOST_GIVEN_LEVELS, MOST_THRESHOLD = 40, 1e12
-MOST_LEVELS = 6
-WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
 SWAPS = 0
 STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
 LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
 SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
-FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
 @dataclass(frozen=True)
@@ -175,9 +172,10 @@ class Candidates:
         choice, last = Fraction(self.choice_share), Fraction(self.step_share)
         trials, steps = filled.trials or 1, filled.steps or 0
         weight = plan.weight * trials + choice * (trials > 1) + last * bool(steps)
-        part = cost.split([plan.level, weight - plan.level])[0]
+        level = plan.partition.level
+        part = cost.split([level, weight - level])[0]
         error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
-        warning = _warning(plan, task, count.n - error, part)
+        warning = plan.partition.warning(task.adjacency, count.n - error, part)
         purse = Purse(cost, weight)
         found = [run_trial(task, plan, purse, accountant, rng) for _ in range(trials)]
         number = best_trial(task, found, purse.take(choice), accountant) if trials > 1 else 0
@@ -189,22 +187,21 @@ class Candidates:
     def _filled(self, task: PrivateTask, n: int, cost: Cost) -> Candidates:
         """The same choices, with numbers in the place of None. The threshold may stay None."""
         d, k = task.domain.d, task.k
-        many = math.log(max(n, 2) / self.failure)
         if self.theory:
+            printed = PrintedNumbers.of(n, d, k, self.failure)
             values: dict[str, Any] = {
-                "dimension": min(d, math.ceil(8 * math.log(max(n, 2)))),
-                "repeats": math.ceil(27 * k * many),
-                "levels": math.floor(math.log(n)) + 1,
+                "dimension": printed.dimension,
+                "repeats": printed.repeats,
+                "levels": printed.levels,
                 "start": "uniform",
-                "swaps": math.ceil(100 * k * many),
-                "trials": math.ceil(2 * math.log(1 / self.failure)),
+                "swaps": printed.swaps,
+                "trials": printed.trials,
                 "steps": 0,
             }
         else:
-            few = max(2, round(math.log(max(n, 2)) / 2))
             values = {
-                "dimension": d if d <= FEW_FEATURES else min(d, few),
-                "repeats": 1 if d <= FEW_FEATURES else 2,
+                "dimension": default_dimension(d, n),
+                "repeats": default_repeats(d),
                 "start": "counts",
                 "swaps": SWAPS,
                 "trials": 1,
@@ -217,21 +214,15 @@ class Candidates:
         return filled
 
     def _levels(self, task: PrivateTask, n: int, cost: Cost) -> int:
-        """As many as have thresholds far below the number of rows of a cluster."""
-        levels = 1
-        while levels < MOST_LEVELS:
-            plan = replace(self, levels=levels + 1)._plan(task, n)
-            part = cost.split([plan.level, plan.weight - plan.level])[0]
-            children = task.k << plan.dimension
-            if plan.cut_above(task.adjacency, part, children) * WORTH * task.k > n:
-                break
-            levels += 1
-        return levels
+        """As many as the budget is enough for."""
+
+        def plan(levels: int) -> TrialPlan:
+            return replace(self, levels=levels)._plan(task, n)
+
+        return default_levels(plan, task.k, n, task.adjacency, cost)
 
     def _plan(self, task: PrivateTask, n: int) -> TrialPlan:
         """Pre: all numbers are filled in."""
-        assert self.dimension and self.repeats and self.levels  # noqa: PT018, S101
-        first = 1 if self.theory else FIRST_HALVINGS
         kind: Any = self.recovery
         if kind == "auto":
             kind = "threshold" if task.sparse and not self.theory else "dense"
@@ -241,34 +232,16 @@ class Candidates:
             largest = max(1, math.floor(self.max_value / step)) * step  # rows stay on the lattice
         nonzeros = self.max_nonzeros if task.sparse else None
         swaps = self.swaps or 0
+        printed = PrintedNumbers.of(n, task.domain.d, task.k, self.failure)
         return TrialPlan(
-            dimension=self.dimension,
-            repeats=self.repeats,
-            halvings=(first, *(1 for _ in range(self.levels - 1))),
-            threshold=self.threshold,
-            widths=20 * math.log(max(n, 2) / self.failure) if self.theory else None,
-            most=self.max_candidates,
+            partition=partition_plan(self, printed if self.theory else None),
             uniform=self.start == "uniform",
             swaps=swaps,
             recovery=Recovery(kind, nonzeros, largest, self.picks),
             shrunken=not self.theory,
-            level=Fraction(self.partition_share) / (self.repeats * self.levels),
             swap=Fraction(self.swap_share) / (swaps + 1),
             recover=Fraction(self.recovery_share),
         )
-
-
-def _warning(plan: TrialPlan, task: PrivateTask, least: float, cost: Cost) -> str | None:
-    """Words, if no cube can be told from noise; `least`: how many rows there are at least."""
-    children = 1 << (plan.dimension * plan.halvings[0])
-    above = plan.cut_above(task.adjacency, cost, children)
-    if above <= max(least, FEW_ROWS):
-        return None
-    return (
-        "The budget may be too small for the partition: a cube is cut if it has more than "
-        f"{above:,.0f} rows. If all of them have fewer, centres are random points or the mean of "
-        "all rows. Use a larger epsilon, or fewer repeats, levels, trials or swaps."
-    )
 
 
 def _refine(

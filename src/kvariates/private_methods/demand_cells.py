@@ -84,7 +84,7 @@ class DemandCells:
             counted = _count(task, estimate, number, "round 2", cost, accountant)
             estimate = counted.estimate(estimate)
         restarts = 0 if isinstance(task.space, Graph) else RESTARTS
-        medoids = _medoids(task, estimate, task.k, restarts)
+        medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts: F64 = np.bincount(np.maximum(nearest, 0), estimate, task.k).astype(np.float64)
         return DemandResult(medoids, tuple(accountant.charges), counts=counts, warning=warning)
@@ -123,14 +123,14 @@ def _count(
     number = min(number, task.space.n)
     # Swaps of many medoids of a large graph take long, and cells need not be the best ones.
     large = isinstance(task.space, Graph) and task.space.n > SWAPPED
-    medoids = _medoids(task, weight, number, 0, max_swaps=0 if large else MAX_SWAPS)
+    medoids = weighted_medoids(task, weight, number, 0, max_swaps=0 if large else MAX_SWAPS)
     labels = task.space.two_nearest(medoids).labels
     cells = np.maximum(labels, 0).astype(np.int64)  # what no medoid reaches is in the first cell
     noisy = task.count(cells, number, f"{label}: demand of each cell", cost, accountant)
     return CountedCells(cells, noisy)
 
 
-def _medoids(
+def weighted_medoids(
     task: DemandTask, weight: F64, k: int, restarts: int, max_swaps: int = MAX_SWAPS
 ) -> Ints:
     """The medoids of public or released weights."""

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from kvariates.privacy.mechanisms import Accountant
+from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_cells import DemandCells
 from kvariates.private_methods.demand_swaps import private_search, public_candidates
 from kvariates.private_methods.demand_task import (
@@ -147,6 +148,12 @@ PRIVATE_KMEDIAN_METHODS: Table[DemandMethod] = Table(
             DemandLocalSearch(),
             "Private swaps from random points (Gupta et al. 2010).",
             theorem="local_search.md",
+        ),
+        "candidates": Entry(
+            DemandCandidates(),
+            "Candidates of noisy cubes in few dimensions, then a private 1-median of each cell "
+            "(Balcan et al. 2017, section 6.2). Euclidean distances only.",
+            theorem="demand_candidates.md",
         ),
     },
 )

@@ -28,7 +28,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import I64, Query, count_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import whole_cost
+from kvariates.private_methods.task import public_number, whole_cost
 
 COUNTS_SHARE = 0.05  # of the budget, for the counts of clusters of methods that release none
 
@@ -50,6 +50,16 @@ class DemandTask:
     def cost(self) -> Cost:
         """What may be spent: an epsilon, or a rho if delta > 0."""
         return whole_cost(self.loss) if self.part is None else self.part
+
+    @property
+    def rows(self) -> Secret[Ints]:
+        """The entries of the demand."""
+        return self.demand
+
+    @cached_property
+    def public_n(self) -> int | None:
+        """The size of the demand if it is public."""
+        return public_number(self.demand, self.adjacency)
 
     @cached_property
     def cap(self) -> float:

@@ -133,10 +133,8 @@ class PrivateTask:
 
     @cached_property
     def public_n(self) -> int | None:
-        """The number of rows if it is public, under replace-one."""
-        if self.adjacency == "add-remove":
-            return None
-        return self.rows.map(_number).reveal("the number of rows is public under replace-one")
+        """The number of rows if it is public."""
+        return public_number(self.rows, self.adjacency)
 
     @property
     def pure(self) -> bool:
@@ -156,6 +154,29 @@ class PrivateTask:
         return Lattice(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
 
 
+def public_number(rows: Secret[Any], adjacency: Adjacency) -> int | None:
+    """The number of rows if it is public, under replace-one."""
+    if adjacency == "add-remove":
+        return None
+    return rows.map(_number).reveal("the number of rows is public under replace-one")
+
+
+class CountedTask(Protocol):
+    """A task with a budget and rows whose number may be secret."""
+
+    @property
+    def rows(self) -> Secret[Any]: ...
+
+    @property
+    def adjacency(self) -> Adjacency: ...
+
+    @property
+    def public_n(self) -> int | None: ...
+
+    @property
+    def cost(self) -> Cost: ...
+
+
 @dataclass(frozen=True)
 class RowCount:
     """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
@@ -165,7 +186,7 @@ class RowCount:
 
 
 def row_count(
-    task: PrivateTask, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
+    task: CountedTask, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
 ) -> RowCount:
     """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
 
@@ -179,7 +200,7 @@ def row_count(
     return RowCount(max(1, accountant.release(query, first).value), costs)
 
 
-def number_of_rows(task: PrivateTask) -> Secret[Query[int]]:
+def number_of_rows(task: CountedTask) -> Secret[Query[int]]:
     """The query of the number of rows."""
     return task.rows.map(lambda rows: total_query(rows.shape[0], task.adjacency, "number of rows"))
 

@@ -1,0 +1,302 @@
+"""Balcan et al. 2017, section 6.2: private k-median by candidates in few dimensions.
+
+    the public points are projected at random into the unit ball of few dimensions
+    repeats times: cubes with a random shift, tested with noise (`private_partition`)
+    k of the points nearest to their centres, by counts or by private swaps (`demand_swaps`)
+    a private 1-median of each of the k cells among all features (`demand_recovery`)
+    trials times all of this; the best result is drawn by its cost
+
+| what | `theory=True`, as printed (n public points, failure f) | default |
+|---|---|---|
+| dimension, repeats, levels, threshold | see `candidates` | see `candidates` |
+| first centres | uniform candidates | k-median on the candidates, by their noisy counts |
+| swaps | 100 k ln(n / f) | 0 |
+| trials | 2 ln(1 / f) | 1 |
+| recoveries | 1 | 2, the second in the cells of the first's medoids |
+
+The paper's n is the number of rows. Here that is the size of the demand, which may be secret; the
+printed numbers are made for the number of public points. Budgets, sensitivities and what differs
+from the paper are in `privacy/proofs/demand_candidates.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from kvariates.data.capped_distances import CappedDistances
+from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
+from kvariates.data.rows import F64, Rows
+from kvariates.privacy.budget import Cost
+from kvariates.privacy.mechanisms import Accountant
+from kvariates.private_methods.demand_cells import weighted_medoids
+from kvariates.private_methods.demand_recovery import recover_medoids
+from kvariates.private_methods.demand_swaps import private_search
+from kvariates.private_methods.demand_task import (
+    DemandResult,
+    DemandTask,
+    check_count,
+    check_number,
+)
+from kvariates.private_methods.private_partition import (
+    COUNT_SHARE,
+    PrintedNumbers,
+    Purse,
+    SearchPlan,
+    default_dimension,
+    default_levels,
+    default_repeats,
+    find_candidates,
+    partition_plan,
+)
+from kvariates.private_methods.private_swaps import PrivateChooser
+from kvariates.private_methods.projection import Projection
+from kvariates.private_methods.task import row_count
+from kvariates.summaries.candidate_tree import CandidatePoints
+
+DIAMETER = 2.0  # of the unit ball
+MOST_LEVELS, MOST_THRESHOLD = 40, 1e12
+SWAPS, RECOVERIES = 0, 2
+
+
+@dataclass(frozen=True)
+class DemandPlan(SearchPlan):
+    """The numbers of a trial, and the weights of its releases in the budget."""
+
+    recoveries: int
+
+
+@dataclass(frozen=True)
+class DemandCandidates:
+    """Candidates of cubes in few dimensions, and private 1-medians of their cells.
+
+    For vectors with Euclidean distances. None: a value that follows from the points, k, the budget
+    and the noisy size of the demand.
+
+    Parameters
+    ----------
+    dimension : int or None, default=None
+        Of the projection, at most the number of features.
+    repeats : int or None, default=None
+        Partitions with fresh shifts.
+    levels : int or None, default=None
+        Of a partition.
+    threshold : float or None, default=None
+        The size of the demand above which a cube is cut.
+    max_candidates : int, default=1000
+        Cubes of a level that are kept, those with the largest noisy counts.
+    start : {"counts", "uniform"} or None, default=None
+        The first centres: k-median by the noisy counts, or uniform candidates.
+    swaps : int or None, default=None
+        Private swaps among the candidates.
+    recoveries : int or None, default=None
+        How often a medoid is drawn in each cell.
+    n_candidates : int, default=256
+        Points of a cell that may become its medoid, those nearest to its centre.
+    trials : int or None, default=None
+        Of all of the above.
+    partition_share, swap_share, recovery_share, choice_share : float
+        Of the budget. Shares of parts that are left out go to the others.
+    printed : bool, default=False
+        Use the values that the paper prints, where no other is given.
+    failure : float, default=0.1
+        The probability of failure that these values are for.
+    """
+
+    dimension: int | None = None
+    repeats: int | None = None
+    levels: int | None = None
+    threshold: float | None = None
+    max_candidates: int = 1000
+    start: Literal["counts", "uniform"] | None = None
+    swaps: int | None = None
+    recoveries: int | None = None
+    n_candidates: int = 256
+    trials: int | None = None
+    partition_share: float = 0.5
+    swap_share: float = 0.15
+    recovery_share: float = 0.5
+    choice_share: float = 0.05
+    printed: bool = False
+    failure: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("dimension", "repeats", "levels", "max_candidates", "recoveries",
+                     "n_candidates", "trials"):  # fmt: skip
+            check_count(name, getattr(self, name), least=1)
+        check_count("swaps", self.swaps, least=0)
+        for name in (name for name in vars(self) if name.endswith("_share")):
+            check_number(name, getattr(self, name), 0.0, math.inf)
+        check_number("failure", self.failure, 0.0, 1.0)
+        if self.threshold is not None:
+            check_number("threshold", self.threshold, 0.0, MOST_THRESHOLD)
+        if self.levels is not None and self.levels > MOST_LEVELS:
+            raise ValueError(f"levels must be at most {MOST_LEVELS}; got {self.levels!r}.")
+        if self.start not in (None, "counts", "uniform"):
+            raise ValueError(f"start must be 'counts' or 'uniform'; got {self.start!r}.")
+
+    def theory(self, n: int, k: int) -> DemandCandidates:
+        """With the values that the paper prints."""
+        return replace(self, printed=True)
+
+    def check_space(self, space: MetricSpace) -> None:
+        """ValueError unless the space has Euclidean distances and enough features."""
+        if not isinstance(space, Vectors) or space.metric != "euclidean":
+            raise ValueError(
+                "DemandCandidates (method='candidates') needs rows and metric='euclidean'; for "
+                "other metrics use method='cells'."
+            )
+        d = int(space.X.shape[1])
+        if self.dimension is not None and self.dimension > d:
+            raise ValueError(
+                f"DemandCandidates: dimension={self.dimension} is above the number of features, "
+                f"{d}; give a smaller one, or None."
+            )
+
+    def __call__(self, task: DemandTask) -> DemandResult:
+        self.check_space(task.space)
+        assert isinstance(task.space, Vectors)  # noqa: S101
+        accountant = Accountant()
+        count = row_count(task, COUNT_SHARE, accountant)
+        cost = count.costs[0]
+        filled = self._filled(task, task.space, count.n, cost)
+        plan, trials = filled._plan(task, task.space), filled.trials or 1
+        choice = Fraction(self.choice_share)
+        weight = plan.weight * trials + choice * (trials > 1)
+        level = plan.partition.level
+        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
+        part = cost.split([level, weight - level])[0]
+        least, entries = count.n - error, "entries of the demand"
+        warning = plan.partition.warning(task.adjacency, least, part, entries)
+        purse = Purse(cost, weight)
+        run = _Trials(task, task.space, plan, self.n_candidates, purse, accountant)
+        found = [run.trial() for _ in range(trials)]
+        best = run.best(found, purse.take(choice)) if trials > 1 else 0
+        return DemandResult(
+            found[best], tuple(accountant.charges), reach=run.reach, warning=warning
+        )
+
+    def _filled(self, task: DemandTask, space: Vectors, size: int, cost: Cost) -> DemandCandidates:
+        """The same choices, with numbers in the place of None. The threshold may stay None."""
+        n, d = space.X.shape
+        values: dict[str, Any]
+        if self.printed:
+            printed = PrintedNumbers.of(n, d, task.k, self.failure)
+            values = {
+                name: getattr(printed, name)
+                for name in ("dimension", "repeats", "levels", "swaps", "trials")
+            }
+            values |= {"start": "uniform", "recoveries": 1}
+        else:
+            values = {"dimension": default_dimension(d, n), "repeats": default_repeats(d),
+                      "start": "counts", "swaps": SWAPS, "trials": 1,
+                      "recoveries": RECOVERIES}  # fmt: skip
+        given = {name: value for name in values if (value := getattr(self, name)) is not None}
+        filled = replace(self, **values | given)
+        if filled.levels is None:
+
+            def plan(levels: int) -> DemandPlan:
+                return replace(filled, levels=levels)._plan(task, space)
+
+            levels = default_levels(plan, task.k, size, task.adjacency, cost)
+            filled = replace(filled, levels=levels)
+        return filled
+
+    def _plan(self, task: DemandTask, space: Vectors) -> DemandPlan:
+        """Pre: all numbers are filled in."""
+        n, d = space.X.shape
+        printed = PrintedNumbers.of(n, d, task.k, self.failure)
+        swaps = self.swaps or 0
+        return DemandPlan(
+            partition=partition_plan(self, printed if self.printed else None),
+            uniform=self.start == "uniform",
+            swaps=swaps,
+            swap=Fraction(self.swap_share) / (swaps + 1),
+            recover=Fraction(self.recovery_share),
+            recoveries=self.recoveries or 1,
+        )
+
+
+@dataclass(eq=False)
+class _Trials:
+    """The trials of a fit."""
+
+    task: DemandTask
+    space: Vectors
+    plan: DemandPlan
+    n_candidates: int
+    purse: Purse
+    accountant: Accountant
+    reach: float = 0.0
+    recoveries: int = 0
+
+    def trial(self) -> Ints:
+        """Medoids of the task's demand."""
+        task, plan = self.task, self.plan
+        flat = projected(self.space, plan.partition.dimension, task.rng)
+        rows = task.demand.map(lambda demand: flat.X[demand])
+        found = find_candidates(
+            rows, task.adjacency, plan.partition, self.purse, self.accountant, task.rng
+        )
+        centers = self._centers(replace(task, space=flat, diameter=DIAMETER), found)
+        space: Vectors = flat
+        each = plan.recover / plan.recoveries
+        for _ in range(plan.recoveries):
+            self.recoveries += 1
+            labels = space.two_nearest(centers).labels.astype(np.int64)
+            labels[centers] = np.arange(task.k)  # of points at the same place, too
+            centers = recover_medoids(
+                task, self.space, labels, centers, self.n_candidates,
+                self.purse.take(each), self.accountant, f"recovery {self.recoveries}",
+            )  # fmt: skip
+            space = self.space
+        return centers
+
+    def _centers(self, flat: DemandTask, found: CandidatePoints) -> Ints:
+        """Different points, by the candidates and their counts or by swaps."""
+        points, n, k = flat.space, flat.space.n, flat.k
+        assert isinstance(points, Vectors)  # noqa: S101
+        nearest = Rows.of(np.ascontiguousarray(found.points)).nearest(points.X)
+        candidates = np.unique(nearest).astype(np.int64)
+        if len(candidates) <= k:
+            others = np.setdiff1d(np.arange(n), candidates)
+            candidates = np.union1d(
+                candidates, flat.rng.choice(others, k + 1 - len(candidates), replace=False)
+            )
+        if self.plan.uniform:
+            centers = flat.rng.choice(candidates, k, replace=False)
+        else:
+            weight: F64 = np.bincount(nearest, found.weights, minlength=n).astype(np.float64)
+            centers = weighted_medoids(flat, weight if weight.any() else np.ones(n), k, 1)
+        if self.plan.swaps:
+            costs = [self.purse.take(self.plan.swap) for _ in range(self.plan.swaps + 1)]
+            path = private_search(
+                flat, centers, np.union1d(candidates, centers), costs, self.accountant
+            )
+            centers, self.reach = path.medoids, max(self.reach, path.reach)
+        return centers
+
+    def best(self, found: list[Ints], cost: Cost) -> int:
+        """The number of a result of low cost among all features, by the exponential mechanism."""
+        task, every = self.task, np.arange(self.task.space.n)
+        distances = CappedDistances(task.space, task.cap)
+        costs = np.array(
+            [distances.matrix(m, every).D.min(axis=0) for m in found], dtype=np.float64
+        )
+        choose = PrivateChooser(
+            distances.cap, distances.step, task.adjacency, [cost], self.accountant
+        )
+        return choose.draw(task.demand.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
+
+
+def projected(space: Vectors, dimension: int, rng: np.random.Generator) -> Vectors:
+    """The points in few dimensions, moved and scaled to the unit ball. Public."""
+    centred = space.X - space.X.mean(axis=0)
+    matrix = Projection.draw(space.X.shape[1], dimension, 1.0, rng).matrix
+    few = (centred if matrix is None else centred @ matrix).astype(np.float64)
+    largest = float(np.linalg.norm(few, axis=1).max())
+    return Vectors(np.ascontiguousarray(few / (largest or 1.0)), "euclidean")

@@ -1,0 +1,258 @@
+"""The private partition of Balcan et al. 2017 (Algorithms 1 and 2), with its numbers and budget.
+
+`candidates` (k-means, with a table of the printed and the default numbers) and `demand_candidates`
+(k-median) use it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from kvariates.data.lattice_distances import on_unit_lattice
+from kvariates.numerics.lattice import Adjacency
+from kvariates.privacy.budget import Cost
+from kvariates.privacy.empty_cells import Passing
+from kvariates.privacy.mechanisms import Accountant, charge_of
+from kvariates.privacy.query import Histogram, count_query, histogram_query
+from kvariates.privacy.rounding import down
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods.task import F64, Domain
+from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
+
+COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
+FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
+FEW_FEATURES = 6  # up to so many are not projected
+FIRST_HALVINGS = 3  # at once: larger cubes say little
+MOST_LEVELS = 6
+WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
+FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
+
+
+class Purse:
+    """A cost of which weighted parts are taken.
+
+    Parts of equal weights are equal. What was skipped goes to later parts by `share_skipped`.
+    """
+
+    def __init__(self, cost: Cost, weight: Fraction) -> None:
+        self._pure, self._rest, self._left = cost.pure, Fraction(cost.value), weight
+        self._unit = self._rest / weight
+
+    def take(self, weight: Fraction) -> Cost:
+        """A part of this weight."""
+        part = down(self._unit * weight)
+        self._rest -= Fraction(part)
+        self._left -= weight
+        return self._cost(part)
+
+    def skip(self, weight: Fraction) -> None:
+        """Leave out a part of this weight."""
+        self._left -= weight
+
+    def share_skipped(self) -> None:
+        """Parts that are taken from now on become larger by what was skipped."""
+        self._unit = self._rest / self._left
+
+    @property
+    def rest(self) -> Cost:
+        """All that is left."""
+        return self._cost(down(self._rest))
+
+    def _cost(self, value: float) -> Cost:
+        return Cost(epsilon=value) if self._pure else Cost(rho=value)
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """The numbers of a partition, and the weight of a level in the budget. Public or released."""
+
+    dimension: int
+    repeats: int
+    halvings: tuple[int, ...]  # of the levels of a partition
+    threshold: float | None  # rows; None: what noise alone passes in about one cube of a level
+    widths: float | None  # the threshold in scales of the noise, if it is not given in rows
+    most: int
+    level: Fraction
+
+    @property
+    def weight(self) -> Fraction:
+        """Of all releases of the partition."""
+        return self.level * self.repeats * len(self.halvings)
+
+    def cut_above(self, adjacency: Adjacency, cost: Cost, children: int) -> float:
+        """The threshold for a level with so many children and such a cost."""
+        if self.threshold is not None:
+            return self.threshold
+        scale = charge_of(count_query([], adjacency, ""), cost).scale
+        if self.widths is not None:
+            return self.widths * scale
+        # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
+        far = max(0.0, math.log(children) - math.log(2 * FALSE_CUBES))
+        return scale * (far if cost.pure else math.sqrt(2 * far))
+
+    def warning(
+        self, adjacency: Adjacency, least: float, cost: Cost, rows: str = "rows"
+    ) -> str | None:
+        """Words, if no cube can be told from noise; `least`: how many rows there are at least.
+
+        `rows`: what they are called.
+        """
+        above = self.cut_above(adjacency, cost, 1 << (self.dimension * self.halvings[0]))
+        if above <= max(least, FEW_ROWS):
+            return None
+        return (
+            "The budget may be too small for the partition: a cube is cut if it has more than "
+            f"{above:,.0f} {rows}. If all of them have fewer, there are no candidates. Use a "
+            "larger epsilon, or fewer repeats, levels, trials or swaps."
+        )
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The numbers of a partition and of what follows it, and the weights of their releases."""
+
+    partition: PartitionPlan
+    uniform: bool  # the first centres are drawn uniformly
+    swaps: int
+    swap: Fraction  # of one swap, and of the choice after all
+    recover: Fraction
+
+    @property
+    def weight(self) -> Fraction:
+        """Of all releases."""
+        swaps = self.swap * bool(self.swaps) * (self.swaps + 1)
+        return self.partition.weight + swaps + self.recover
+
+
+class PartitionChoices(Protocol):
+    """A method object with these fields."""
+
+    @property
+    def dimension(self) -> int | None: ...
+
+    @property
+    def repeats(self) -> int | None: ...
+
+    @property
+    def levels(self) -> int | None: ...
+
+    @property
+    def threshold(self) -> float | None: ...
+
+    @property
+    def max_candidates(self) -> int: ...
+
+    @property
+    def partition_share(self) -> float: ...
+
+
+def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) -> PartitionPlan:
+    """The plan of these choices; `printed`: the paper's numbers, if they are used.
+
+    Pre: dimension, repeats and levels are numbers.
+    """
+    dimension, repeats, levels = choices.dimension, choices.repeats, choices.levels
+    assert dimension and repeats and levels  # noqa: PT018, S101
+    return PartitionPlan(
+        dimension=dimension,
+        repeats=repeats,
+        halvings=(FIRST_HALVINGS if printed is None else 1, *(1 for _ in range(levels - 1))),
+        threshold=choices.threshold,
+        widths=None if printed is None else printed.widths,
+        most=choices.max_candidates,
+        level=Fraction(choices.partition_share) / (repeats * levels),
+    )
+
+
+def find_candidates(
+    rows: Secret[F64], adjacency: Adjacency, plan: PartitionPlan, purse: Purse,
+    accountant: Accountant, rng: np.random.Generator,
+) -> CandidatePoints:  # fmt: skip
+    """Candidates of all repeats (Algorithm 2), on the unit lattice."""
+    found: list[CandidatePoints] = []
+    for repeat in range(1, plan.repeats + 1):
+
+        def measure(counted: Secret[Histogram], level: int, active: int) -> Passing:
+            cost = purse.take(plan.level)
+            children = active << (plan.dimension * plan.halvings[level])
+            above = plan.cut_above(adjacency, cost, children)
+            label = f"partition {repeat}, level {level + 1}: cubes"  # noqa: B023
+            query = counted.map(lambda of: histogram_query(of, above, adjacency, label))
+            return accountant.release(query, cost).value
+
+        grid = Shifted.draw(plan.dimension, plan.halvings, rng)
+        one = candidate_tree(rows, grid, plan.most, measure)
+        purse.skip(plan.level * (len(plan.halvings) - one.levels))
+        found.append(one)
+    purse.share_skipped()
+    points, sides = (
+        np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
+    )
+    weights = np.concatenate([f.weights for f in found]) / plan.repeats
+    return CandidatePoints(on_unit_lattice(points), sides, weights, max(f.levels for f in found))
+
+
+def default_dimension(d: int, n: int) -> int:
+    """Of the projection of n rows of d features."""
+    few = max(2, round(math.log(max(n, 2)) / 2))
+    return d if d <= FEW_FEATURES else min(d, few)
+
+
+def default_repeats(d: int) -> int:
+    """Of the partition of rows of d features."""
+    return 1 if d <= FEW_FEATURES else 2
+
+
+def default_levels(
+    plan: Callable[[int], SearchPlan], k: int, n: int, adjacency: Adjacency, cost: Cost
+) -> int:
+    """As many as have thresholds far below the number of rows of a cluster.
+
+    `plan`: the plan with so many levels.
+    """
+    levels = 1
+    while levels < MOST_LEVELS:
+        next_plan = plan(levels + 1)
+        partition = next_plan.partition
+        part = cost.split([partition.level, next_plan.weight - partition.level])[0]
+        children = k << partition.dimension
+        if partition.cut_above(adjacency, part, children) * WORTH * k > n:
+            break
+        levels += 1
+    return levels
+
+
+@dataclass(frozen=True)
+class PrintedNumbers:
+    """What the paper fixes for n rows of d features and a probability of failure."""
+
+    dimension: int
+    repeats: int
+    levels: int
+    widths: float  # of the threshold, in scales of the noise
+    swaps: int
+    trials: int
+
+    @classmethod
+    def of(cls, n: int, d: int, k: int, failure: float) -> PrintedNumbers:
+        n = max(n, 2)
+        many = math.log(n / failure)
+        return cls(
+            dimension=min(d, math.ceil(8 * math.log(n))),
+            repeats=math.ceil(27 * k * many),
+            levels=math.floor(math.log(n)) + 1,
+            widths=20 * many,
+            swaps=math.ceil(100 * k * many),
+            trials=math.ceil(2 * math.log(1 / failure)),
+        )
+
+
+def unit_ball(p: int) -> Domain:
+    """The unit ball of p dimensions."""
+    return Domain.around(np.zeros(p), 1.0)
