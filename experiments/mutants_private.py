@@ -81,4 +81,103 @@ PRIVATE = [
         "class _Depth:",
         "privacy/test_secret.py",
     ),
+    Mutant(
+        "a private swap counts half of the largest distance", "private_methods.private_swaps",
+        "self.scores = Scores(largest, monotone=True)",
+        "self.scores = Scores(largest / 2, monotone=True)",
+        "privacy/test_demand_swaps.py privacy/test_replay_demand.py",
+    ),
+    Mutant(
+        "distances of a private swap have no cap", "data.capped_distances",
+        "capped = np.minimum(distances.astype(np.float64), self.cap)",
+        "capped = distances.astype(np.float64)",
+        "privacy/test_demand_swaps.py",
+    ),
+    Mutant(
+        "demand is counted as if an entry could only be added", "private_methods.demand_task",
+        "return count_query(counts, self.adjacency, label)",
+        'return replace(count_query(counts, "add-remove", label), adjacency=self.adjacency)',
+        "privacy/test_replay_demand.py privacy/test_demand_tree.py",
+    ),
+    Mutant(
+        "nodes of a tree without demand have no noise", "private_methods.demand_tree",
+        "        counts[nodes] = counted.counts\n",
+        '        empty = np.bincount(cells[task.demand.reveal("no")], minlength=len(nodes)) == 0\n'
+        "        counts[nodes] = np.where(empty, 0, counted.counts)\n",
+        "privacy/test_demand_tree.py",
+    ),
+    Mutant(
+        "a level of the tree is not charged", "private_methods.demand_tree",
+        "        if number == 1:\n",
+        "        if number == 1:\n            accountant.charges.pop()\n",
+        "privacy/test_private_kmedian.py privacy/test_replay_demand.py",
+    ),
+    Mutant(
+        "an entry that is no point fails a fit", "estimators.private_kmedian",
+        'if missing == "error" and not inside.all():',
+        "if not inside.all():",
+        "privacy/test_private_kmedian.py",
+    ),
+    Mutant(
+        "a demand is read before its budget is spent", "estimators.private_kmedian",
+        "        points = self._validate(X)\n",
+        "        points = self._validate(X)\n        list(demand)\n",
+        "privacy/test_private_kmedian.py",
+    ),
+    Mutant(
+        "a pick counts a quarter of the largest value", "private_methods.recovery",
+        "scores = Scores(self.largest, monotone=False)",
+        "scores = Scores(self.largest / 4, monotone=False)",
+        "privacy/test_replay.py privacy/test_candidates.py",
+    ),
+    Mutant(
+        "picks of a cluster that share rows count as parallel", "private_methods.recovery",
+        'group = f"{name}: clusters, feature {number + 1}"',
+        'group = f"{name}: clusters, feature"',
+        "privacy/test_replay.py privacy/test_candidates.py",
+    ),
+    Mutant(
+        "the choice of a trial has no cap", "private_methods.candidate_trial",
+        "np.minimum(np.floor(costs), COST_STEPS)",
+        "np.floor(16 * costs)",
+        "privacy/test_replay.py privacy/test_candidates.py",
+    ),
+    Mutant(
+        "projected rows leave the unit ball", "private_methods.projection",
+        "out[start : start + step] = on_unit_lattice(dense / self.radius)",
+        "out[start : start + step] = np.round(dense / self.radius * 1024) / 1024",
+        "privacy/test_replay.py privacy/test_candidates.py",
+    ),
+    Mutant(
+        "rows keep more values than their noise is for", "private_methods.recovery",
+        "largest_values(rows, self.nonzeros)",
+        "largest_values(rows, 2 * self.nonzeros)",
+        "privacy/test_replay.py privacy/test_candidates.py",
+    ),
+    Mutant(
+        "a level of the partition is not charged", "private_methods.private_partition",
+        "            return accountant.release(query, cost).value\n\n        grid",
+        "            value = accountant.release(query, cost).value\n"
+        "            if level:\n                accountant.charges.pop()\n"
+        "            return value\n\n        grid",
+        "privacy/test_every_method.py privacy/test_replay.py",
+    ),
+    Mutant(
+        "a forked process has a budget of its own", "privacy.budget",
+        "    os.register_at_fork(after_in_child=_close_in_child)",
+        "    pass",
+        "privacy/test_fork_guard.py privacy/test_ledger.py",
+    ),
+    Mutant(
+        "the losses of a cell are taken as smaller", "private_methods.demand_recovery",
+        "-costs, Scores(self.largest, monotone=True)",
+        "-costs, Scores(self.largest / 3, monotone=True)",
+        "privacy/test_replay_demand.py privacy/test_demand_candidates.py",
+    ),
+    Mutant(
+        "two recoveries count as parallel", "private_methods.demand_candidates",
+        'f"recovery {self.recoveries}"',
+        '"recovery"',
+        "privacy/test_replay_demand.py privacy/test_private_kmedian.py",
+    ),
 ]  # fmt: skip
