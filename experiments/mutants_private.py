@@ -94,12 +94,6 @@ PRIVATE = [
         "privacy/test_demand_swaps.py",
     ),
     Mutant(
-        "demand is counted as if an entry could only be added", "private_methods.demand_task",
-        "return count_query(counts, self.adjacency, label)",
-        'return replace(count_query(counts, "add-remove", label), adjacency=self.adjacency)',
-        "privacy/test_replay_demand.py privacy/test_demand_tree.py",
-    ),
-    Mutant(
         "nodes of a tree without demand have no noise", "private_methods.demand_tree",
         "        counts[nodes] = counted.counts\n",
         '        empty = np.bincount(cells[task.demand.reveal("no")], minlength=len(nodes)) == 0\n'
@@ -128,7 +122,7 @@ PRIVATE = [
         "a pick counts a quarter of the largest value", "private_methods.recovery",
         "scores = Scores(self.largest, monotone=False)",
         "scores = Scores(self.largest / 4, monotone=False)",
-        "privacy/test_replay.py privacy/test_candidates.py",
+        "privacy/test_replay.py privacy/test_candidate_parts.py",
     ),
     Mutant(
         "picks of a cluster that share rows count as parallel", "private_methods.recovery",
@@ -146,13 +140,13 @@ PRIVATE = [
         "projected rows leave the unit ball", "private_methods.projection",
         "out[start : start + step] = on_unit_lattice(dense / self.radius)",
         "out[start : start + step] = np.round(dense / self.radius * 1024) / 1024",
-        "privacy/test_replay.py privacy/test_candidates.py",
+        "privacy/test_replay.py privacy/test_candidate_parts.py",
     ),
     Mutant(
         "rows keep more values than their noise is for", "private_methods.recovery",
         "largest_values(rows, self.nonzeros)",
         "largest_values(rows, 2 * self.nonzeros)",
-        "privacy/test_replay.py privacy/test_candidates.py",
+        "privacy/test_replay.py privacy/test_candidate_parts.py",
     ),
     Mutant(
         "a level of the partition is not charged", "private_methods.private_partition",
@@ -166,7 +160,7 @@ PRIVATE = [
         "a forked process has a budget of its own", "privacy.budget",
         "    os.register_at_fork(after_in_child=_close_in_child)",
         "    pass",
-        "privacy/test_fork_guard.py privacy/test_ledger.py",
+        "privacy/test_budget.py",
     ),
     Mutant(
         "the losses of a cell are taken as smaller", "private_methods.demand_recovery",

@@ -251,11 +251,20 @@ def test_public_draws_can_be_seeded_and_noise_cannot():
 # ---- the budget ----
 
 
+class Unread(list):
+    """A list that must not be read."""
+
+    def __getitem__(self, index):
+        raise AssertionError
+
+    __iter__ = __contains__ = __getitem__
+
+
 def test_the_budget_is_spent_before_the_demand_is_read():
     budget = Budget(1.0)
     fit(3, epsilon=0.6, budget=budget)
     with pytest.raises(BudgetError, match="what is left"):
-        PrivateKMedian(3, epsilon=0.6, budget=budget).fit(X, demand=[10**9])
+        PrivateKMedian(3, epsilon=0.6, budget=budget).fit(X, demand=Unread([10**9]))
     with pytest.raises(ValueError, match="n_samples=60 should be"):
         fit(99, epsilon=0.4, budget=budget)  # a wrong parameter costs nothing
     for wrong in (5, {1, 2}, "abc", None):
