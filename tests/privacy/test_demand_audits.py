@@ -1,8 +1,7 @@
 """Every private method of k-median keeps its claim under audit, and planted mistakes break it.
 
 A claim that holds fails with probability at most 1e-6. `method_cases.py` explains the runs, and
-`make audit` has
-more of them.
+`make audit` has more of them.
 """
 
 import pytest
