@@ -1,8 +1,9 @@
 """The methods of PrivateKMedian at epsilon = 0.5, 1 and 2, on vectors with Euclidean distances.
 
 `python -m experiments.demand_epsilons` makes the runs and saves the figure, the table and the JSON.
-A demand has 2,000 different points, k = 10; each method has all of epsilon (add-remove, pure).
-Costs are divided by that of `KMedian` with restarts, without privacy.
+A demand has 2,000 different points, or all of its groups if they have fewer; k = 10. Each method
+has all of epsilon (add-remove, pure). Costs are divided by that of `KMedian` with restarts, without
+privacy.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def draw(path: Path, found: Runs) -> None:
             axes.set_title(panel, color=INK)
             axes.set_xlabel("epsilon")
             axes.set_ylabel("cost / optimum")
-        every[-1].legend(frameon=False, fontsize=8)
+        every[2].legend(frameon=False, fontsize=8)
 
 
 def main() -> None:
