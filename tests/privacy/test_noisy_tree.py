@@ -136,7 +136,7 @@ def test_the_whole_budget_is_charged_whatever_is_found(n, d, epsilon, rounds):
 
 
 def test_auto_chooses_the_method_of_its_table():
-    words = {"tree": "tree", "cells": "grid", "step": "lloyd"}
+    words = {"tree": "tree", "cells": "grid", "partition": "candidates"}
 
     def taken(n, d, epsilon, delta):
         made = AutoMethod()(make_task(blobs(n, d, 3), 3, "replace-one", epsilon, delta=delta))
@@ -147,8 +147,8 @@ def test_auto_chooses_the_method_of_its_table():
     for d in (2, 3):
         assert taken(2900 * d, d, 3.0, 0.0) == "grid"  # 2,900 of epsilon n / (k d)
         assert taken(3100 * d, d, 3.0, 0.0) == "tree"
-    assert taken(300, 6, 1.0, 0.0) == "lloyd"  # 17
-    assert taken(420, 6, 1.0, 0.0) == "tree"
+    assert taken(880, 6, 1.0, 0.0) == "candidates"  # 49
+    assert taken(920, 6, 1.0, 0.0) == "tree"
 
 
 def test_auto_charges_a_secret_number_of_rows():

@@ -8,13 +8,13 @@ proof page in `privacy/proofs`. `AutoMethod` chooses:
 |---|---|---|---|
 | delta > 0 | any | any | `tree` |
 | pure epsilon | up to three | below 3000 | `grid` |
-| pure epsilon | more | below 20 | `lloyd` |
+| pure epsilon | more | below 50 | `candidates` |
 | pure epsilon | any | above | `tree` |
 
 With pure epsilon the noise of sums of d features is sqrt(d) times as wide, and every level and step
 needs a share of epsilon. So with few rows the noise is too large for the tree. A grid has a single
-release of counts, and `lloyd` has few sums. (A grid releases a better number of rows for itself.)
-`docs/private.md` has the figures.
+release of counts, and `candidates` has few sums and no second moments. (Both release a better
+number of rows for themselves.) `docs/private.md` has the figures.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kvariates.tables import Entry, Table
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
 CLUSTER_COUNTS_SHARE = 0.05  # of the budget, for methods that release no counts of clusters
 FEW = 3  # features up to which a grid is used
-ENOUGH_FEW, ENOUGH = 3000.0, 20.0  # epsilon n / (k d) from which the tree is used
+ENOUGH_FEW, ENOUGH = 3000.0, 50.0  # epsilon n / (k d) from which the tree is used
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class AutoMethod:
         d, accountant = task.domain.d, Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
         rest = replace(task, part=count.costs[0])
-        enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, NoisyLloyd())
+        enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, Candidates())
         many = task.loss.epsilon * count.n >= enough * task.k * d
         result = (TreeMethod() if many else otherwise)(rest)
         return replace(result, charges=(*accountant.charges, *result.charges))
@@ -84,7 +84,7 @@ PRIVATE_METHODS: Table[Method] = Table(
     {
         "auto": Entry(
             AutoMethod(),
-            "Chooses tree, grid or lloyd by the budget, n_clusters and the size of the data.",
+            "Chooses tree, grid or candidates by the budget, n_clusters and the size of the data.",
             theorem="auto.md",
         ),
         "tree": Entry(
