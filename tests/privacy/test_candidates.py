@@ -114,7 +114,7 @@ def test_bad_choices_raise_before_any_row_is_read():
         make_model(bounds=None, radius=1.0, method=Candidates(dimension=5)).fit(X)
     with pytest.raises(ValueError, match=r"swaps must be an integer >= 0; got 1\.5"):
         Candidates(swaps=1.5)
-    with pytest.raises(ValueError, match="step_share must be a number > 0"):
+    with pytest.raises(ValueError, match="step_share must be a number above 1e-06 and below"):
         Candidates(step_share=0.0)
     with pytest.raises(ValueError, match="recovery must be one of"):
         Candidates(recovery="thick")

@@ -75,10 +75,10 @@ def test_one_point_moves_the_scores_by_the_sensitivity_at_most(space, most):
     far = space.distances(cell.candidates, points).T
     assert widest == pytest.approx(np.ptp(far, axis=1).max(), rel=1e-5)
     before = np.bincount(RNG.integers(0, 120, size=50), minlength=120) * 1.0
-    one = cell.query("add-remove", "x", before)
+    one = cell.query("add-remove", "x", "x", before)
     for point in points:
         after = before + (np.arange(120) == point)
-        changes = one.values - cell.query("add-remove", "x", after).values
+        changes = one.values - cell.query("add-remove", "x", "x", after).values
         assert 0 <= changes.min() <= changes.max() <= one.sensitivity.range("add-remove")
 
 
@@ -177,7 +177,7 @@ def test_a_large_budget_finds_the_clusters():
 
 
 def test_theory_uses_the_printed_numbers():
-    method = DemandCandidates().theory(120, 2)
+    method = DemandCandidates().with_theory(120, 2)
     task = task_of(SPACE, np.arange(120), 2)
     filled = method._filled(task, SPACE, 99, task.cost)
     plan, many = filled._plan(task, SPACE), math.log(120 / 0.1)
@@ -187,7 +187,7 @@ def test_theory_uses_the_printed_numbers():
     assert plan.partition.dimension == 3  # not above the number of features
     assert plan.partition.widths == pytest.approx(20 * many)
     assert plan.uniform
-    small = DemandCandidates(repeats=2, swaps=3, trials=2).theory(120, 2)
+    small = DemandCandidates(repeats=2, swaps=3, trials=2).with_theory(120, 2)
     labels = [query.label for query in asked(lambda: small(task))]
     assert sum(label.startswith("swap") for label in labels) == 6
     assert labels[-1] == "the best trial"
@@ -213,7 +213,7 @@ def test_the_warning_names_the_threshold():
         ({"dimension": 0}, "dimension must be an integer >= 1"),
         ({"levels": 41}, "levels must be at most 40"),
         ({"start": "x"}, "start must be 'counts' or 'uniform'"),
-        ({"partition_share": 0.0}, "partition_share must be a number above 0"),
+        ({"partition_share": 0.0}, "partition_share must be a number above 1e-06"),
         ({"recovery_share": math.nan}, "recovery_share must be"),
         ({"failure": 1.0}, "failure must be"),
         ({"threshold": 0.0}, "threshold must be"),

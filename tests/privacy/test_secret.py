@@ -136,6 +136,16 @@ def test_an_error_in_a_function_shows_nothing(function):
     assert not shows_rows(caught.value)
 
 
+def test_interrupts_have_no_frames_with_rows():
+    def interrupted(rows):
+        raise KeyboardInterrupt(rows)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        Secret(ROWS).map(interrupted)
+    assert not caught.value.args
+    assert all("interrupted" not in entry.name for entry in caught.traceback)
+
+
 def test_a_usual_error_would_show_them():
     with pytest.raises(KeyError) as caught:
         quote(ROWS)

@@ -58,6 +58,8 @@ def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if shape is not None and len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead; one row per line.")
+    if isinstance(X, (list, tuple)) and not X:
+        raise ValueError("X is empty and has no number of features: give an array of shape (0, d).")
     if getattr(dtype, "kind", "f") not in "fiubO":
         raise ValueError(f"X must have numbers; its dtype is {dtype}. Complex data not supported.")
 
@@ -118,7 +120,7 @@ def method_words(method: Any) -> str:
     given = [
         f"{field.name}={getattr(method, field.name)!r}"
         for field in fields(method)
-        if field.default is MISSING or getattr(method, field.name) != field.default
+        if field.default is MISSING or repr(getattr(method, field.name)) != repr(field.default)
     ]
     return f"{type(method).__name__}({', '.join(given)})"
 

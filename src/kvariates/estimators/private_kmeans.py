@@ -130,7 +130,6 @@ class PrivateKMeans(FittedCenters):
         self.missing = missing
         self.budget = budget
 
-    @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> PrivateKMeans:
         """Compute private centres and their ledger.
@@ -147,6 +146,14 @@ class PrivateKMeans(FittedCenters):
         -------
         self : PrivateKMeans
         """
+        warning = self._fit(X)
+        if warning is not None:  # after the model is stored: its budget was spent
+            validation.warn(warning)
+        return self
+
+    @validation.all_or_nothing
+    def _fit(self, X: Any) -> str | None:
+        """Fit, and what the caller should be warned of."""
         spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method()
@@ -160,6 +167,7 @@ class PrivateKMeans(FittedCenters):
         notice = getattr(method, "notice", lambda _: None)(int(self.n_clusters))
         if notice is not None:
             validation.warn(notice)
+        words = f"PrivateKMeans, {method_words(self.method)}"
         if self.budget is not None:
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
@@ -172,10 +180,8 @@ class PrivateKMeans(FittedCenters):
             rows, domain, int(self.n_clusters), self.adjacency, loss, sparse=is_sparse
         )
         result = run_method(method, task)
-        if result.warning is not None:
-            validation.warn(result.warning)
-        self._store(result, domain, claim)
-        return self
+        self._store(result, domain, claim, words)
+        return result.warning
 
     def _condition(self, own: str | None) -> str | None:
         """What the claim assumes about the data; `own`: what the method assumes."""
@@ -216,12 +222,11 @@ class PrivateKMeans(FittedCenters):
             )
         return X
 
-    def _store(self, result: PrivateResult, domain: Domain, claim: Loss) -> None:
+    def _store(self, result: PrivateResult, domain: Domain, claim: Loss, words: str) -> None:
         charges, condition = result.charges, self._condition(result.condition)
         if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
-        name = f"PrivateKMeans, {method_words(self.method)}"
-        facts = fit_facts(name, int(self.n_clusters), domain.words(), "one row", condition)
+        facts = fit_facts(words, int(self.n_clusters), domain.words(), "one row", condition)
         self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
         self.condition_ = condition
         self.cluster_centers_ = result.centers + domain.center

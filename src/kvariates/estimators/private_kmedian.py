@@ -84,8 +84,9 @@ class PrivateKMedian(FittedMedoids):
         "local-search" T = 6 k ln n swaps (unless `n_swaps` is given), for "candidates" thousands of
         releases. They are worse than the defaults unless the demand is huge.
     diameter : float, default=None
-        No distance between points of X counts more; public. None: computed from X, the largest
-        distance or a bound on it. Only "hst" and "local-search" use it, and trials of "candidates".
+        No distance between points of X counts more; public, from 1e-150 to 1e150. None: computed
+        from X, the largest distance or a bound on it. Only "hst" and "local-search" use it, and
+        trials of "candidates".
     missing : {"drop", "error"}, default="drop"
         Entries of the demand that are no number of a point of X. "drop": they are left out without
         a word, since a word would tell of an entry; under replace-one they become point 0. "error":
@@ -117,7 +118,7 @@ class PrivateKMedian(FittedMedoids):
         "method": [StrOptions(PRIVATE_KMEDIAN_METHODS.keys()), callable],
         "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
         "theory": ["boolean"],
-        "diameter": [Interval(Real, 0, None, closed="neither"), None],
+        "diameter": [Interval(Real, 1e-150, 1e150, closed="both"), None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -150,7 +151,6 @@ class PrivateKMedian(FittedMedoids):
         self.budget = budget
         self.random_state = random_state
 
-    @validation.all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, demand: Any = None) -> PrivateKMedian:
         """Find medoids for a private demand.
@@ -168,11 +168,23 @@ class PrivateKMedian(FittedMedoids):
         -------
         self : PrivateKMedian
         """
+        warning = self._fit(X, demand)
+        if warning is not None:  # after the model is stored: its budget was spent
+            validation.warn(warning)
+        return self
+
+    @validation.all_or_nothing
+    def _fit(self, X: Any, demand: Any) -> str | None:
+        """Fit, and what the caller should be warned of."""
         claim = checked_claim(self.epsilon, self.delta)
         check_kind_of_demand(demand)
         points = self._validate(X)
         method = self._method(points.space.n)
         getattr(method, "check_space", lambda _: None)(points.space)
+        notice = getattr(method, "notice", lambda *_: None)(points.space.n, int(self.n_clusters))
+        if notice is not None:
+            validation.warn(notice)
+        words = self._method_words()
         if self.budget is not None:
             label = f"PrivateKMedian, {self.n_clusters} medoids"
             spend(self.budget, claim, method, self.adjacency, self._condition, label)
@@ -183,8 +195,9 @@ class PrivateKMedian(FittedMedoids):
             validation.generator(self.random_state),
             None if self.diameter is None else float(self.diameter),
         )  # fmt: skip
-        self._store(points, run_demand_method(method, task), claim)
-        return self
+        result = run_demand_method(method, task)
+        self._store(points, result, claim, words)
+        return result.warning
 
     @property
     def _condition(self) -> str | None:
@@ -201,12 +214,15 @@ class PrivateKMedian(FittedMedoids):
             return method
         method = PRIVATE_KMEDIAN_METHODS[method].run
         if self.theory:
-            if not hasattr(method, "theory"):
+            if not hasattr(method, "with_theory"):
                 raise ValueError(f"theory=True needs a method of a paper; method={self.method!r}.")
-            method = method.theory(n, int(self.n_clusters))
+            method = method.with_theory(n, int(self.n_clusters))
         if self.n_swaps is not None:
             if not hasattr(method, "n_swaps"):
-                raise ValueError(f"n_swaps={self.n_swaps}: method={self.method!r} has no swaps.")
+                raise ValueError(
+                    f"n_swaps={self.n_swaps} is for 'hst' and 'local-search'; for 'candidates' "
+                    "give method=DemandCandidates(swaps=...)."
+                )
             method = replace(method, n_swaps=int(self.n_swaps))
         return method
 
@@ -216,21 +232,27 @@ class PrivateKMedian(FittedMedoids):
             given = "theory=True" if self.n_swaps is None else f"n_swaps={self.n_swaps}"
             raise ValueError(
                 f"{given} goes with the name of a method; {type(method).__name__} has numbers of "
-                "its own: give them there."
+                "its own: give them there, or give the name."
             )
 
-    def _store(self, points: ValidatedPoints, result: DemandResult, claim: Loss) -> None:
+    def _method_words(self) -> str:
+        """The method and the numbers given for it."""
+        numbers = [", theory"] * self.theory
+        numbers += [f", n_swaps={self.n_swaps}"] * (self.n_swaps is not None)
+        return f"PrivateKMedian, {method_words(self.method)}{''.join(numbers)}"
+
+    def _store(
+        self, points: ValidatedPoints, result: DemandResult, claim: Loss, words: str
+    ) -> None:
         metric = self.metric if isinstance(self.metric, str) else "a callable"
         facts = fit_facts(
-            f"PrivateKMedian, {method_words(self.method)}", int(self.n_clusters),
+            words, int(self.n_clusters),
             f"{points.space.n} public points, metric {metric}", "one entry of the demand",
             self._condition,
         )  # fmt: skip
         ledger = Ledger(self.adjacency, result.charges, claim, facts)
         if hasattr(self, "cluster_centers_"):  # of an earlier fit
             del self.cluster_centers_
-        if result.warning is not None:
-            validation.warn(result.warning)
         self.ledger_, self.condition_ = ledger, self._condition
         self.medoid_indices_, self.cluster_counts_ = result.medoids, result.counts
         self._nearest = points.space.two_nearest(result.medoids).labels
@@ -299,7 +321,7 @@ def checked_demand(demand: Any, n: int, adjacency: Adjacency, missing: Missing) 
 def _integers(demand: Any) -> Ints:
     """The entries as integers; -1 for those that are none."""
     array = demand if hasattr(demand, "dtype") else _objects(list(demand))
-    array = np.asarray(array)
+    array = np.asarray(array.filled(-1) if isinstance(array, np.ma.MaskedArray) else array)
     if array.dtype.kind in "iu":
         # Unsigned numbers above 2^63 become negative, so they are outside.
         return np.ascontiguousarray(array.astype(np.int64))

@@ -6,13 +6,14 @@
     secret.reveal(reason)          the value itself, if it is public
 
 Functions given to `map` must not store what they see elsewhere. If one fails, `map` raises an error
-that has neither its message nor its frames: both could show rows. A test lists every call of
-`reveal` in the library. A `Secret` prevents accidents, not malice: any code in this process can
-read its memory.
+that has neither its message nor its frames, nor its type: they could tell of rows. A test lists
+every call of `reveal` in the library. A `Secret` prevents accidents, not malice: any code in this
+process can read its memory.
 """
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,13 @@ from kvariates.privacy.hidden_warnings import hidden_warnings
 T = TypeVar("T")
 U = TypeVar("U")
 
+_log = logging.getLogger(__name__)
+
+FAILED = (
+    "A computation on private rows failed. Where and why could tell of rows, so it is not said "
+    "here; the log of kvariates.privacy.secret (level DEBUG) has the place. Try rows that are not "
+    "private."
+)
 REFUSED = (
     "This value was computed from private rows and cannot be read. Compute with it by "
     "`map`, and release a query made from it."
@@ -50,7 +58,7 @@ class Secret(Generic[T]):
 
         Warnings, also NumPy's about numbers (overflow, invalid), are not shown: they tell of rows.
         """
-        failed: Exception
+        failed: BaseException
         try:
             with np.errstate(all="ignore"), hidden_warnings():
                 return Secret(function(self.__value))
@@ -58,12 +66,13 @@ class Secret(Generic[T]):
             failed = type(error)(*error.args)
         except MemoryError:  # its message has the shape of an array
             failed = MemoryError("There is not enough memory for this fit.")
-        except Exception as error:
+        except KeyboardInterrupt:
+            failed = KeyboardInterrupt()
+        except BaseException as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
-            failed = RuntimeError(
-                f"A computation on private rows failed: {type(error).__name__} in "
-                f"{Path(at.filename).name}, line {at.lineno}. Its message could show rows."
-            )
+            place = f"{type(error).__name__} in {Path(at.filename).name}, line {at.lineno}"
+            _log.debug("A computation on private rows failed: %s", place)
+            failed = RuntimeError(FAILED)
         raise failed  # not inside `except`, so that the error is not its context
 
     def with_(self, other: Secret[U]) -> Secret[tuple[T, U]]:

@@ -40,6 +40,7 @@ from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
+    SHARES,
     PrintedNumbers,
     Purse,
     default_dimension,
@@ -64,7 +65,8 @@ class Candidates:
     dimension : of the projection, at most the number of features.
     repeats : partitions with fresh shifts.
     levels : of a partition.
-    threshold : the number of rows above which a cube is cut.
+    threshold : the number of rows above which a cube is cut; raised if noise alone would cut more
+        than about 100,000 empty cubes.
     max_candidates : cubes of a level that are kept, those with the largest noisy counts.
     start : "counts" or "uniform", the first centres among the candidates.
     swaps : drawn one after the other.
@@ -120,7 +122,15 @@ class Candidates:
             if value is not None and (not isinstance(value, Integral) or value < low):
                 raise ValueError(f"Candidates: {name} must be an integer >= {low}; got {value!r}.")
         shares = [name for name in vars(self) if name.endswith("_share")]
-        for name in [*shares, "threshold", "max_value"]:
+        least_share, most_share = SHARES
+        for name in shares:
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and least_share < float(value) < most_share):
+                raise ValueError(
+                    f"Candidates: {name} must be a number above {least_share:g} and below "
+                    f"{most_share:g}; got {value!r}."
+                )
+        for name in ("threshold", "max_value"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
                 raise ValueError(f"Candidates: {name} must be a number > 0; got {value!r}.")

@@ -44,6 +44,7 @@ from kvariates.private_methods.demand_task import (
 )
 from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
+    SHARES,
     PrintedNumbers,
     Purse,
     SearchPlan,
@@ -86,7 +87,8 @@ class DemandCandidates:
     levels : int or None, default=None
         Of a partition.
     threshold : float or None, default=None
-        The size of the demand above which a cube is cut.
+        The size of the demand above which a cube is cut; raised if noise alone would cut more than
+        about 100,000 empty cubes.
     max_candidates : int, default=1000
         Cubes of a level that are kept, those with the largest noisy counts.
     start : {"counts", "uniform"} or None, default=None
@@ -101,7 +103,7 @@ class DemandCandidates:
         Of all of the above.
     partition_share, swap_share, recovery_share, choice_share : float
         Of the budget. Shares of parts that are left out go to the others.
-    printed : bool, default=False
+    theory : bool, default=False
         Use the values that the paper prints, where no other is given.
     failure : float, default=0.1
         The probability of failure that these values are for.
@@ -121,7 +123,7 @@ class DemandCandidates:
     swap_share: float = 0.15
     recovery_share: float = 0.5
     choice_share: float = 0.05
-    printed: bool = False
+    theory: bool = False
     failure: float = 0.1
 
     def __post_init__(self) -> None:
@@ -130,7 +132,7 @@ class DemandCandidates:
             check_count(name, getattr(self, name), least=1)
         check_count("swaps", self.swaps, least=0)
         for name in (name for name in vars(self) if name.endswith("_share")):
-            check_number(name, getattr(self, name), 0.0, math.inf)
+            check_number(name, getattr(self, name), *SHARES)
         check_number("failure", self.failure, 0.0, 1.0)
         if self.threshold is not None:
             check_number("threshold", self.threshold, 0.0, MOST_THRESHOLD)
@@ -139,9 +141,23 @@ class DemandCandidates:
         if self.start not in (None, "counts", "uniform"):
             raise ValueError(f"start must be 'counts' or 'uniform'; got {self.start!r}.")
 
-    def theory(self, n: int, k: int) -> DemandCandidates:
-        """With the values that the paper prints."""
-        return replace(self, printed=True)
+    def with_theory(self, n: int, k: int) -> DemandCandidates:
+        """With the values that the paper prints, which follow from the points and k in a fit."""
+        return replace(self, theory=True)
+
+    def notice(self, n: int, k: int) -> str | None:
+        """How many releases the printed numbers mean, from public numbers alone."""
+        if not self.theory:
+            return None
+        printed = PrintedNumbers.of(n, 1, k, self.failure)
+        given = (self.trials or printed.trials, self.repeats or printed.repeats,
+                 self.levels or printed.levels)  # fmt: skip
+        swaps = printed.swaps if self.swaps is None else self.swaps
+        releases = given[0] * (given[1] * given[2] + swaps + k)
+        return (
+            f"theory=True with {k} medoids and {n:,} points means up to {releases:,} releases, of "
+            "which a thousand take seconds to minutes. Use the defaults, or fewer points."
+        )
 
     def check_space(self, space: MetricSpace) -> None:
         """ValueError unless the space has Euclidean distances and enough features."""
@@ -184,7 +200,7 @@ class DemandCandidates:
         """The same choices, with numbers in the place of None. The threshold may stay None."""
         n, d = space.X.shape
         values: dict[str, Any]
-        if self.printed:
+        if self.theory:
             printed = PrintedNumbers.of(n, d, task.k, self.failure)
             values = {
                 name: getattr(printed, name)
@@ -212,7 +228,7 @@ class DemandCandidates:
         printed = PrintedNumbers.of(n, d, task.k, self.failure)
         swaps = self.swaps or 0
         return DemandPlan(
-            partition=partition_plan(self, printed if self.printed else None),
+            partition=partition_plan(self, printed if self.theory else None),
             uniform=self.start == "uniform",
             swaps=swaps,
             swap=Fraction(self.swap_share) / (swaps + 1),

@@ -59,7 +59,7 @@ class DemandLocalSearch:
         charges = tuple(accountant.charges)
         return DemandResult(path.medoids, charges, path.sets, reach=path.reach)
 
-    def theory(self, n: int, k: int) -> DemandLocalSearch:
+    def with_theory(self, n: int, k: int) -> DemandLocalSearch:
         """With T = 6 k ln n swaps among all points (Gupta et al. 2010)."""
         return replace(self, n_swaps=max(1, math.ceil(6 * k * math.log(n))), n_candidates=n)
 
@@ -116,7 +116,7 @@ class DemandHst:
         charges = tuple(accountant.charges)
         return DemandResult(medoids, charges, path, reach=reach, warning=noisy.warning)
 
-    def theory(self, n: int, k: int) -> DemandHst:
+    def with_theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""
         swaps = max(1, math.ceil(k * math.log(max(math.log(n), 1.0))))
         return replace(self, levels=ALL_LEVELS, n_swaps=swaps, n_candidates=n)

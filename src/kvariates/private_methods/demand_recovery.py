@@ -50,11 +50,11 @@ class Cell:
         np.floor(far / step, out=far)
         return cls(points, candidates, far, largest, step)
 
-    def query(self, adjacency: Adjacency, group: str, demand: F64) -> Query[int]:
+    def query(self, adjacency: Adjacency, group: str, label: str, demand: F64) -> Query[int]:
         """A candidate of low cost. `demand`: of every point of the space."""
         costs = self.step * (demand[self.points] @ self.losses)
         return score_query(
-            -costs, Scores(self.largest, monotone=True), adjacency, group, parallel=group
+            -costs, Scores(self.largest, monotone=True), adjacency, label, parallel=group
         )
 
 
@@ -72,7 +72,8 @@ def recover_medoids(
         points = np.flatnonzero(labels == j)
         if len(points) > 1:
             cell = Cell.of(space, points, _nearest(space, center, points, most))
-            query = counts.map(partial(cell.query, task.adjacency, group))
+            label = f"{name}: medoid of cell {j + 1}"
+            query = counts.map(partial(cell.query, task.adjacency, group, label))
             medoids[j] = cell.candidates[accountant.release(query, cost).value]
     return medoids
 

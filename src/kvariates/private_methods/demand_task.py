@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -36,6 +36,8 @@ COUNTS_SHARE = 0.05  # of the budget, for the counts of clusters of methods that
 @dataclass(frozen=True, eq=False)
 class DemandTask:
     """The input of a private method. `diameter`: no distance counts more; None: computed."""
+
+    number_label: ClassVar[str] = "size of the demand"
 
     space: MetricSpace
     demand: Secret[Ints]

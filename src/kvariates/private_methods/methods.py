@@ -13,8 +13,8 @@ proof page in `privacy/proofs`. `AutoMethod` chooses:
 
 With pure epsilon the noise of sums of d features is sqrt(d) times as wide, and every level and step
 needs a share of epsilon. So with few rows the noise is too large for the tree. A grid has a single
-release of counts, and `candidates` has few sums and no second moments. (Both release a better
-number of rows for themselves.) `docs/private.md` has the figures.
+release of counts, and `candidates` has few sums and no second moments. (Both release a
+number of rows for themselves, too.) `docs/private.md` has the figures.
 """
 
 from __future__ import annotations

@@ -25,8 +25,10 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.task import F64, Domain
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
+SHARES = (1e-6, 1e6)  # limits of given shares of the budget
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
 FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
+MOST_FALSE_CUBES = 1e5  # for any threshold that is given: a smaller one is raised
 FEW_FEATURES = 6  # up to so many are not projected
 FIRST_HALVINGS = 3  # at once: larger cubes say little
 MOST_LEVELS = 6
@@ -87,14 +89,12 @@ class PartitionPlan:
 
     def cut_above(self, adjacency: Adjacency, cost: Cost, children: int) -> float:
         """The threshold for a level with so many children and such a cost."""
-        if self.threshold is not None:
-            return self.threshold
         scale = charge_of(count_query([], adjacency, ""), cost).scale
+        if self.threshold is not None:
+            return max(self.threshold, _passed_by(MOST_FALSE_CUBES, scale, cost, children))
         if self.widths is not None:
             return self.widths * scale
-        # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
-        far = max(0.0, math.log(children) - math.log(2 * FALSE_CUBES))
-        return scale * (far if cost.pure else math.sqrt(2 * far))
+        return _passed_by(FALSE_CUBES, scale, cost, children)
 
     def warning(
         self, adjacency: Adjacency, least: float, cost: Cost, rows: str = "rows"
@@ -106,11 +106,21 @@ class PartitionPlan:
         above = self.cut_above(adjacency, cost, 1 << (self.dimension * self.halvings[0]))
         if above <= max(least, FEW_ROWS):
             return None
+        many = f"a cube is cut if it has more than {above:,.0f} {rows}. If all of them have fewer, "
+        many += "there are no candidates, and the answer is close to a random one."
+        if above == self.threshold:
+            return f"The threshold may be too large: {many} Give a smaller threshold, or None."
         return (
-            "The budget may be too small for the partition: a cube is cut if it has more than "
-            f"{above:,.0f} {rows}. If all of them have fewer, there are no candidates. Use a "
-            "larger epsilon, or fewer repeats, levels, trials or swaps."
+            f"The budget may be too small for the partition: {many} Use a larger epsilon, or fewer "
+            "repeats, levels, trials or swaps."
         )
+
+
+def _passed_by(number: float, scale: float, cost: Cost, children: int) -> float:
+    """The threshold that noise alone passes in about so many of the children."""
+    # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
+    far = max(0.0, math.log(children) - math.log(2 * number))
+    return scale * (far if cost.pure else math.sqrt(2 * far))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,8 @@ def whole_cost(loss: Loss) -> Cost:
 class PrivateTask:
     """The input of a private method."""
 
+    number_label: ClassVar[str] = "number of rows"
+
     rows: Secret[F64]
     domain: Domain
     k: int
@@ -174,6 +176,10 @@ class CountedTask(Protocol):
     def public_n(self) -> int | None: ...
 
     @property
+    def number_label(self) -> str:
+        """The label of a release of the number of rows."""
+
+    @property
     def cost(self) -> Cost: ...
 
 
@@ -202,7 +208,8 @@ def row_count(
 
 def number_of_rows(task: CountedTask) -> Secret[Query[int]]:
     """The query of the number of rows."""
-    return task.rows.map(lambda rows: total_query(rows.shape[0], task.adjacency, "number of rows"))
+    label = task.number_label
+    return task.rows.map(lambda rows: total_query(rows.shape[0], task.adjacency, label))
 
 
 @dataclass(frozen=True, eq=False)
