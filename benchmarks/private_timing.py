@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kvariates.privacy import mechanisms, mixture
+from kvariates.privacy.secret import PublicError
 
 
 @dataclass
@@ -48,12 +49,16 @@ def noise_time() -> Iterator[NoiseTime]:
         yield spent
 
 
+class OutOfTime(PublicError, TimeoutError):
+    """A limit on time was passed. It says nothing about rows, so computations let it pass."""
+
+
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Raises TimeoutError after so long, inside a signal handler."""
 
     def stop(*_: Any) -> None:
-        raise TimeoutError(f"over {seconds:g} s")
+        raise OutOfTime(f"over {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
