@@ -49,7 +49,7 @@ def noise_time() -> Iterator[NoiseTime]:
         yield spent
 
 
-class OutOfTime(PublicError, TimeoutError):
+class OutOfTimeError(PublicError, TimeoutError):
     """A limit on time was passed. It says nothing about rows, so computations let it pass."""
 
 
@@ -58,7 +58,7 @@ def within(seconds: float) -> Iterator[None]:
     """Raises TimeoutError after so long, inside a signal handler."""
 
     def stop(*_: Any) -> None:
-        raise OutOfTime(f"over {seconds:g} s")
+        raise OutOfTimeError(f"over {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
