@@ -32,8 +32,14 @@ struct ArcCollector {
 
     ArcCollector(const Rows& rows_, const double* c, index_t k, const double* price_, double tau_, bool keep_,
                  label_t* labels_)
-        : rows(rows_), price(price_), tau(tau_), keep(keep_), labels(labels_), centers(exact_centers(rows_, c, k)),
-          packed(pack_centers(rows_, centers)), half_price(k) {
+        : rows(rows_),
+          price(price_),
+          tau(tau_),
+          keep(keep_),
+          labels(labels_),
+          centers(exact_centers(rows_, c, k)),
+          packed(pack_centers(rows_, centers)),
+          half_price(k) {
         const double square = packed.scale * packed.scale;
         for (index_t j = 0; j < k; ++j) {
             half_price[j] = square * price[j] / 2;

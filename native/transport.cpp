@@ -4,13 +4,14 @@
 
 #include <cmath>
 #include <queue>
+#include <stdexcept>
 #include <unordered_map>
 
 namespace kv {
 namespace {
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
-constexpr double WIDER = 4;        // tau grows by this factor if the arcs were too few
+constexpr double WIDER = 4;         // tau grows by this factor if the arcs were too few
 constexpr index_t MAX_PASSES = 60;  // then all arcs are collected
 
 // A row that can go along an arc, and how much its cost changes. Ties go to the lowest slot.
@@ -44,8 +45,15 @@ struct Reached {
 class Solver {
 public:
     Solver(const TransportProblem& problem, double* price, label_t* labels)
-        : p_(problem), price_(price), labels_(labels), slack_(static_cast<label_t>(problem.k)), arcs_(p_.k),
-          potential_(p_.k + 1), flow_(p_.k), excess_(p_.k + 1), reached_(p_.k + 1) {}
+        : p_(problem),
+          price_(price),
+          labels_(labels),
+          slack_(static_cast<label_t>(problem.k)),
+          arcs_(p_.k),
+          potential_(p_.k + 1),
+          flow_(p_.k),
+          excess_(p_.k + 1),
+          reached_(p_.k + 1) {}
 
     TransportResult run(const CollectArcs& collect, double tau) {
         const std::vector<double> first(price_, price_ + p_.k);
@@ -61,6 +69,7 @@ public:
             store_prices();
             const index_t left = excess_units();
             if (left == 0) break;
+            if (tau == INFINITE) throw std::invalid_argument("costs and prices must be finite");
             if (before - left < left) tau *= WIDER;
         }
         out.range = range_of(first);
@@ -81,7 +90,7 @@ private:
     std::unordered_map<index_t, std::vector<Part>> split_;
     // Potentials: price of a cluster plus that of SLACK. They only rise between two collections.
     std::vector<double> potential_, before_;
-    double least_rise_ = 0;       // at most the least rise of a cluster's potential
+    double least_rise_ = 0;        // at most the least rise of a cluster's potential
     std::vector<index_t> flow_;    // what each cluster should take
     std::vector<index_t> excess_;  // what it has beyond that; of SLACK: all flows minus all supplies
     std::vector<Reached> reached_;

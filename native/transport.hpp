@@ -7,9 +7,9 @@
 //     the price of a cluster is negative only if its size is `low`.
 //
 // Method: successive shortest paths on a graph of the k clusters and one node for slack (SLACK). The length of the arc
-// from a to b is the least increase of cost + price if a row of a goes to b; the arcs between a cluster and SLACK change
-// how much the cluster should take. A path from a cluster that has too much to one that has too little changes the
-// prices and moves one row along each of its arcs. All rows keep their least cost + price.
+// from a to b is the least increase of cost + price if a row of a goes to b; the arcs between a cluster and SLACK
+// change how much the cluster should take. A path from a cluster that has too much to one that has too little changes
+// the prices and moves one row along each of its arcs. All rows keep their least cost + price.
 //
 // Few arcs: a row lists only clusters whose cost + price is at most `tau` above its least. As long as the changes of
 // the prices differ by at most tau, no cluster that is not listed becomes better than the row's own, so the answer is

@@ -327,9 +327,7 @@ default="k-means++"
     def _certificate(self, fit: Fit, best: LloydResult, rng: np.random.Generator) -> Certificate:
         centers = best.centers.astype(np.float64)
         if fit.limits is None:
-            return certify_kmeans(
-                fit.rows, LabelledCenters(centers, best.labels), fit.weight, rng
-            )
+            return certify_kmeans(fit.rows, LabelledCenters(centers, best.labels), fit.weight, rng)
         nearest = LabelledCenters(centers, fit.rows.nearest(centers))
         found = certify_kmeans(fit.rows, nearest, fit.weight, rng)
         rounding = found.only_rounding and found.cost == best.inertia

@@ -1,10 +1,10 @@
 """Lloyd with limits on the sizes of the clusters.
 
 The size of a cluster is the weight of its rows. An assignment within limits is a transport problem
-(`data.transport`). For rows of equal weight the solution is the best assignment. Rows of unequal
-weight make the problem NP-hard: then the solution of the transport problem splits a few rows, each
-goes to one cluster as a whole, and `refining.size_repair` moves rows until all limits hold. `gap`
-bounds what this costs.
+(`data.transport_plan`). For rows of equal weight the solution is the best assignment. With unequal
+weights the problem is NP-hard: the solution of the transport problem splits a few rows, each goes
+to one cluster as a whole, and `refining.size_repair` moves rows until all limits hold. `gap` bounds
+what this costs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.data.scans import F32, LabelChanges
-from kvariates.data.transport import I64, Prices, TransportPlan, UnitLimits, transport
+from kvariates.data.transport_plan import I64, Prices, TransportPlan, UnitLimits, transport
 from kvariates.refining.lloyd import LloydResult, Stop, refine
-from kvariates.refining.size_repair import Clustering, repaired
+from kvariates.refining.size_repair import WholeRows, repaired
 
 ROUNDING = 1e-9  # of a limit: a size beyond it by less than that is within it
 UNITS = 2.0**50  # of all rows, if weights are not whole numbers
@@ -193,7 +193,7 @@ class LimitedScan:
             if share:
                 limits = supply.tightened(share, k)
                 plan = transport(self._rows, centers, supply.each, limits, plan.prices)
-            state = Clustering(self._rows, centers, supply.each, plan.labels)
+            state = WholeRows(self._rows, centers, supply.each, plan.labels)
             found = repaired(state, supply.limits)
             if found is not None:
                 return found
@@ -218,8 +218,8 @@ class LimitedScan:
         own = self._rows.costs(centers, plan.labels)
         own[parts.rows] = 0.0
         split = self._rows.subset(parts.rows).costs(centers, parts.clusters.astype(np.int32))
-        whole = exact_total(own, self._weight)
-        least = to_float(whole + exact_total(split, parts.units * self._supply.unit))
+        weight: F64 = parts.units.astype(np.float64) * self._supply.unit
+        least = to_float(exact_total(own, self._weight) + exact_total(split, weight))
         return max(0.0, cost - least)
 
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.data.transport import I64, UnitLimits
+from kvariates.data.transport_plan import I64, UnitLimits
 
 STEPS, STEPS_OF_CLUSTER = 100, 10  # at most
 PARTNERS = 256  # rows of each of two clusters that are compared for an exchange
 
 
 @dataclass(frozen=True, eq=False)
-class Clustering:
+class WholeRows:
     """Rows with their units, and the cluster of each."""
 
     rows: Rows
@@ -46,7 +46,7 @@ class Clustering:
         return self.rows.subset(index).costs(self.centers, self.labels[index])
 
 
-class Step(NamedTuple):
+class RepairStep(NamedTuple):
     """Rows that change their clusters, and the increase of the cost for each unit saved."""
 
     price: float
@@ -54,7 +54,7 @@ class Step(NamedTuple):
     clusters: tuple[int, ...] = ()
 
 
-NONE = Step(np.inf)
+NONE = RepairStep(np.inf)
 
 
 def beyond(sizes: I64, limits: UnitLimits) -> I64:
@@ -62,9 +62,9 @@ def beyond(sizes: I64, limits: UnitLimits) -> I64:
     return np.maximum(sizes - limits.high, 0) + np.maximum(limits.low - sizes, 0)
 
 
-def repaired(start: Clustering, limits: UnitLimits) -> Labels | None:
+def repaired(start: WholeRows, limits: UnitLimits) -> Labels | None:
     """Labels within the limits; None if no step leads there."""
-    state = Clustering(start.rows, start.centers, start.units, start.labels.copy())
+    state = WholeRows(start.rows, start.centers, start.units, start.labels.copy())
     sizes = state.sizes()
     for _ in range(STEPS + STEPS_OF_CLUSTER * len(sizes)):
         excess = beyond(sizes, limits)
@@ -86,14 +86,14 @@ def repaired(start: Clustering, limits: UnitLimits) -> Labels | None:
     return None
 
 
-def _best_move(state: Clustering, sizes: I64, limits: UnitLimits, cluster: int) -> Step:
+def _best_move(state: WholeRows, sizes: I64, limits: UnitLimits, cluster: int) -> RepairStep:
     """The best move of a row out of a cluster that is too large, or into one that is too small."""
     inside = state.labels == cluster
     into = sizes[cluster] < limits.low
     index = np.flatnonzero(~inside if into else inside)
     if not len(index):
         return NONE
-    own, units = state.labels[index], state.units[index]
+    own, units = state.labels[index].astype(np.int64), state.units[index]
     targets = np.array([cluster]) if into else np.arange(len(sizes))
     saved = _saved(sizes, limits, own[:, None], targets[None, :], units[:, None])
     more = state.costs(index, targets) - state.own_costs(index)[:, None]
@@ -101,7 +101,7 @@ def _best_move(state: Clustering, sizes: I64, limits: UnitLimits, cluster: int) 
     place = np.unravel_index(int(np.argmin(price)), price.shape)
     if not np.isfinite(price[place]):
         return NONE
-    return Step(float(price[place]), (int(index[place[0]]),), (int(targets[place[1]]),))
+    return RepairStep(float(price[place]), (int(index[place[0]]),), (int(targets[place[1]]),))
 
 
 def _saved(sizes: I64, limits: UnitLimits, a: I64, b: I64, net: I64) -> I64:
@@ -111,7 +111,7 @@ def _saved(sizes: I64, limits: UnitLimits, a: I64, b: I64, net: I64) -> I64:
     return np.where(a == b, 0, before - after)
 
 
-def _best_exchange(state: Clustering, sizes: I64, limits: UnitLimits, cluster: int) -> Step:
+def _best_exchange(state: WholeRows, sizes: I64, limits: UnitLimits, cluster: int) -> RepairStep:
     """The best exchange of a row of this cluster with a row of another."""
     best = NONE
     inside = np.flatnonzero(state.labels == cluster)
@@ -131,5 +131,5 @@ def _best_exchange(state: Clustering, sizes: I64, limits: UnitLimits, cluster: i
         i, j = np.unravel_index(int(np.argmin(price)), price.shape)
         if price[i, j] < best.price:
             rows = int(inside[a[i]]), int(outside[b[j]])
-            best = Step(float(price[i, j]), rows, (other, cluster))
+            best = RepairStep(float(price[i, j]), rows, (other, cluster))
     return best
