@@ -37,20 +37,21 @@ class SizeLimits:
         """ValueError if no sizes of k clusters within the limits add up to the weight."""
         supply = Supply.of(rows, weight, self)
         total, heaviest = supply.total, supply.heaviest
-        of_rows = f"{rows} rows" if weight is None else f"rows of total weight {total:g}"
+        has = f"X has n_samples={rows}" if weight is None else f"X has the weight {total:g}"
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(
                 f"size_min={self.low:g} is above size_max={self.high:g}; swap them or give one."
             )
         if self.low is not None and supply.limits.low * k > supply.units:
             raise ValueError(
-                f"size_min={self.low:g} needs at least {supply.low_weight * k:g} in {k} clusters, "
-                f"but X has {of_rows}. Lower size_min to at most {supply.fair(k):g}, or n_clusters."
+                f"size_min={self.low:g} and n_clusters={k} need a total size of at least "
+                f"{supply.low_weight * k:g}, but {has}. Lower size_min to at most "
+                f"{supply.fair(k):g}, or n_clusters."
             )
         if self.high is not None and supply.limits.high * k < supply.units:
             raise ValueError(
-                f"size_max={self.high:g} leaves room for {supply.high_weight * k:g} in {k} "
-                f"clusters, but X has {of_rows}. Raise size_max to at least "
+                f"size_max={self.high:g} and n_clusters={k} leave room for a total size of "
+                f"{supply.high_weight * k:g}, but {has}. Raise size_max to at least "
                 f"{supply.fair(k, up=True):g}, or n_clusters."
             )
         if self.high is not None and heaviest > self.high * (1 + ROUNDING):
