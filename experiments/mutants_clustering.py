@@ -4,6 +4,36 @@ from experiments.mutant import Mutant
 
 CLUSTERING = [
     Mutant(
+        "a worse assignment within limits is taken", "refining.size_limits",
+        "if best is None or kept <= cost:",
+        "if best is None:",
+        "laws/test_size_limit_laws.py",
+    ),
+    Mutant(
+        "size_max is rounded up to whole rows", "refining.size_limits",
+        "high = min(units, math.floor(limits.high",
+        "high = min(units, math.ceil(limits.high",
+        "laws/test_size_limit_laws.py",
+    ),
+    Mutant(
+        "split rows are not part of the gap", "refining.size_limits",
+        "own[parts.rows] = 0.0",
+        "pass",
+        "laws/test_size_limit_laws.py",
+    ),
+    Mutant(
+        "repairs look at the upper limit only", "refining.size_repair",
+        "return np.maximum(sizes - limits.high, 0) + np.maximum(limits.low - sizes, 0)",
+        "return np.maximum(sizes - limits.high, 0)",
+        "laws/test_size_limit_laws.py",
+    ),
+    Mutant(
+        "prices of a sample are not used", "data.transport_plan",
+        "return FirstPrices(plan.prices.halved(), SAMPLED * plan.far)",
+        "return FirstPrices(Prices.zero(rows, centers))",
+        "laws/test_transport_laws.py",
+    ),
+    Mutant(
         "draws are off by one", "numerics.draws",
         "drawn: I64 = np.searchsorted(",
         "drawn: I64 = -1 + np.searchsorted(",

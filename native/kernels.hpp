@@ -8,6 +8,7 @@
 #include "lattice.hpp"
 #include "metric_kernels.hpp"
 #include "quantized_rows.hpp"
+#include "transport.hpp"
 #include "tree_kernels.hpp"
 
 namespace kv {
@@ -142,6 +143,9 @@ struct Kernels {
     void (*sum_costs)(index_t n, const Potential&);
     Proposal (*propose)(const RowsView&, const double* pending, index_t m, label_t first, const Potential&,
                         exact_t goal);
+    // See transport.hpp.
+    void (*collect_arcs)(const RowsView&, const double* centers, index_t k, const double* price, double tau, bool keep,
+                         label_t* labels, PricedArcs*);
     const MetricKernels* metric;
     const DualKernels* dual;
     const TreeKernels* tree;

@@ -3,6 +3,7 @@
 #include "elkan.hpp"
 #include "hamerly.hpp"
 #include "hartigan.hpp"
+#include "priced_arcs.hpp"
 #include "sums_by_label.hpp"
 #include "two_nearest.hpp"
 #include "yinyang.hpp"
@@ -54,6 +55,7 @@ const Kernels kernels = {
                           [&](index_t from, index_t stop) { update_sums(p, n, from, stop); });
         },
     .propose = KV_ROWS(propose),
+    .collect_arcs = KV_ROWS(collect_arcs),
     .metric = &metric_kernels,
     .dual = &dual_kernels,
     .tree = &tree_kernels,

@@ -384,3 +384,21 @@ def lattice_sums(
 def outside_radius(
     rows: F64, labels: Labels, centers: F64, radii: F64, out: NDArray[np.uint8]
 ) -> None: ...
+
+# ---- assignment to clusters whose sizes have limits (bind_transport.cpp) ----
+
+def transport(
+    rows: RowsView,
+    centers: F64,
+    supply: I64 | None,
+    low: int,
+    high: int,
+    tau: float,
+    price: F64,
+    labels: Labels,
+) -> tuple[I64, I64, I64, float, int, int]:
+    """Write `price` (given: where to start) and `labels`.
+
+    Return row, cluster and units of the parts of split rows, by how much the changes of the prices
+    differ, passes over the rows, and paths between clusters.
+    """

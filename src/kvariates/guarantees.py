@@ -250,6 +250,10 @@ LOST = {
         "the first centres were drawn from weighted points that stand for the rows, not from all "
         "rows."
     ),
+    "size limits": (
+        "the theorem compares the cost with that of the best centres without size limits, and "
+        "limits can raise it."
+    ),
     "array": "nothing is known about centres that were given.",
     "callable": "nothing is known about centres that a function made.",
     "not a local optimum": (

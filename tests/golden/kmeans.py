@@ -243,6 +243,32 @@ def large():
         yield f"kmeans large/{n}x{d} k={k} {algorithm} {dtype} {layout} {what}".strip(), run
 
 
+def limited():
+    """Limits on the sizes of clusters."""
+    places = itertools.product(VARIANTS, ("euclidean", "cosine"))
+    for i, ((dtype, layout, weight), metric) in enumerate(places):
+        n, k = (300, 700, 3000)[i % 3], (4, 9, 15)[(i + 1) % 3]
+
+        def run(n=n, k=k, dtype=dtype, layout=layout, weight=weight, metric=metric):
+            X, w = rows(n, 6, dtype, layout), weights(n, weight)
+            mean = (n if w is None else w.sum()) / k
+            return sized(X, k, mean, weight=w, metric=metric)
+
+        yield f"kmeans sizes/{n} k={k} {dtype} {layout} weight={weight} {metric}", run
+    for dtype, layout in itertools.product(("float64", "float32"), ("dense", "csr")):
+
+        def many(dtype=dtype, layout=layout):
+            return sized(rows(20000, 9, dtype, layout), 30, 20000 / 30, max_iter=6)
+
+        yield f"kmeans sizes large/20000x9 k=30 {dtype} {layout}", many
+
+
+def sized(X, k, mean, weight=None, **options):
+    """A fit with sizes within 10 % of their mean: also its gap."""
+    model = KMeans(k, random_state=0, size_min=0.9 * mean, size_max=1.1 * mean, **options)
+    return [*result(model.fit(X, sample_weight=weight)), model.assignment_gap_]
+
+
 def cases():
-    for part in (pairs, empties, one_iteration, inputs, large):
+    for part in (pairs, empties, one_iteration, inputs, large, limited):
         yield from part()

@@ -115,6 +115,21 @@ REFUSED = {
     "swaps: slot": (
         "_native.swap_changes(f64(1, 3), column(0, 0, 9), i32(3), f64(3), f64(3), None, f64(1, 2))",
         "a slot is out of range"),
+    "transport: k = 0": (
+        "_native.transport(view, none, None, 0, n, 1.0, f64(0), i32(n))",
+        "there are no centres; give at least one"),
+    "transport: limits": (
+        "_native.transport(view, centers, None, n, n, 1.0, f64(k), i32(n))",
+        "no sizes within these limits add up to the supply"),
+    "transport: supply": (
+        "_native.transport(view, centers, np.zeros(n, np.int64), 0, n, 1.0, f64(k), i32(n))",
+        "the supply of a row must be positive"),
+    "transport: large supplies": (
+        "_native.transport(view, centers, np.full(n, 2**62), 0, n, 1.0, f64(k), i32(n))",
+        "the supplies are too large"),
+    "transport: tau": (
+        "_native.transport(view, centers, None, 0, n, 0.0, f64(k), i32(n))",
+        "tau must be positive"),
     "tree: no leaf": (
         "_native.tree_leaves(i64(-1), i64(0), 0, f64(1), -3, 1, True)",
         "there must be at least one leaf"),

@@ -20,6 +20,7 @@ BALL = {"n_clusters": 3, "epsilon": 1.0, "delta": 1e-6, "radius": 20.0}
 # The checks use negative rows, which most distortions do not take.
 ESTIMATORS = [
     KMeans(n_clusters=1),
+    KMeans(n_clusters=3, size_min=2, size_max=200),
     *(KMeans(**choice) for choice in CHOICES if "distortion" not in choice),
     *(KMedian(metric=name) for name, e in METRICS.items() if e.needs != EDGES),
     *(KMedian(init=name) for name in MEDOID_SEEDINGS),

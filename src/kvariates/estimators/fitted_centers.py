@@ -47,7 +47,8 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def predict(self, X: Any) -> Any:
         """The index of the nearest centre of every row of X: ndarray of shape (n_samples,).
 
-        Of blocks: an iterable with such an array for each block.
+        Limits on the sizes of clusters, ``KMeans(size_max=...)``, do not apply. Of blocks: an
+        iterable with such an array for each block.
         """
         if isinstance(X, SourceBlocks):
             return BlockLabels(self._fitted_blocks(X), self._float64_centers)

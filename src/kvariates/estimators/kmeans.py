@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from kvariates.estimators.block_results import BlockLabels, FittedColumns, set_f
 from kvariates.estimators.callbacks import reporting
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
-from kvariates.estimators.kmeans_runs import Fit, RunOptions, first_centers
+from kvariates.estimators.kmeans_runs import Fit, RunOptions, first_centers, size_limits
 from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
@@ -82,16 +83,26 @@ default="k-means++"
         <list of DISTORTIONS>
     certify : bool, default=False
         Compute ``certificate_``, a lower bound on the cost of any k centres, for squared Euclidean
-        distances. It often takes 10 to 25 seconds, much longer than the fit.
+        distances. It often takes 10 to 25 seconds, much longer than the fit. With limits on sizes
+        the bound is still valid, but further away.
+    size_min, size_max : float or None, default=None
+        The least and the largest size of a cluster in ``labels_``: the number of its rows, or
+        their weight if there are weights. Each assignment is the best one within these limits if
+        the rows have equal weights, and otherwise near to it, see ``assignment_gap_``. `predict`
+        ignores limits. Only with algorithm="auto" or "lloyd", without `distortion`.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``. Of
-        blocks: an iterable with such an array for each block, which is computed when it is read.
+        The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``,
+        unless there are limits on sizes. Of blocks: an iterable with such an array for each block,
+        which is computed when it is read.
     inertia_ : float
-        Weighted sum of squared distances to the nearest centre (of 1 - cos for "cosine").
+        Weighted sum of squared distances to the centres of ``labels_`` (of 1 - cos for "cosine").
+    assignment_gap_ : float
+        ``labels_`` cost at most so much more than the best labels within the limits. 0.0 if they
+        are the best ones (up to rounding), as without limits and for rows of equal weight.
     n_iter_ : int
         Iterations of the best run.
     guarantee_ : Guarantee or None
@@ -127,6 +138,8 @@ default="k-means++"
         "metric": [StrOptions(OBJECTIVES.keys())],
         "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
         "certify": ["boolean"],
+        "size_min": [Interval(Real, 0, None, closed="left"), None],
+        "size_max": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -144,6 +157,8 @@ default="k-means++"
         metric: str = "euclidean",
         distortion: Any = None,
         certify: bool = False,
+        size_min: float | None = None,
+        size_max: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -157,6 +172,8 @@ default="k-means++"
         self.metric = metric
         self.distortion = distortion
         self.certify = certify
+        self.size_min = size_min
+        self.size_max = size_max
 
     @validation.all_or_nothing
     @with_callbacks
@@ -194,13 +211,14 @@ default="k-means++"
                 f"certify=True needs metric='euclidean' and no distortion; with {objective.name} "
                 "there is no lower bound. Set certify=False."
             )
+        limits = size_limits(self, X.shape[0], weight)
         rows = objective.rows(X)
         options, algorithm = self._run_options(rows.spread()), self._algorithm()
         rng = validation.generator(self.random_state)
 
         task = self._init_callback_context(max_subtasks=options.n_init)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        fit = Fit(objective, rows, weight, X)
+        fit = Fit(objective, rows, weight, X, limits)
         runs = (self._run(task, fit, options, algorithm, rng) for _ in range(options.n_init))
         best = min(runs, key=lambda run: run.inertia)
         if not np.isfinite(best.inertia):
@@ -285,7 +303,10 @@ default="k-means++"
         if self.verbose:
             print("Initialization complete")
         stop = reporting(options.stop, self, task, fit.objective)
-        problem = RefineProblem(fit.rows, fit.weight, centers, stop, fit.objective.lloyd, rng)
+        lloyd: Any = fit.objective.lloyd
+        if fit.limits is not None:
+            lloyd = partial(lloyd, limits=fit.limits)
+        problem = RefineProblem(fit.rows, fit.weight, centers, stop, lloyd, rng)
         result = REFINEMENTS[algorithm].run(problem)
         task.call_on_fit_task_end(estimator=self, X=fit.X)
         return result
@@ -293,7 +314,9 @@ default="k-means++"
     # -- what is stored ----------------------------------------------------------------------------
 
     def _lost(self, objective: Objective) -> str | None:
-        """Why no guarantee holds: of the start, then of the objective."""
+        """Why no guarantee holds: limits, then the start, then the objective."""
+        if self.size_min is not None or self.size_max is not None:
+            return guarantees.LOST["size limits"]
         if isinstance(self.init, str):
             return SEEDINGS[self.init].lost or objective.lost
         return guarantees.LOST["callable" if callable(self.init) else "array"]
@@ -302,8 +325,13 @@ default="k-means++"
         return self.metric == "euclidean" and self.distortion is None
 
     def _certificate(self, fit: Fit, best: LloydResult, rng: np.random.Generator) -> Certificate:
-        found = LabelledCenters(best.centers.astype(np.float64), best.labels)
-        return certify_kmeans(fit.rows, found, fit.weight, rng)
+        centers = best.centers.astype(np.float64)
+        if fit.limits is None:
+            return certify_kmeans(fit.rows, LabelledCenters(centers, best.labels), fit.weight, rng)
+        nearest = LabelledCenters(centers, fit.rows.nearest(centers))
+        found = certify_kmeans(fit.rows, nearest, fit.weight, rng)
+        rounding = found.only_rounding and found.cost == best.inertia
+        return replace(found, cost=best.inertia, only_rounding=rounding)
 
     def _store(
         self, objective: Objective, best: LloydResult | BlockResult, labels: Any, counts: I64
@@ -312,6 +340,7 @@ default="k-means++"
         self.cluster_centers_ = best.centers
         self.labels_ = labels
         self.inertia_ = best.inertia
+        self.assignment_gap_ = best.assignment_gap if isinstance(best, LloydResult) else 0.0
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
         if self.guarantee_lost_ is None and isinstance(best, BlockResult):
             self.guarantee_lost_ = guarantees.LOST["summary"]

@@ -66,12 +66,14 @@ def check_options(model: Any, source: SourceBlocks, sample_weight: Any) -> None:
         f"algorithm={model.algorithm!r}": model.algorithm not in ALGORITHMS,
         f"distortion={model.distortion!r}": model.distortion is not None,
         "certify=True": model.certify,
+        f"size_min={model.size_min!r}": model.size_min is not None,
+        f"size_max={model.size_max!r}": model.size_max is not None,
     }
     for option, given in needs_memory.items():
         if given:
             raise ValueError(
                 f"{option} needs all rows in memory. With blocks use algorithm='auto' or 'lloyd', "
-                "distortion=None and certify=False."
+                "distortion=None, certify=False, and no limits on sizes."
             )
 
 

@@ -12,6 +12,7 @@ from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
 from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import LloydResult, StopRule, evaluated
+from kvariates.refining.size_limits import SizeLimits
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.summaries.weighted_points import WeightedPoints
@@ -25,6 +26,25 @@ class Fit:
     rows: Rows
     weight: F64 | None
     X: Any
+    limits: SizeLimits | None = None
+
+
+def size_limits(model: Any, rows: int, weight: F64 | None) -> SizeLimits | None:
+    """The limits on sizes of KMeans, or None; ValueError if they cannot hold."""
+    if model.size_min is None and model.size_max is None:
+        return None
+    for option, given, wanted in (
+        ("algorithm", model.algorithm, ("auto", "lloyd")),
+        ("distortion", model.distortion, (None,)),
+    ):
+        if given not in wanted:
+            names = " or ".join(map(repr, wanted))
+            raise ValueError(
+                f"size_min and size_max do not work with {option}={given!r}; use {option}={names}."
+            )
+    limits = SizeLimits(model.size_min, model.size_max)
+    limits.check(rows, weight, int(model.n_clusters))
+    return limits
 
 
 @dataclass(frozen=True, eq=False)

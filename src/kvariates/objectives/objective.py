@@ -40,6 +40,7 @@ from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS, LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.refining.lloyd import LloydResult, Stop, refine
+from kvariates.refining.size_limits import SizeLimits, refine_within
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.seedings import DISTANCES
@@ -73,13 +74,17 @@ class SquaredEuclidean:
         return start
 
     def lloyd(
-        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
-    ) -> LloydResult:
+        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto",
+        limits: SizeLimits | None = None,
+    ) -> LloydResult:  # fmt: skip
+        if limits is not None:
+            return refine_within(rows, centers, weight, stop, limits, self.unit)
         return refine(rows, centers, weight, stop, scan, self.unit)
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         if self.whitened is None:
-            return replace(end, inertia=self.cost(end.inertia))
+            gap = self.cost(end.assignment_gap)
+            return replace(end, inertia=self.cost(end.inertia), assignment_gap=gap)
         restored = self.whitened.restore(end.centers.astype(np.float64)).astype(rows.dtype)
         centers = restored.astype(np.float64)
         labels = self.nearest(rows, centers)

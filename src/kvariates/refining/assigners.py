@@ -19,7 +19,7 @@ from scipy import sparse
 from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale, table_pays
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.data.scans import SCANS
+from kvariates.data.scans import SCANS, Scan
 
 Map = Callable[..., Iterable[Any]]
 Centers_contra = TypeVar(
@@ -166,12 +166,12 @@ class InMemoryAssigner:
     """
 
     def __init__(
-        self, rows: Rows, weight: F64 | None, k: int, algorithm: str = "auto",
+        self, rows: Rows, weight: F64 | None, k: int, scan: str | Scan = "auto",
         scale: SumScale | None = None,
     ) -> None:  # fmt: skip
         self._rows, self._weight = rows, weight
         self.labels: Labels = np.full(rows.n, -1, dtype=np.int32)
-        self._scan = SCANS[algorithm](rows, k)
+        self._scan = SCANS[scan](rows, k) if isinstance(scan, str) else scan
         self._has_table = table_pays(rows, k)
         self._sums = self._new_sums(k, scale or SumScale.of(rows, weight))
         self._centers: F64 | None = None  # of the last assignment

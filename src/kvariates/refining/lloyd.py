@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
+from kvariates.data.scans import Scan
 from kvariates.refining import assigners
 from kvariates.refining.assigners import Statistics, squared_moves
 
@@ -125,6 +126,7 @@ class LloydResult:
     inertia: float
     n_iter: int
     converged: bool
+    assignment_gap: float = 0.0  # the labels cost at most so much more than the best ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +142,9 @@ class RefineProblem:
 
 
 def refine(
-    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto", unit: bool = False
-) -> LloydResult:
+    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str | Scan = "auto",
+    unit: bool = False,
+) -> LloydResult:  # fmt: skip
     """Exact Lloyd on rows in memory. Steps are taken in float64. Pre: weight is None or float64."""
     assigner = assigners.InMemoryAssigner(rows, weight, len(centers), scan)
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)

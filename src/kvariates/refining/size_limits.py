@@ -1,0 +1,233 @@
+"""Lloyd with limits on the sizes of the clusters.
+
+The size of a cluster is the weight of its rows. An assignment within limits is a transport problem
+(`data.transport_plan`). For rows of equal weight the solution is the best assignment. With unequal
+weights the problem is NP-hard: the solution of the transport problem splits a few rows, each goes
+to one cluster as a whole, and `refining.size_repair` moves rows until all limits hold. `gap` bounds
+what this costs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kvariates.data.exact_sums import exact_total, to_float
+from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.scans import F32, LabelChanges
+from kvariates.data.transport_plan import I64, Prices, TransportPlan, UnitLimits, transport
+from kvariates.refining.lloyd import LloydResult, Stop, refine
+from kvariates.refining.size_repair import WholeRows, repaired
+
+ROUNDING = 1e-9  # of a limit: a size beyond it by less than that is within it
+UNITS = 2.0**50  # of all rows, if weights are not whole numbers
+TIGHTER = 0.0, 0.5, 1.0  # times the heaviest row: tried in turn if no assignment is found
+
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """The least and the largest weight of a cluster; None: no limit."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def check(self, rows: int, weight: F64 | None, k: int) -> None:
+        """ValueError if no sizes of k clusters within the limits add up to the weight."""
+        supply = Supply.of(rows, weight, self)
+        total, heaviest = supply.total, supply.heaviest
+        has = f"X has n_samples={rows}" if weight is None else f"X has the weight {total:g}"
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(
+                f"size_min={self.low:g} is above size_max={self.high:g}; swap them or give one."
+            )
+        if self.low is not None and supply.limits.low * k > supply.units:
+            raise ValueError(
+                f"size_min={self.low:g} and n_clusters={k} need a total size of at least "
+                f"{supply.low_weight * k:g}, but {has}. Lower size_min to at most "
+                f"{supply.fair(k):g}, or n_clusters."
+            )
+        if self.high is not None and supply.limits.high * k < supply.units:
+            raise ValueError(
+                f"size_max={self.high:g} and n_clusters={k} leave room for a total size of "
+                f"{supply.high_weight * k:g}, but {has}. Raise size_max to at least "
+                f"{supply.fair(k, up=True):g}, or n_clusters."
+            )
+        if self.high is not None and heaviest > self.high * (1 + ROUNDING):
+            raise ValueError(
+                f"A row has the weight {heaviest:g}, more than size_max={self.high:g}. Raise "
+                "size_max, or divide the row into several of less weight."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Supply:
+    """Weights as whole numbers of units. Rows of no weight have no part in it.
+
+    Attributes
+    ----------
+    index : ndarray of int64 or None
+        The rows of positive weight; None: all.
+    each : ndarray of int64 or None
+        The units of these rows; None: one each.
+    unit : float
+        The weight of a unit.
+    units : int
+        All together.
+    limits : UnitLimits
+        Of a cluster.
+    """
+
+    index: I64 | None
+    each: I64 | None
+    unit: float
+    units: int
+    limits: UnitLimits
+
+    @classmethod
+    def of(cls, rows: int, weight: F64 | None, limits: SizeLimits) -> Supply:
+        weight = np.ones(rows) if weight is None else weight
+        index = None if weight.all() else np.flatnonzero(weight)
+        positive = weight if index is None else weight[index]
+        total = math.fsum(positive)
+        each = None
+        if positive.min() == positive.max():
+            unit, units = float(positive[0]), len(positive)
+        else:
+            whole = total < 2.0**53 and np.array_equal(positive, np.rint(positive))
+            unit = 1.0 if whole else 2.0 ** math.ceil(math.log2(total / UNITS))
+            each = np.maximum(np.rint(positive / unit), 1).astype(np.int64)
+            units = int(each.sum())
+        low = 0 if limits.low is None else math.ceil(limits.low / unit * (1 - ROUNDING))
+        high = units
+        if limits.high is not None:
+            high = min(units, math.floor(limits.high / unit * (1 + ROUNDING)))
+        return cls(index, each, unit, units, UnitLimits(low, high))
+
+    @property
+    def total(self) -> float:
+        return self.units * self.unit
+
+    @property
+    def heaviest(self) -> float:
+        return self.unit * (1 if self.each is None else int(self.each.max()))
+
+    @property
+    def low_weight(self) -> float:
+        return self.limits.low * self.unit
+
+    @property
+    def high_weight(self) -> float:
+        return self.limits.high * self.unit
+
+    def fair(self, k: int, *, up: bool = False) -> float:
+        """The weight of equal clusters, rounded down or up to whole rows of equal weight."""
+        units = -(-self.units // k) if up else self.units // k
+        return units * self.unit
+
+    def tightened(self, share: float, k: int) -> UnitLimits:
+        """The limits drawn together by a share of the heaviest row, as far as all rows fit."""
+        by = 0 if self.each is None else int(share * int(self.each.max()))
+        low, high = self.limits.low, self.limits.high
+        return UnitLimits(
+            max(low, min(low + by, self.units // k)), min(high, max(high - by, -(-self.units // k)))
+        )
+
+
+class LimitedScan:
+    """Assigns rows within size limits, for `InMemoryAssigner`. Prices are kept between calls.
+
+    It never raises the cost: labels change only if that lowers the cost at the given centres.
+
+    Attributes
+    ----------
+    gap : float
+        The labels cost at most so much more than the best assignment to the last centres.
+    """
+
+    def __init__(self, rows: Rows, weight: F64 | None, limits: SizeLimits) -> None:
+        self._supply = Supply.of(rows.n, weight, limits)
+        index = self._supply.index
+        self._all = rows
+        self._rows = rows if index is None else rows.subset(index)
+        self._weight = weight if weight is None or index is None else weight[index]
+        self._prices: Prices | None = None
+        self.gap = 0.0
+
+    def assign(self, centers: F64, moved: F32 | None, labels: Labels, changes: LabelChanges) -> int:
+        """As `data.scans.Scan`; nothing is read from `moved` or written to `changes`."""
+        index = self._supply.index
+        if index is None:
+            found = self._assigned(centers, labels)
+        else:
+            found = self._all.nearest(centers)  # rows of no weight are in no one's way
+            found[index] = self._assigned(centers, labels[index])
+        changed = int(np.count_nonzero(found != labels))
+        labels[:] = found
+        return changed
+
+    def _assigned(self, centers: F64, before: Labels) -> Labels:
+        supply = self._supply
+        plan = transport(self._rows, centers, supply.each, supply.limits, self._prices)
+        self._prices = plan.prices
+        found = self._whole_rows(plan, centers)
+        first = before[0] < 0
+        if found is None and first:
+            raise ValueError(self._not_found())
+        best, cost = found, math.inf if found is None else self._cost(centers, found)
+        if not first:
+            kept = self._cost(centers, before)
+            if best is None or kept <= cost:
+                best, cost = before, kept
+        assert best is not None  # noqa: S101
+        self.gap = self._gap(plan, centers, cost)
+        return best
+
+    def _whole_rows(self, plan: TransportPlan, centers: F64) -> Labels | None:
+        """Labels within the limits; None if none were found."""
+        if not len(plan.parts.rows):
+            return plan.labels
+        supply, k = self._supply, len(centers)
+        assert supply.each is not None  # noqa: S101
+        for share in TIGHTER:
+            if share:
+                limits = supply.tightened(share, k)
+                plan = transport(self._rows, centers, supply.each, limits, plan.prices)
+            state = WholeRows(self._rows, centers, supply.each, plan.labels)
+            found = repaired(state, supply.limits)
+            if found is not None:
+                return found
+        return None
+
+    def _not_found(self) -> str:
+        s = self._supply
+        return (
+            f"No assignment with sizes from {s.low_weight:g} to {s.high_weight:g} was found: rows "
+            f"cannot be divided, and their weights go up to {s.heaviest:g}. Let size_min and "
+            f"size_max differ by more, e.g. by twice that weight."
+        )
+
+    def _cost(self, centers: F64, labels: Labels) -> float:
+        return to_float(exact_total(self._rows.costs(centers, labels), self._weight))
+
+    def _gap(self, plan: TransportPlan, centers: F64, cost: float) -> float:
+        """The cost minus that of the plan with split rows, which no assignment is below."""
+        parts = plan.parts
+        if not len(parts.rows):
+            return 0.0
+        own = self._rows.costs(centers, plan.labels)
+        own[parts.rows] = 0.0
+        split = self._rows.subset(parts.rows).costs(centers, parts.clusters.astype(np.int32))
+        weight: F64 = parts.units.astype(np.float64) * self._supply.unit
+        least = to_float(exact_total(own, self._weight) + exact_total(split, weight))
+        return max(0.0, cost - least)
+
+
+def refine_within(
+    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, limits: SizeLimits, unit: bool = False
+) -> LloydResult:
+    """`refine` with limits on the sizes of the clusters. Pre: `limits.check` has passed."""
+    scan = LimitedScan(rows, weight, limits)
+    result = refine(rows, centers, weight, stop, scan, unit)
+    return replace(result, assignment_gap=scan.gap)
