@@ -259,4 +259,5 @@ NB_MODULE(_native, m) {
     bind_graph(m);
     bind_tree(m);
     bind_lattice(m);
+    bind_exchange(m);
 }

@@ -144,5 +144,6 @@ void bind_dual(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_lattice(nb::module_& m);
+void bind_exchange(nb::module_& m);
 
 }  // namespace kv::binding
