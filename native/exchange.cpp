@@ -10,9 +10,9 @@ namespace kv::KV_ISA {
 namespace {
 
 constexpr index_t LARGEST_BLOCK = 16384, BLOCKS = 64;  // units evaluated at once: n / BLOCKS, at most LARGEST_BLOCK
-constexpr index_t LANES = 4, NEAR = 32;               // NEAR: places in `order` that are near
-constexpr index_t STEP = 64;                          // units that one thread takes at a time
-constexpr double LARGE_SWEEP = 5e7;                   // multiply-adds of a sweep that is worth all threads
+constexpr index_t LANES = 4, NEAR = 32;                // NEAR: places in `order` that are near
+constexpr index_t STEP = 64;                           // units that one thread takes at a time
+constexpr double LARGE_SWEEP = 5e7;                    // multiply-adds of a sweep that is worth all threads
 
 inline double folded(const double* part) { return (part[0] + part[2]) + (part[1] + part[3]); }
 
@@ -20,7 +20,13 @@ inline double folded(const double* part) { return (part[0] + part[2]) + (part[1]
 class GroupMeans {
 public:
     GroupMeans(const double* rows, index_t width, const ExchangeUnits& u)
-        : rows_(rows), width_(width), u_(u), sum_(u.groups * width), mean_(u.groups * width), size_(u.groups) {
+        : rows_(rows),
+          width_(width),
+          u_(u),
+          sum_(u.groups * width),
+          mean_(u.groups * width),
+          inverse_(u.groups),
+          size_(u.groups) {
         double total = 0;
         for (index_t p = 0; p < u.n * width; ++p) total += rows[p] * rows[p];
         least_gain_ = 1e-20 * total;
@@ -46,7 +52,7 @@ public:
         const double *x = row(i), *y = row(j), *s = mean(a), *t = mean(b);
         double part[LANES] = {};
         if (more == 0) {
-            const double c = 1.0 / size_[a] + 1.0 / size_[b];
+            const double c = inverse_[a] + inverse_[b];
             for (index_t p = 0; p < width_; p += LANES)
                 for (index_t r = 0; r < LANES; ++r) {
                     const double v = y[p + r] - x[p + r];
@@ -82,6 +88,7 @@ private:
         size_[g] += sign * u_.size[i];
     }
     void update_mean(index_t g) {
+        inverse_[g] = 1.0 / static_cast<double>(size_[g]);
         for (index_t p = g * width_; p < (g + 1) * width_; ++p) mean_[p] = sum_[p] / static_cast<double>(size_[g]);
     }
     double square(index_t g) const {
@@ -94,7 +101,7 @@ private:
     const double* rows_;
     const index_t width_;  // features, rounded up to a multiple of LANES
     const ExchangeUnits& u_;
-    std::vector<double> sum_, mean_;
+    std::vector<double> sum_, mean_, inverse_;  // inverse_: 1 / size
     std::vector<index_t> size_;
     double least_gain_;
 };
