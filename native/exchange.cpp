@@ -10,7 +10,8 @@ namespace kv::KV_ISA {
 namespace {
 
 constexpr index_t LARGEST_BLOCK = 16384, BLOCKS = 64;  // units evaluated at once: n / BLOCKS, at most LARGEST_BLOCK
-constexpr index_t LANES = 4, NEAR = 32;                // NEAR: places in `order` that are near
+constexpr index_t LANES = 4, NEAR = 64;                // NEAR: places in `order` that are near, at least
+constexpr index_t PREFETCHED = 32;                     // partners
 constexpr index_t STEP = 64;                           // units that one thread takes at a time
 constexpr double LARGE_SWEEP = 5e7;                    // multiply-adds of a sweep that is worth all threads
 
@@ -187,8 +188,7 @@ public:
         double pairs = 0;
         for (index_t kind = 0; kind < u.kinds; ++kind) {
             const index_t units = u.kind_start[kind + 1] - u.kind_start[kind];
-            pairs +=
-                static_cast<double>(units) * static_cast<double>(units <= ALL_PARTNERS ? units : 4 * options.partners);
+            pairs += static_cast<double>(units) * static_cast<double>(std::min(units, options.partners));
         }
         return pairs * objective.work();
     }
@@ -239,27 +239,29 @@ private:
     Partner best_partner(index_t i, std::uint64_t sweep) const {
         const index_t first = u_.kind_start[kind_[i]], stop = u_.kind_start[kind_[i] + 1], units = stop - first;
         Partner best;
-        if (units <= ALL_PARTNERS) {
+        if (units <= options_.partners) {
             for (index_t p = first; p < stop; ++p) offer(best, i, u_.order[p]);
             return best;
         }
-        constexpr index_t MOST = 64;
-        index_t chosen[MOST];
-        const index_t count = std::min(options_.partners, MOST);
-        std::uint64_t state = mix(seed_ + sweep, static_cast<std::uint64_t>(i));
-        for (index_t t = 0; t < count; ++t, state += STRIDE) {
-            const auto random = static_cast<unsigned __int128>(mix(state));
-            index_t p = first + static_cast<index_t>((random * static_cast<std::uint64_t>(units)) >> 64);
-            if (t % 4) {  // near
-                const auto window = static_cast<std::uint64_t>(std::min(2 * NEAR, units));
-                const index_t low = std::clamp(place_[i] - NEAR, first, stop - static_cast<index_t>(window));
-                p = low + static_cast<index_t>((random * window) >> 64);
+        const std::uint64_t seed = mix(seed_ + sweep, static_cast<std::uint64_t>(i));
+        index_t chosen[PREFETCHED];
+        for (index_t from = 0; from < options_.partners; from += PREFETCHED) {
+            const index_t count = std::min(PREFETCHED, options_.partners - from);
+            for (index_t t = 0; t < count; ++t) {
+                chosen[t] = sampled_partner(i, first, stop, from + t, seed);
+                objective_.prefetch(chosen[t]);
             }
-            chosen[t] = u_.order[p];
-            objective_.prefetch(chosen[t]);
+            for (index_t t = 0; t < count; ++t) offer(best, i, chosen[t]);
         }
-        for (index_t t = 0; t < count; ++t) offer(best, i, chosen[t]);
         return best;
+    }
+    // One of four is any unit of the kind, and the others are near in `order`.
+    index_t sampled_partner(index_t i, index_t first, index_t stop, index_t number, std::uint64_t seed) const {
+        const index_t near = std::min(std::max(NEAR, 2 * options_.partners), stop - first);
+        const index_t window = number % 4 ? near : stop - first;
+        const index_t low = std::clamp(place_[i] - window / 2, first, stop - window);
+        const auto random = static_cast<unsigned __int128>(mix(seed + static_cast<std::uint64_t>(number) * STRIDE));
+        return u_.order[low + static_cast<index_t>((random * static_cast<std::uint64_t>(window)) >> 64)];
     }
     void offer(Partner& best, index_t i, index_t j) const {
         const index_t a = labels_[i], b = labels_[j];

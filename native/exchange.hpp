@@ -1,17 +1,15 @@
 // Anti-clustering by exchanges: two units of different groups change places if that improves the objective. A unit is a
 // row, or several rows that must stay together. One table per instruction set.
 //
-// A sweep visits every unit and looks for its best partner of the same kind. Up to ALL_PARTNERS units of a kind, all of
-// them are tried; otherwise some random ones and some that are near in `order`. A block of units is evaluated in
-// parallel under the present groups. Then its exchanges are checked again, one after the other, and made. Blocks and
-// random numbers depend on the problem only, so that threads do not change the result.
+// A sweep visits every unit and looks for its best partner of the same kind. If a kind has no more units than partners
+// that may be tried, all of them are tried; otherwise some random ones and some that are near in `order`. A block of
+// units is evaluated in parallel under the present groups. Then its exchanges are checked again, one after the other,
+// and made. Blocks and random numbers depend on the problem only, so that threads do not change the result.
 #pragma once
 
 #include "common.hpp"
 
 namespace kv {
-
-constexpr index_t ALL_PARTNERS = 1000;  // units of a kind up to which every exchange is tried
 
 struct ExchangeUnits {
     index_t n, groups;
@@ -24,7 +22,7 @@ struct ExchangeUnits {
 };
 
 struct ExchangeOptions {
-    index_t partners;  // tried for each unit, if not all are
+    index_t partners;  // tried for each unit
     index_t max_sweeps;
     std::uint64_t seed;
 };

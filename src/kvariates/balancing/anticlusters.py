@@ -13,7 +13,13 @@ from kvariates.balancing.group_problem import GroupProblem
 from kvariates.data.exchanges import ExchangeOptions, ExchangeUnits, Ints, similar_order
 from kvariates.data.rows import F64, Labels
 
-PARTNERS = 32  # tried for each unit, if there are too many to try all
+FEW_PARTNERS = 32  # at least so many are tried for each unit
+TRIED = 4_000_000  # exchanges that are tried in a sweep, if that is more
+
+
+def partners(n_units: int) -> int:
+    """How many partners of a unit are tried in a sweep."""
+    return max(FEW_PARTNERS, TRIED // n_units)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def improved(
     options: SearchOptions, rng: np.random.Generator,
 ) -> GroupResult:  # fmt: skip
     """The best end of exchanges from the starts."""
-    chosen = ExchangeOptions(PARTNERS, options.max_sweeps, int(rng.integers(2**63)))
+    chosen = ExchangeOptions(partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63)))
     end = objective.search(units, starts, chosen)
     return GroupResult(
         end.labels[problem.units.of_row], end.n_sweeps, end.converged, end.values

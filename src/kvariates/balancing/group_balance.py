@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.balancing.units import constant_columns
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 
@@ -102,9 +103,8 @@ def group_balance(labels: Labels, n_groups: int, data: NamedColumns) -> GroupBal
     sizes = np.bincount(labels, minlength=n_groups)
     X = np.empty((len(labels), 0)) if data.X is None else data.X
     means, spreads = _moments(X - X.mean(axis=0), labels, sizes)
-    whole = X.std(axis=0)
-    constant = whole <= 1e-14 * np.abs(X).max(axis=0, initial=1e-300)
-    scale = np.where(constant, 1.0, whole)
+    constant = constant_columns(X)
+    scale = np.where(constant, 1.0, X.std(axis=0))
     count = max(1, len(data.categories))
     cell = np.bincount(labels * count + data.category, minlength=n_groups * count)
     share = cell.reshape(n_groups, count) / sizes[:, None]

@@ -15,12 +15,12 @@ have the same size, it is that size times the sum of the groups' variances.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from kvariates.balancing.units import Units
+from kvariates.balancing.units import Units, constant_columns
 from kvariates.data.exchanges import (
     ExchangeEnd,
     ExchangeOptions,
@@ -34,6 +34,7 @@ from kvariates.tables import Entry, Table
 
 ROWS, DISTANCES = frozenset({"rows"}), frozenset({"distances"})
 MOST_STEPS = 200  # of the least distance
+POWERS = (2.0, 4.0, 8.0, 16.0)  # of the penalty of a small distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +96,8 @@ def centred(X: F64) -> F64:
 
 def standardised(X: F64) -> F64:
     """Columns of mean 0 and standard deviation 1; constant columns become 0."""
-    X = centred(X)
-    spread = X.std(axis=0)
-    constant = spread <= 1e-14 * np.abs(X).max(axis=0, initial=1e-300)
-    return np.ascontiguousarray(X / np.where(constant, 1.0, spread) * ~constant)
+    constant = constant_columns(X)
+    return np.ascontiguousarray(centred(X) / np.where(constant, 1.0, X.std(axis=0)) * ~constant)
 
 
 def with_squares(X: F64) -> F64:
@@ -156,9 +155,10 @@ def over_units(distances: Floats, units: Units, reduce: np.ufunc) -> Floats:
 class Dispersion:
     """The least distance within groups.
 
-    Pairs of a group at its least distance count as conflicts. Exchanges lower their number; when
-    none is left, the least distance has grown, and the next one is treated in the same way. The
-    result has as few conflicts as were found.
+    Exchanges lower a sum of penalties that grow steeply as distances get smaller. Then pairs at the
+    least distance found get a penalty above that of all others together, so that exchanges lower
+    their number. When none is left, the least distance has grown, and the next one is treated in
+    the same way. Of groups with the same least distance, those with fewer such pairs are kept.
     """
 
     distances: Floats
@@ -173,43 +173,56 @@ class Dispersion:
     def search(
         self, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
     ) -> ExchangeEnd:
-        between = over_units(self.distances, self.units, np.minimum)
-        found = self._spread(between, exchanges, starts, options)
-        values, sweeps = [], found.n_sweeps
+        between = over_units(self.distances, self.units, np.minimum).astype(np.float64)
+        tries, sweeps, values = [*starts], 0, list[float]()
+        for power in POWERS:
+            ends = exchange_distances(_penalty(between, power), exchanges, starts, options)
+            tries += [end.labels for end in ends]
+            sweeps += max(end.n_sweeps for end in ends)
+        labels = max(tries, key=lambda labels: _rank(between, labels))
         for _ in range(MOST_STEPS):
-            least = _least(between, found.labels)
+            least, conflicts = _rank(between, labels)
             values.append(-least)
             if not np.isfinite(least):
                 break
-            conflicts = -(between <= least).astype(np.float32)
-            np.fill_diagonal(conflicts, 0)
-            tries = np.vstack([found.labels, starts])
-            better = best(exchange_distances(conflicts, exchanges, tries, options))
-            sweeps += better.n_sweeps
-            found = better
-            if better.values[-1] > 0:
+            penalty = _penalty(between, POWERS[-1], least)
+            ends = exchange_distances(penalty, exchanges, np.stack([labels, *tries]), options)
+            sweeps += max(end.n_sweeps for end in ends)
+            better = max((end.labels for end in ends), key=lambda labels: _rank(between, labels))
+            if _rank(between, better) <= (least, conflicts):
                 break
-        return replace(found, n_sweeps=sweeps, values=tuple(values))
-
-    def _spread(
-        self, between: Floats, exchanges: ExchangeUnits, starts: Labels, options: ExchangeOptions
-    ) -> ExchangeEnd:
-        """First groups: pairs at small distances are penalised more than others."""
-        positive = between[between > 0]
-        unit = float(positive.min()) if len(positive) else 1.0
-        penalty = -((unit / np.maximum(between.astype(np.float64), unit / 4)) ** 4)
-        np.fill_diagonal(penalty, 0)
-        ends = exchange_distances(penalty, exchanges, starts, options)
-        return max(ends, key=lambda end: _least(between, end.labels))
+            labels = better
+        return ExchangeEnd(labels, sweeps, True, tuple(values))
 
     def pair_values(self, sizes: Ints) -> PairValues | None:
         return None
 
 
-def _least(between: Floats, labels: Labels) -> float:
+def _rank(between: F64, labels: Labels) -> tuple[float, int]:
+    """The least distance within groups, and minus the number of pairs that have it."""
     same = labels[:, None] == labels
     np.fill_diagonal(same, False)
-    return float(between[same].min(initial=np.inf))
+    inside = between[same]
+    least = float(inside.min(initial=np.inf))
+    return least, -int(np.count_nonzero(inside == least))
+
+
+def _penalty(between: F64, power: float, least: float = 0.0) -> F64:
+    """Negative values for exchanges: pairs at smaller distances have a larger penalty.
+
+    Each pair that is `least` apart has a larger penalty than all pairs at larger distances
+    together, and each pair at a smaller distance a larger one than all of these.
+    """
+    above = between[between > least]
+    unit = float(above.min(initial=np.inf))
+    if not np.isfinite(unit):
+        unit = 1.0
+    penalty: F64 = (unit / np.maximum(between, unit)) ** power
+    at_least = 2.0 * max(1.0, float(penalty[between > least].sum()))
+    penalty[between == least] = at_least
+    penalty[between < least] = at_least * 2.0 * np.count_nonzero(between == least)
+    np.fill_diagonal(penalty, 0)
+    return -penalty
 
 
 MakeObjective = Callable[[Any, Units], GroupObjective]

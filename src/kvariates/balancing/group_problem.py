@@ -143,7 +143,8 @@ def program(problem: GroupProblem, listed: Ints, pooled: Ints | None = None) -> 
     place = np.full(units.n, -1)
     place[listed] = np.arange(m)
     a, b = np.repeat(np.arange(units.n), units.degree), units.link
-    a, b = place[a[a < b]], place[b[a < b]]
+    once = (a < b) & (place[a] >= 0) & (place[b] >= 0)
+    a, b = place[a[once]], place[b[once]]
     if len(a):
         pair = np.arange(len(a))
         both = sparse.csr_array(

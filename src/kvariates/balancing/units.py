@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64
+
+
+def constant_columns(X: F64) -> NDArray[np.bool_]:
+    """Which columns differ by no more than rounding errors."""
+    constant: NDArray[np.bool_] = X.std(axis=0) <= 1e-13 * np.abs(X).max(axis=0, initial=0.0)
+    return constant
 
 
 class InfeasibleGroups(ValueError):

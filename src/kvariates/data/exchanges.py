@@ -54,7 +54,7 @@ class ExchangeUnits:
 
 @dataclass(frozen=True)
 class ExchangeOptions:
-    """`partners`: how many are tried for a unit of a kind of more than 1,000 units (at most 64)."""
+    """`partners`: how many are tried for each unit; all of its kind if it has no more units."""
 
     partners: int
     max_sweeps: int

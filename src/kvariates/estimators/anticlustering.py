@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from kvariates.balancing.anticlusters import SearchOptions, exact, exchanged
+from kvariates.balancing.anticlusters import SearchOptions, exact, exchanged, partners
 from kvariates.balancing.group_balance import NamedColumns, group_balance
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS
 from kvariates.balancing.group_problem import GroupProblem, group_problem
@@ -19,9 +19,8 @@ from kvariates.estimators import group_input, validation
 from kvariates.estimators.group_input import GROUP_METRICS, Categories
 from kvariates.tables import documented
 
-ALL_PARTNERS = 1000  # units up to which all exchanges are tried, as in native/exchange.hpp
 SAMPLED_SWEEPS, ALL_SWEEPS = 5, 1000
-MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 20_000
+MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 5_000
 
 
 @documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
@@ -49,12 +48,12 @@ class AntiClustering(BaseEstimator):
         "exact" finds the optimum, for few rows: it lists all groups, or solves an integer program
         (of about 20 rows).
     n_restarts : "auto" or int, default="auto"
-        Searches from different first groups, of which the best is kept. "auto": 20 for up to 1,000
-        rows, fewer for more, 1 from 20,000 rows on.
+        Searches from different first groups, of which the best is kept. "auto": 20 for up to 250
+        rows, fewer for more, 1 from 5,000 rows on.
     max_sweeps : "auto" or int, default="auto"
-        The most sweeps over all rows. "auto": until no exchange helps, if no category has more than
-        1,000 rows, so that all exchanges can be tried; otherwise 5 sweeps with 32 partners for each
-        row.
+        The most sweeps over all rows. A sweep tries 4 million exchanges, or 32 for each row if that
+        is more. "auto": until no exchange helps, if these are all exchanges (up to 2,000 rows);
+        otherwise 5.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
 
@@ -67,7 +66,8 @@ class AntiClustering(BaseEstimator):
     n_sweeps_ : int
         Sweeps of the best search (for "dispersion", of all its steps); 0 for "exact".
     converged_ : bool
-        Whether the last sweep found no exchange.
+        Whether the last sweep found no exchange. With more than 2,000 rows of a category it has not
+        tried all of them.
     balance_ : GroupBalance
         How far each group's means, spreads and shares of categories are from those of all rows.
         ``print(balance_)`` is a table, ``balance_.plot()`` a picture.
@@ -193,7 +193,7 @@ class AntiClustering(BaseEstimator):
         if restarts == "auto":
             restarts = min(MOST_RESTARTS, max(1, UNITS_TIMES_RESTARTS // problem.units.n))
         if sweeps == "auto":
-            all_tried = np.bincount(problem.units.kind).max() <= ALL_PARTNERS
+            all_tried = np.bincount(problem.units.kind).max() <= partners(problem.units.n)
             sweeps = ALL_SWEEPS if all_tried else SAMPLED_SWEEPS
         return SearchOptions(int(restarts), int(sweeps), self.group_sizes is None)
 
