@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvariates import AntiClustering
 from kvariates.balancing import feasible_groups
 from kvariates.balancing.feasible_groups import dealt
-from kvariates.balancing.units import InfeasibleGroups
+from kvariates.balancing.units import InfeasibleError
 
 
 @st.composite
@@ -34,7 +34,7 @@ def test_small_problems_are_solved_if_they_can_be(problem):
     for method in ("exchange", "exact"):
         model = AntiClustering(groups, objective=objective, method=method, random_state=0)
         if not len(allowed):
-            with pytest.raises(InfeasibleGroups):
+            with pytest.raises(InfeasibleError):
                 model.fit(X, **constraints)
             continue
         model.fit(X, **constraints)
@@ -63,7 +63,7 @@ def test_constraints_hold_for_many_rows(seed, sized, objective):
     )
     try:
         labels = model.fit_predict(X, must_link=must, cannot_link=cannot)
-    except InfeasibleGroups:  # links were drawn that joined rows of several hidden groups
+    except InfeasibleError:  # links were drawn that joined rows of several hidden groups
         return
     assert_sizes(labels, sizes, n, groups)
     assert all(len(set(labels[must == m])) <= 1 for m in range(12))
@@ -92,9 +92,7 @@ def test_the_integer_program_finds_what_greedy_misses(monkeypatch):
     cannot = [(i, j) for i in range(0, 40, 4) for j in range(i + 1, i + 4)]
     must = [(i, i + 1) for i in range(40, 58, 2)]
     model = AntiClustering(3, random_state=0)
-    labels = model.fit_predict(
-        X, categories=np.arange(60) % 2, cannot_link=cannot, must_link=must
-    )
+    labels = model.fit_predict(X, categories=np.arange(60) % 2, cannot_link=cannot, must_link=must)
     assert all(labels[i] != labels[j] for i, j in cannot)
     assert all(labels[i] == labels[j] for i, j in must)
     assert np.bincount(labels).tolist() == [20, 20, 20]
@@ -153,7 +151,7 @@ CASES = {
 def test_errors_say_what_clashes(case, method):
     constraints, words = CASES[case]
     X = np.random.default_rng(0).normal(size=(12, 2))
-    with pytest.raises(InfeasibleGroups, match=re.escape(words)):
+    with pytest.raises(InfeasibleError, match=re.escape(words)):
         AntiClustering(3, method=method).fit(X, **constraints)
 
 
@@ -205,7 +203,7 @@ def test_a_category_larger_than_a_group_is_shared_out():
 def test_a_failed_fit_leaves_the_model_as_it_was():
     model = AntiClustering(3, random_state=0).fit(X12)
     before = {k: v for k, v in vars(model).items() if k.endswith("_")}
-    with pytest.raises(InfeasibleGroups):
+    with pytest.raises(InfeasibleError):
         model.fit(X12, **CASES["a clique"][0])
     assert {k: v for k, v in vars(model).items() if k.endswith("_")} == before
 
@@ -216,7 +214,13 @@ def test_categories_of_any_type():
     columns = pandas.DataFrame({"a": plain, "b": [1, 2] * 6})
     results = [
         AntiClustering(2, random_state=0).fit(X12, categories=c)
-        for c in (plain, plain.tolist(), pandas.Series(plain), pandas.Categorical(plain), plain == "a")
+        for c in (
+            plain,
+            plain.tolist(),
+            pandas.Series(plain),
+            pandas.Categorical(plain),
+            plain == "a",
+        )
     ]
     assert all(np.bincount(m.labels_[plain == "a"]).tolist() == [3, 3] for m in results)
     both = AntiClustering(2, random_state=0).fit(X12, categories=columns)

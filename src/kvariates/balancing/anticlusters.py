@@ -10,7 +10,7 @@ from kvariates.balancing.exact_groups import exact_groups
 from kvariates.balancing.feasible_groups import FirstGroups
 from kvariates.balancing.group_objectives import GroupObjective
 from kvariates.balancing.group_problem import GroupProblem
-from kvariates.data.exchanges import ExchangeOptions, ExchangeUnits, Ints, similar_order
+from kvariates.data.exchanges import ExchangeOptions, ExchangeUnits, similar_order
 from kvariates.data.rows import F64, Labels
 
 FEW_PARTNERS = 32  # at least so many are tried for each unit
@@ -68,7 +68,9 @@ def improved(
     options: SearchOptions, rng: np.random.Generator,
 ) -> GroupResult:  # fmt: skip
     """The best end of exchanges from the starts."""
-    chosen = ExchangeOptions(partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63)))
+    chosen = ExchangeOptions(
+        partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63))
+    )
     end = objective.search(units, starts, chosen)
     return GroupResult(
         end.labels[problem.units.of_row], end.n_sweeps, end.converged, end.values

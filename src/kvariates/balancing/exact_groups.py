@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from kvariates.balancing.feasible_groups import clash
 from kvariates.balancing.group_objectives import Dispersion, GroupObjective, PairValues, over_units
 from kvariates.balancing.group_problem import SECONDS, GroupProblem, Program, program
-from kvariates.balancing.units import InfeasibleGroups, Units
+from kvariates.balancing.units import InfeasibleError, Units
 from kvariates.data.rows import F64, Labels
 
 MOST_LISTED = 200_000  # partial groupings
@@ -23,8 +23,9 @@ def exact_groups(problem: GroupProblem, objective: GroupObjective) -> Labels:
     listed = all_groups(problem)
     if listed is not None:
         if not len(listed):
-            raise InfeasibleGroups(clash(problem))
-        return listed[int(np.argmax(_values(listed, problem, objective)))]
+            raise InfeasibleError(clash(problem))
+        chosen: Labels = listed[int(np.argmax(_values(listed, problem, objective)))]
+        return chosen
     if isinstance(objective, Dispersion):
         return _largest_least(problem, objective)
     pairs = objective.pair_values(problem.sizes)
@@ -110,7 +111,7 @@ def _best_sum(problem: GroupProblem, pairs: PairValues) -> Labels:
         options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
     )
     if result.status == 2:
-        raise InfeasibleGroups(clash(problem))
+        raise InfeasibleError(clash(problem))
     if result.status != 0:
         raise ValueError(
             f"method='exact' found no proof of an optimum for {m} units within a minute; use "
@@ -148,7 +149,7 @@ def _largest_least(problem: GroupProblem, objective: Dispersion) -> Labels:
     low, high = 0, len(levels)  # levels[low] can be reached; levels[high] cannot
     found = _apart(problem, between, -np.inf)
     if found is None:
-        raise InfeasibleGroups(clash(problem))
+        raise InfeasibleError(clash(problem))
     while high - low > 1:
         middle = (low + high) // 2
         tried = _apart(problem, between, levels[middle])
@@ -177,5 +178,3 @@ def _apart(problem: GroupProblem, between: F64, distance: float) -> Labels | Non
             "method='exchange'."
         )
     return model.labels(result.x) if result.status == 0 else None
-
-

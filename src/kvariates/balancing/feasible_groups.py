@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from kvariates.balancing.group_problem import MOST_VARIABLES, GroupProblem, group_problem, program
-from kvariates.balancing.units import InfeasibleGroups, Links, Units
+from kvariates.balancing.units import InfeasibleError, Links, Units
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import Labels
 
@@ -114,9 +114,9 @@ def _filled(
     fixed = np.zeros((units.n_categories, G), dtype=np.int64)
     part = units.counts[listed].tocoo()
     np.add.at(fixed, (part.col, placed[part.row]), part.data)
-    sizes = problem.sizes - fixed.sum(axis=0)
+    sizes: Ints = problem.sizes - fixed.sum(axis=0)
     if units.n_categories == 1:
-        return sizes[None]
+        return np.atleast_2d(sizes)
     rest = replace(
         problem, sizes=sizes, least=np.maximum(problem.least - fixed, 0), most=problem.most - fixed
     )
@@ -127,10 +127,10 @@ def _filled(
 
 
 def _solved(problem: GroupProblem, listed: Ints) -> tuple[Labels, Ints]:
-    """Place the units by an integer program; InfeasibleGroups with the reason if that fails."""
+    """Place the units by an integer program; InfeasibleError with the reason if that fails."""
     model = program(problem, listed)
     if model.n > MOST_VARIABLES:
-        raise InfeasibleGroups(
+        raise InfeasibleError(
             f"No groups were found that fulfil all constraints, and {len(listed)} units with links "
             "are too many for an exact search. Remove some links, or use fewer groups."
         )
@@ -138,8 +138,8 @@ def _solved(problem: GroupProblem, listed: Ints) -> tuple[Labels, Ints]:
     if result.x is not None:
         return model.labels(result.x), model.counts(result.x)
     if result.status == 2:
-        raise InfeasibleGroups(clash(problem))
-    raise InfeasibleGroups(
+        raise InfeasibleError(clash(problem))
+    raise InfeasibleError(
         "No groups were found that fulfil all constraints within a minute; it is not known whether "
         "there are any. Remove some links, or use fewer groups."
     )

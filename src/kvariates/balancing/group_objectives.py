@@ -75,7 +75,9 @@ class WithinSquares:
 
     def value(self, labels: Labels) -> float:
         count = np.bincount(labels)
-        sums = [np.bincount(labels, weights=column, minlength=len(count)) for column in self.columns.T]
+        sums = [
+            np.bincount(labels, weights=column, minlength=len(count)) for column in self.columns.T
+        ]
         between = np.square(sums) / np.maximum(count, 1)
         return float(np.square(self.columns).sum() - between.sum())
 
@@ -91,6 +93,7 @@ class WithinSquares:
 
 
 def centred(X: F64) -> F64:
+    """Rows minus their mean."""
     return np.ascontiguousarray(X - X.mean(axis=0))
 
 
@@ -227,6 +230,8 @@ def _penalty(between: F64, power: float, least: float = 0.0) -> F64:
 
 MakeObjective = Callable[[Any, Units], GroupObjective]
 
+LOCAL = 'Exchanges end at a local optimum; method="exact" finds the optimum.'
+
 GROUP_OBJECTIVES: Table[MakeObjective] = Table(
     "objective",
     {
@@ -236,18 +241,23 @@ GROUP_OBJECTIVES: Table[MakeObjective] = Table(
             "the same means. With groups of equal size it is, up to a factor, the sum of their "
             "variances.",
             ROWS,
+            lost=LOCAL,
         ),
         "kplus": Entry(
             lambda X, units: WithinSquares(with_squares(X), units),
             "The same for standardised columns and their squared deviations: groups have nearly "
             "the same means and spreads (Papenberg 2023).",
             ROWS,
+            lost=LOCAL,
         ),
         "diversity": Entry(
-            Diversity, "The sum of distances of all pairs of rows in one group.", DISTANCES
+            Diversity,
+            "The sum of distances of all pairs of rows in one group.",
+            DISTANCES,
+            lost=LOCAL,
         ),
         "dispersion": Entry(
-            Dispersion, "The least distance of two rows in one group.", DISTANCES
+            Dispersion, "The least distance of two rows in one group.", DISTANCES, lost=LOCAL
         ),
     },
 )

@@ -100,7 +100,7 @@ class Program:
         return (len(self.listed) + self.n_categories) * self.n_groups
 
     def solve(self, cost: F64 | None = None) -> Any:
-        """scipy's result; `status` 0 is an optimum, 2 is infeasible."""
+        """Scipy's result; `status` 0 is an optimum, 2 is infeasible."""
         cost = np.zeros(self.n) if cost is None else cost
         return milp(
             cost, integrality=np.ones(self.n), bounds=self.bounds, constraints=self.constraints,
@@ -110,7 +110,8 @@ class Program:
     def labels(self, x: F64) -> Labels:
         """The groups of the listed units."""
         part = x[: len(self.listed) * self.n_groups].reshape(-1, self.n_groups)
-        return part.argmax(axis=1).astype(np.int32)
+        groups: Labels = part.argmax(axis=1).astype(np.int32)
+        return groups
 
     def counts(self, x: F64) -> Ints:
         """The rows of each category that are not listed, in each group."""

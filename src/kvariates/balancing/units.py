@@ -24,7 +24,7 @@ def constant_columns(X: F64) -> NDArray[np.bool_]:
     return constant
 
 
-class InfeasibleGroups(ValueError):
+class InfeasibleError(ValueError):
     """No groups fulfil the constraints."""
 
 
@@ -101,12 +101,12 @@ class Units:
 
 
 def units_of(n: int, category: Ints, links: Links) -> Units:
-    """The units of n rows; InfeasibleGroups if a cannot-link is within a unit."""
+    """The units of n rows; InfeasibleError if a cannot-link is within a unit."""
     of_row = _components(n, links.must)
     a, b = of_row[links.cannot.T]
     if (a == b).any():
         i, j = links.cannot[int(np.argmax(a == b))]
-        raise InfeasibleGroups(
+        raise InfeasibleError(
             f"cannot_link keeps rows {i} and {j} apart, but must_link joins them, directly or "
             "through other rows. Remove one of the links."
         )

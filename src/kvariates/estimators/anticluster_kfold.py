@@ -66,13 +66,11 @@ class AntiClusterKFold(BaseCrossValidator):
     def __init__(
         self, n_splits: int = 5, *, objective: str = "kplus", random_state: Any = None
     ) -> None:
-        if not isinstance(n_splits, Integral) or n_splits < 2:
-            raise ValueError(f"n_splits should be an integer of at least 2; got {n_splits!r}.")
+        self.n_splits = _checked_splits(n_splits)
         if objective not in GROUP_OBJECTIVES:
             raise ValueError(
                 f"objective should be one of {list(GROUP_OBJECTIVES)}; got {objective!r}."
             )
-        self.n_splits = int(n_splits)
         self.objective = objective
         self.random_state = random_state
 
@@ -151,3 +149,9 @@ class AntiClusterKFold(BaseCrossValidator):
         options = SearchOptions(GROUP_RESTARTS, GROUP_SWEEPS, even=True)
         rng = validation.generator(self.random_state)
         return grouped_folds(data, entry.run, group, self.n_splits, options, rng).labels
+
+
+def _checked_splits(n_splits: Any) -> int:
+    if not isinstance(n_splits, Integral) or int(n_splits) < 2:
+        raise ValueError(f"n_splits should be an integer of at least 2; got {n_splits!r}.")
+    return int(n_splits)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.balancing.units import InfeasibleGroups, Links
+from kvariates.balancing.units import InfeasibleError, Links
 from kvariates.data.exchanges import Ints
 from kvariates.data.metrics import DISTANCES, METRICS, ROWS
 from kvariates.data.rows import Floats
@@ -119,7 +119,7 @@ def _pairs(pairs: Any, n: int, name: str) -> Ints:
     loop = table[:, 0] == table[:, 1]
     if name == "cannot_link" and loop.any():
         row = table[int(np.argmax(loop)), 0]
-        raise InfeasibleGroups(f"cannot_link keeps row {row} apart from itself; remove this pair.")
+        raise InfeasibleError(f"cannot_link keeps row {row} apart from itself; remove this pair.")
     return table.astype(np.int64)
 
 
@@ -156,4 +156,3 @@ def distances_of(X: Floats, metric: str) -> Floats:
             "zero on its diagonal."
         )
     return np.ascontiguousarray((X + X.T) / 2)
-
