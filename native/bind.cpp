@@ -260,4 +260,5 @@ NB_MODULE(_native, m) {
     bind_tree(m);
     bind_lattice(m);
     bind_transport(m);
+    bind_exchange(m);
 }

@@ -145,5 +145,6 @@ void bind_graph(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_lattice(nb::module_& m);
 void bind_transport(nb::module_& m);
+void bind_exchange(nb::module_& m);
 
 }  // namespace kv::binding

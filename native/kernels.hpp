@@ -4,6 +4,7 @@
 #include "common.hpp"
 #include "dual.hpp"
 #include "exact_sums.hpp"
+#include "exchange.hpp"
 #include "filter.hpp"
 #include "lattice.hpp"
 #include "metric_kernels.hpp"
@@ -150,6 +151,7 @@ struct Kernels {
     const DualKernels* dual;
     const TreeKernels* tree;
     const LatticeKernels* lattice;
+    const ExchangeKernels* exchange;
 };
 
 // Returns the kernels for the named instruction set, or for the best one of this machine if no name is given; null if
@@ -191,6 +193,7 @@ extern const MetricKernels metric_kernels;
 extern const DualKernels dual_kernels;
 extern const TreeKernels tree_kernels;
 extern const LatticeKernels lattice_kernels;
+extern const ExchangeKernels exchange_kernels;
 extern const Kernels kernels;
 }  // namespace KV_ISA
 #endif

@@ -60,6 +60,7 @@ const Kernels kernels = {
     .dual = &dual_kernels,
     .tree = &tree_kernels,
     .lattice = &lattice_kernels,
+    .exchange = &exchange_kernels,
 };
 
 }  // namespace kv::KV_ISA

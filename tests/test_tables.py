@@ -15,7 +15,15 @@ from contracts.choices import positive_rows
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from kvariates import KMeans, KMedian, PrivateKMeans, PrivateKMedian, StreamingKMeans, cli
+from kvariates import (
+    AntiClustering,
+    KMeans,
+    KMedian,
+    PrivateKMeans,
+    PrivateKMedian,
+    StreamingKMeans,
+    cli,
+)
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
 
@@ -30,6 +38,7 @@ ESTIMATORS = {
     "PRIVATE_METHODS": PrivateKMeans(3, epsilon=5.0, bounds=(0.0, 20.0)),
     "PRIVATE_KMEDIAN_METHODS": PrivateKMedian(3, epsilon=9.0),
     "SYNOPSES": StreamingKMeans(3, n_synopses=20, random_state=0),
+    "GROUP_OBJECTIVES": AntiClustering(3, random_state=0),
 }
 
 
@@ -67,6 +76,9 @@ def test_a_fit_uses_the_entry(key):
     one, other = fitted(key, NAME), fitted(key, COPIED[key][1])
     if key.startswith("PRIVATE"):  # its results are random; its charges are not
         assert str(one.ledger_) == str(other.ledger_)
+    elif key == "GROUP_OBJECTIVES":
+        assert np.array_equal(one.labels_, other.labels_)
+        assert one.objective_ == other.objective_
     elif key == "SYNOPSES":  # it keeps no labels
         assert one.inertia_ == other.inertia_
     else:
@@ -141,6 +153,7 @@ def test_the_contract_tests_cover_the_entries_and_pass():
         f"demand_is_weights_and_repeats[{NAME}-hst]",
         f"demand_is_weights_and_repeats[euclidean-{NAME}]",
         f"test_all_checks[KMeans(init='{NAME}')]",
+        f"test_all_checks[AntiClustering(objective='{NAME}')]",
         f"epsilon=1.0, method='{NAME}', n_clusters=3)]",
     ):
         assert f"{words} PASSED" in told, told

@@ -2,6 +2,8 @@
 
 # First of all, `_openmp` loads the native module.
 from kvariates import _openmp, guarantees, privacy  # noqa: F401
+from kvariates.estimators.anticluster_kfold import AntiClusterKFold
+from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, kmeans_plusplus
@@ -20,6 +22,8 @@ from kvariates.seeding.seedings import explain_guarantees
 __version__ = "0.1.0"
 
 __all__ = [
+    "AntiClusterKFold",
+    "AntiClustering",
     "Dirac",
     "EveryPoint",
     "Gaussian",

@@ -402,3 +402,37 @@ def transport(
     Return row, cluster and units of the parts of split rows, by how much the changes of the prices
     differ, passes over the rows, and paths between clusters.
     """
+
+# Exchanges of units between groups. `labels` (runs x units) holds the starts and gets the ends. The
+# result of a run: sweeps, whether the last one found nothing, and the values of the objective.
+def exchange_order(rows: F64, kind_start: I64, block: int, order: I64) -> None:
+    """Reorder the units of each kind so that every `block` of them is alike."""
+
+def exchange_rows(
+    rows: F64,
+    order: I64,
+    kind_start: I64,
+    size: I64,
+    low: I64,
+    high: I64,
+    link_start: I64,
+    link: I64,
+    labels: Labels,
+    partners: int,
+    max_sweeps: int,
+    seed: int,
+) -> list[tuple[int, bool, list[float]]]: ...
+def exchange_distances(
+    distance: Float,
+    order: I64,
+    kind_start: I64,
+    size: I64,
+    low: I64,
+    high: I64,
+    link_start: I64,
+    link: I64,
+    labels: Labels,
+    partners: int,
+    max_sweeps: int,
+    seed: int,
+) -> list[tuple[int, bool, list[float]]]: ...

@@ -5,6 +5,7 @@ The entries are copies of others under a new name, as if somebody had added a ch
 
 from dataclasses import replace
 
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.data.metrics import METRICS
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES
@@ -28,6 +29,7 @@ COPIED = {
     "PRIVATE_METHODS": (PRIVATE_METHODS, "lloyd"),
     "PRIVATE_KMEDIAN_METHODS": (PRIVATE_KMEDIAN_METHODS, "local-search"),
     "SYNOPSES": (SYNOPSES, "lightweight"),
+    "GROUP_OBJECTIVES": (GROUP_OBJECTIVES, "kplus"),
 }
 
 

@@ -7,7 +7,8 @@ from contracts.choices import CHOICES
 from laws.cases import ALGORITHMS
 from sklearn.utils.estimator_checks import check_estimator
 
-from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans
+from kvariates import AntiClustering, KMeans, KMedian, PrivateKMeans, StreamingKMeans
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.data.metrics import EDGES, METRICS
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.objectives.objective import OBJECTIVES
@@ -29,6 +30,7 @@ ESTIMATORS = [
     OnlineKMeans(n_clusters=3),
     OnlineKMeans(n_clusters=3, update=False),
     *(StreamingKMeans(n_clusters=3, n_synopses=100, synopsis=name) for name in SYNOPSES),
+    *(AntiClustering(objective=name) for name in GROUP_OBJECTIVES),
 ]
 
 # Checks that fail for a reason.
@@ -76,7 +78,7 @@ def draws_by_row_order(estimator):
 def expected_failures(estimator):
     if isinstance(estimator, PrivateKMeans):
         return {**PRIVATE, **(SECRET_COUNT if estimator.adjacency == "add-remove" else {})}
-    if isinstance(estimator, OnlineKMeans):
+    if isinstance(estimator, OnlineKMeans | AntiClustering):
         return {}
     if isinstance(estimator, StreamingKMeans):
         return STREAM

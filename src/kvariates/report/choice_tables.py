@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..balancing.group_objectives import GROUP_OBJECTIVES
 from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
@@ -27,6 +28,7 @@ CHOICE_TABLES: dict[str, Table[Any]] = {
     "Private methods: ``PrivateKMeans(method=...)``": PRIVATE_METHODS,
     "Private methods of k-median: ``PrivateKMedian(method=...)``": PRIVATE_KMEDIAN_METHODS,
     "Summaries of a stream: ``StreamingKMeans(synopsis=...)``": SYNOPSES,
+    "Objectives of groups: ``AntiClustering(objective=...)``": GROUP_OBJECTIVES,
     "Seedings over peers: ``dask.KMeans(init=...)``": PEER_SEEDINGS,
 }
 

@@ -1,0 +1,1 @@
+"""Anti-clustering: groups that are as alike as possible."""

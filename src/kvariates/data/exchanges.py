@@ -1,0 +1,116 @@
+"""Exchanges of units between groups: the native search of anti-clustering.
+
+A unit is a row, or several rows that stay together. Units of one kind may change places. The search
+lowers the objective with every sweep and gives the same result on any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kvariates import _native
+from kvariates.data.rows import F64, Floats, Labels
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeUnits:
+    """What an exchange must respect.
+
+    order : all units, kind by kind; units that are near each other in it should be alike.
+    kind_start : where each kind begins in `order`, and its end.
+    size : the number of rows of each unit.
+    low, high : the least and the largest number of rows of each group.
+    link_start, link : for each unit, the units that must be in other groups, as in a CSR matrix.
+    """
+
+    order: Ints
+    kind_start: Ints
+    size: Ints
+    low: Ints
+    high: Ints
+    link_start: Ints
+    link: Ints
+
+    def in_order(self) -> ExchangeUnits:
+        """The same units, numbered by their place in `order`."""
+        n = len(self.order)
+        place = np.empty(n, dtype=np.int64)
+        place[self.order] = np.arange(n)
+        graph = sparse.csr_array((np.ones(len(self.link)), self.link, self.link_start), (n, n))
+        graph = graph[self.order]
+        return replace(
+            self, order=np.arange(n), size=self.size[self.order],
+            link_start=graph.indptr.astype(np.int64), link=place[graph.indices],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ExchangeOptions:
+    """`partners`: how many are tried for each unit; all of its kind if it has no more units."""
+
+    partners: int
+    max_sweeps: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeEnd:
+    """The group of every unit; the native objective (smaller is better) after each sweep."""
+
+    labels: Labels
+    n_sweeps: int
+    converged: bool  # the last sweep found no exchange
+    values: tuple[float, ...]
+
+
+def exchange_rows(
+    rows: F64, units: ExchangeUnits, starts: Labels, options: ExchangeOptions
+) -> list[ExchangeEnd]:
+    """Minimise the sum over groups of |sum of rows|^2 / size, once from each of the starts.
+
+    The rows are copied in the order of the units: similar ones are then near each other in memory.
+    """
+    order = units.order
+    ends = _searched(
+        _native.exchange_rows, rows[order], units.in_order(), starts[:, order], options
+    )
+    for end in ends:
+        end.labels[order] = end.labels.copy()
+    return ends
+
+
+def exchange_distances(
+    distances: Floats, units: ExchangeUnits, starts: Labels, options: ExchangeOptions
+) -> list[ExchangeEnd]:
+    """Maximise the sum of distances within groups, once from each of the starts."""
+    return _searched(_native.exchange_distances, distances, units, starts, options)
+
+
+def _searched(
+    search: Callable[..., Any], data: Floats, units: ExchangeUnits, starts: Labels,
+    options: ExchangeOptions,
+) -> list[ExchangeEnd]:  # fmt: skip
+    labels = np.ascontiguousarray(starts, dtype=np.int32).copy()
+    results = search(
+        data, units.order, units.kind_start, units.size, units.low, units.high, units.link_start,
+        units.link, labels, options.partners, options.max_sweeps, options.seed,
+    )  # fmt: skip
+    return [
+        ExchangeEnd(end, sweeps, converged, tuple(values))
+        for end, (sweeps, converged, values) in zip(labels, results, strict=True)
+    ]
+
+
+def similar_order(rows: F64, kind_start: Ints, order: Ints, block: int) -> Ints:
+    """`order`, with the units of each kind sorted so that every `block` of them is alike."""
+    out = order.copy()
+    _native.exchange_order(rows, kind_start, block, out)
+    return out

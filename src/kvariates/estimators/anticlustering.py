@@ -1,0 +1,212 @@
+"""AntiClustering: groups that are as alike as possible, behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from kvariates.balancing.anticlusters import SearchOptions, exact, exchanged, partners
+from kvariates.balancing.group_balance import NamedColumns, group_balance
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS
+from kvariates.balancing.group_problem import GroupProblem, group_problem
+from kvariates.data.rows import F64, Labels
+from kvariates.estimators import group_input, validation
+from kvariates.estimators.group_input import GROUP_METRICS, Categories
+from kvariates.tables import documented
+
+SAMPLED_SWEEPS, ALL_SWEEPS = 5, 1000
+MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 5_000
+
+
+@documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
+class AntiClustering(BaseEstimator):
+    """Groups of given sizes that are as alike as possible.
+
+    The opposite of clustering: rows of one group are as different as possible, so that every group
+    looks like the whole. Groups are found by exchanges: two rows of different groups change places
+    if that raises the objective.
+
+    Parameters
+    ----------
+    n_groups : int, default=2
+        The number of groups.
+    objective : {<names of GROUP_OBJECTIVES>}, default="variance"
+        What is maximised.
+
+        <list of GROUP_OBJECTIVES>
+    metric : {"euclidean", "manhattan", "cosine", "precomputed"}, default="euclidean"
+        The distance, for "diversity" and "dispersion". With "precomputed", X is a square matrix of
+        distances.
+    group_sizes : array-like of shape (n_groups,), default=None
+        The rows of each group. None: sizes differ by at most one.
+    method : {"exchange", "exact"}, default="exchange"
+        "exact" finds the optimum, for few rows: it lists all groups, or solves an integer program
+        (of about 20 rows).
+    n_restarts : "auto" or int, default="auto"
+        Searches from different first groups, of which the best is kept. "auto": 20 for up to 250
+        rows, fewer for more, 1 from 5,000 rows on.
+    max_sweeps : "auto" or int, default="auto"
+        The most sweeps over all rows. A sweep tries 4 million exchanges, or 32 for each row if that
+        is more. "auto": until no exchange helps, if these are all exchanges (up to 2,000 rows);
+        otherwise 5.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The group of each row, 0 to n_groups - 1.
+    objective_ : float
+        The objective, which was maximised.
+    n_sweeps_ : int
+        Sweeps of the best search (for "dispersion", of all its steps); 0 for "exact".
+    converged_ : bool
+        Whether the last sweep found no exchange. With more than 2,000 rows of a category it has not
+        tried all of them.
+    balance_ : GroupBalance
+        How far each group's means, spreads and shares of categories are from those of all rows.
+        ``print(balance_)`` is a table, ``balance_.plot()`` a picture.
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Only if X is a data frame.
+
+    Notes
+    -----
+    Categories and links belong to rows, so `fit` takes them, as it takes weights in scikit-learn.
+    This is no clusterer by scikit-learn's tags, because labels are no clusters.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_groups": [Interval(Integral, 1, None, closed="left")],
+        "objective": [StrOptions(GROUP_OBJECTIVES.keys())],
+        "metric": [StrOptions(set(GROUP_METRICS))],
+        "group_sizes": ["array-like", None],
+        "method": [StrOptions({"exchange", "exact"})],
+        "n_restarts": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_sweeps": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_groups: int = 2,
+        *,
+        objective: str = "variance",
+        metric: str = "euclidean",
+        group_sizes: Any = None,
+        method: str = "exchange",
+        n_restarts: Any = "auto",
+        max_sweeps: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_groups = n_groups
+        self.objective = objective
+        self.metric = metric
+        self.group_sizes = group_sizes
+        self.method = method
+        self.n_restarts = n_restarts
+        self.max_sweeps = max_sweeps
+        self.random_state = random_state
+
+    @validation.all_or_nothing
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, *, categories: Any = None, must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> AntiClustering:  # fmt: skip
+        """Find the groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or distances
+            The rows; a square matrix of distances with ``metric="precomputed"``.
+        y : ignored
+        categories : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            Values of any type. Every group gets the same number of rows of each category, or one
+            more or less; with `group_sizes` its share, rounded up or down. Of several columns,
+            every combination is a category.
+        must_link : array-like of shape (n_pairs, 2) or (n_samples,), default=None
+            Pairs of rows that must be in one group; or a number for each row, where rows of the
+            same number stay together and -1 is for rows without links.
+        cannot_link : array-like of shape (n_pairs, 2), default=None
+            Pairs of rows that must be in different groups.
+
+        Returns
+        -------
+        self : AntiClustering
+        """
+        dtype = [np.float64, np.float32] if self._uses_distances() else np.float64
+        X = validate_data(self, X, dtype=dtype, order="C")
+        n, G = len(X), int(self.n_groups)
+        if n < G:
+            raise ValueError(f"n_samples={n} should be >= n_groups={G}.")
+        group_input.check_range(X)
+        named = group_input.categories_of(categories, n)
+        links = group_input.links_of(must_link, cannot_link, n)
+        problem = group_problem(
+            named.number, links, G, group_input.sizes_of(self.group_sizes, n, G)
+        )
+        self._search(X, problem)
+        self._store_balance(X, named)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **constraints: Any) -> Labels:
+        """Find the groups and return ``labels_``. The parameters are those of `fit`."""
+        labels: Labels = self.fit(X, y, **constraints).labels_
+        return labels
+
+    def _uses_distances(self) -> bool:
+        return GROUP_OBJECTIVES[self.objective].needs != ROWS
+
+    def _search(self, X: Any, problem: GroupProblem) -> None:
+        rng = validation.generator(self.random_state)
+        data, rows = self._data(X)
+        objective = GROUP_OBJECTIVES[self.objective].run(data, problem.units)
+        if self.method == "exact":
+            found = exact(problem, objective)
+        else:
+            found = exchanged(problem, objective, rows, self._options(problem), rng)
+        self.labels_, self.n_sweeps_ = found.labels, found.n_sweeps
+        self.converged_ = found.converged
+        self.objective_ = objective.value(found.labels)
+
+    def _data(self, X: Any) -> tuple[Any, F64 | None]:
+        """What the objective takes, and rows in which similar ones can be found."""
+        if not self._uses_distances():
+            if self.metric != "euclidean":
+                others = [name for name, e in GROUP_OBJECTIVES.items() if e.needs != ROWS]
+                raise ValueError(
+                    f"objective={self.objective!r} uses squared Euclidean distances; with "
+                    f"metric={self.metric!r} use one of {others}."
+                )
+            return X, X
+        rows = None if self.metric == "precomputed" else X.astype(np.float64)
+        return group_input.distances_of(X, self.metric), rows
+
+    def _options(self, problem: GroupProblem) -> SearchOptions:
+        restarts, sweeps = self.n_restarts, self.max_sweeps
+        if restarts == "auto":
+            restarts = min(MOST_RESTARTS, max(1, UNITS_TIMES_RESTARTS // problem.units.n))
+        if sweeps == "auto":
+            all_tried = np.bincount(problem.units.kind).max() <= partners(problem.units.n)
+            sweeps = ALL_SWEEPS if all_tried else SAMPLED_SWEEPS
+        return SearchOptions(int(restarts), int(sweeps), self.group_sizes is None)
+
+    def _store_balance(self, X: Any, named: Categories) -> None:
+        precomputed = self.metric == "precomputed"
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        data = NamedColumns(
+            None if precomputed else X.astype(np.float64), () if precomputed else tuple(names),
+            named.number, named.names,
+        )  # fmt: skip
+        self.balance_ = group_balance(self.labels_, int(self.n_groups), data)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
