@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.screen import (
     fit_with_bar,
     phase,
@@ -37,7 +38,10 @@ from kvariates.tables import Table
 
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
-TABLES: dict[str, Table[Any]] = {"init": SEEDINGS, "algorithm": REFINEMENTS, "metric": OBJECTIVES}
+TABLES: dict[str, Table[Any]] = {
+    "init": SEEDINGS, "algorithm": REFINEMENTS, "metric": OBJECTIVES,
+    "objective": GROUP_OBJECTIVES,
+}  # fmt: skip
 
 
 class _TableOptions(TyperCommand):
@@ -118,6 +122,11 @@ _DASK = typer.Option(
     help="Cluster .parquet files on the Dask cluster with this scheduler, as tcp://10.0.0.1:8786. "
     "Its workers must see the files under the same path.",
 )
+_SIZE_MIN = typer.Option(min=0, help="No cluster has fewer rows (or less weight).")
+_SIZE_MAX = typer.Option(min=0, help="No cluster has more rows (or more weight).")
+_GROUPS = typer.Option("-g", "--groups", min=1, help="Number of groups.")
+_BALANCE = typer.Option(help="Columns of categories, as a,b: all groups get the same shares.")
+_ALIKE = typer.Option(help="Give each column mean 0 and deviation 1 first.")
 _QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors.")
 
 
@@ -141,6 +150,8 @@ def fit(
     algorithm: Annotated[str, _NAME] = "auto",
     n_init: Annotated[int | None, _STARTS] = None,
     seed: Annotated[int | None, _SEED] = None,
+    size_min: Annotated[float | None, _SIZE_MIN] = None,
+    size_max: Annotated[float | None, _SIZE_MAX] = None,
     stream: Annotated[bool | None, _STREAM] = None,
     dask: Annotated[str | None, _DASK] = None,
     quiet: Annotated[bool, _QUIET] = False,
@@ -155,7 +166,9 @@ def fit(
         # A drawn seed is written to summary.json, so that the run can be repeated.
         "random_state": secrets.randbits(32) if seed is None else seed,
     }
-    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
+    limits = {"size_min": size_min, "size_max": size_max}
+    choices |= {name: value for name, value in limits.items() if value is not None}
+    wanted = _names(columns)
     with _tidy_errors(), progress_display(quiet) as progress:
         from kvariates.cli import fit_command  # slow: it imports matplotlib
 
@@ -180,6 +193,43 @@ def fit(
         if run.table.left_out:
             say(f"left out, not numeric: {', '.join(run.table.left_out)}")
         show_fit(run, out)
+
+
+@app.command(cls=_TableOptions)
+def anticluster(
+    data: Annotated[Path, _FILE],
+    groups: Annotated[int, _GROUPS],
+    out: Annotated[Path, _OUT] = Path("kvariates-groups"),
+    columns: Annotated[str | None, _COLUMNS] = None,
+    balance: Annotated[str | None, _BALANCE] = None,
+    objective: Annotated[str, _NAME] = "variance",
+    standardize: Annotated[bool, _ALIKE] = True,
+    seed: Annotated[int | None, _SEED] = None,
+    quiet: Annotated[bool, _QUIET] = False,
+) -> None:
+    """Divide a table into groups that are alike: writes groups.csv, balance.csv and a picture."""
+    choices: dict[str, Any] = {
+        "n_groups": groups,
+        "objective": objective,
+        "random_state": secrets.randbits(32) if seed is None else seed,
+    }
+    with _tidy_errors(), progress_display(quiet) as progress, moved_into_place(out) as folder:
+        from kvariates.cli import anticluster_command as command
+
+        request = command.GroupRequest(
+            data, _names(columns), _names(balance) or [], standardize, choices
+        )
+        run = command.anticluster_file(request, folder, progress)
+    if not quiet:
+        if run.table.left_out:
+            say(f"left out, not numeric: {', '.join(run.table.left_out)}")
+        command.show_groups(run)
+        typer.echo(f"seed {choices['random_state']}")
+        print_end(run.model.n_sweeps_, run.seconds, out, command.FILES, "sweeps")
+
+
+def _names(by_comma: str | None) -> list[str] | None:
+    return None if by_comma is None else [name.strip() for name in by_comma.split(",")]
 
 
 @app.command()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.fit_command import FitRequest
+from kvariates.cli.fit_command import FitRequest, refuse_limits
 from kvariates.cli.screen import phase
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import PeerLost
@@ -66,6 +66,7 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
         if choices[name] != value:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} {choices[name]} does not work with --dask; leave it out")
+    refuse_limits(choices, "does not work with --dask; leave it out")
     if request.standardize:
         raise ValueError("--standardize does not work with --dask; standardize the columns before")
     if choices["init"] not in PEER_SEEDINGS:

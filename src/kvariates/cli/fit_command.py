@@ -103,8 +103,16 @@ def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
     for name, usual in (("metric", "euclidean"), ("algorithm", "auto")):
         if choices[name] != usual:
             raise ValueError(f"--{name} {choices[name]} does not work on a stream; use --no-stream")
+    refuse_limits(choices, "does not work on a stream; use --no-stream")
     kept = {name: choices[name] for name in ("n_clusters", "init", "random_state")}
     return kept | {"n_init": 1 if choices["n_init"] == "auto" else choices["n_init"]}
+
+
+def refuse_limits(choices: dict[str, Any], why: str) -> None:
+    """ValueError if limits on the sizes of clusters are given."""
+    for name in ("size_min", "size_max"):
+        if name in choices:
+            raise ValueError(f"--{name.replace('_', '-')} {choices[name]:g} {why}")
 
 
 def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:

@@ -142,9 +142,9 @@ def print_table(columns: list[str], rows: Iterable[tuple[str, ...]]) -> None:
     Console().print(table)
 
 
-def print_end(iterations: int, seconds: float, out: Path, files: str) -> None:
+def print_end(number: int, seconds: float, out: Path, files: str, what: str = "iterations") -> None:
     """Print the last line of a command."""
-    typer.echo(f"{iterations} iterations in {seconds:.2f} s; wrote {files} to {out}")
+    typer.echo(f"{number} {what} in {seconds:.2f} s; wrote {files} to {out}")
 
 
 def show_regions(regions: list[Region]) -> None:

@@ -120,6 +120,22 @@ def read(path: str | Path, columns: Sequence[str] | None = None) -> DataTable:
     return DataTable(X, tuple(names), path, left_out)
 
 
+def read_values(path: str | Path, column: str) -> npt.NDArray[np.generic]:
+    """Read one column of a file as it is: numbers, words or dates; none may be missing."""
+    path = Path(path)
+    file = _open(path, [column])
+    check_names(path, file.names, [column])
+    values = file.get(column)
+    if values.dtype.kind == "f":
+        bad = np.isnan(values)
+    else:
+        bad = np.array([value is None for value in values.tolist()])
+    if count := int(bad.sum()):
+        first = int(bad.argmax()) + 1
+        raise ValueError(f"{path}: column {column!r} has {count} missing, first in row {first}")
+    return values
+
+
 def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale]:
     """Centre each column on its (weighted) mean and divide it by its standard deviation.
 

@@ -1,0 +1,73 @@
+"""`kvariates anticluster` and `kvariates fit --size-min --size-max`: files and errors."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from cli.test_fit import failure, rows_of, run
+
+from kvariates import AntiClustering
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Forty people with a sex, an age and an income."""
+    rng = np.random.default_rng(1)
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "sex", "age", "income"])
+        for i in range(40):
+            income = f"{rng.lognormal(10, 0.5):.0f}"
+            writer.writerow([f"p{i}", "fm"[i % 4 == 0], rng.integers(20, 70), income])
+    return path
+
+
+def test_groups_are_those_of_the_estimator_and_files_agree(people, tmp_path):
+    out = tmp_path / "out"
+    words = ("anticluster", people, "-g", 4, "--balance", "sex", "--seed", 3, "-o", out)
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    found = sorted(p.name for p in out.iterdir())
+    assert found == ["balance.csv", "groups.csv", "picture.png", "summary.json"]
+    table = rows_of(people)[1:]
+    X = np.array([row[2:] for row in table], dtype=float)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    sexes = np.array([row[1] for row in table])
+    model = AntiClustering(4, random_state=3).fit(Z, categories=sexes)
+    labels = np.array(rows_of(out / "groups.csv")[1:], dtype=int)[:, 0]
+    assert np.array_equal(labels, model.labels_)
+    for group in range(4):
+        assert np.count_nonzero(labels == group) == 10
+        assert np.count_nonzero(sexes[labels == group] == "m") in (2, 3)
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["data"]["columns"] == ["age", "income"]
+    assert summary["objective"] == model.objective_
+    balance = rows_of(out / "balance.csv")
+    assert balance[0][:3] == ["group", "rows", "age: difference of means"]
+    assert float(balance[1][2]) == pytest.approx(Z[labels == 0, 0].mean(), abs=1e-9)
+    assert "means differ by up to" in result.stdout
+    assert "left out, not numeric: name" in result.stderr
+
+
+def test_errors_of_anticluster_are_one_line(people, tmp_path):
+    out = tmp_path / "out"
+    assert "should be >= n_groups=99" in failure("anticluster", people, "-g", 99, "-o", out)
+    assert "'town'" in failure("anticluster", people, "-g", 2, "--balance", "town", "-o", out)
+    words = failure("anticluster", people, "-g", 2, "--objective", "best", "-o", out)
+    assert "'best' is not one of" in words
+    assert not out.exists()
+
+
+def test_size_limits_of_fit(people, tmp_path):
+    out = tmp_path / "out"
+    limits = ("--size-min", 9, "--size-max", 11)
+    words = ("fit", people, "-k", 4, "--columns", "age,income", "--seed", 0, "-o", out)
+    assert run(*words, *limits).exit_code == 0
+    labels = np.array(rows_of(out / "labels.csv")[1:], dtype=int)[:, 0]
+    assert set(np.bincount(labels, minlength=4)) <= {9, 10, 11}
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["parameters"]["size_max"] == 11
+    assert "size_max" in failure(*words, "--size-max", 3)
+    assert "--size-min 9 does not work on a stream" in failure(*words, *limits, "--stream")
