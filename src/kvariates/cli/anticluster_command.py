@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,8 @@ def _read(request: GroupRequest) -> tuple[DataTable, Any]:
     table = read(request.data, request.columns)
     for name in request.balance:
         table = table.without(name)
+    left_out = tuple(name for name in table.left_out if name not in request.balance)
+    table = replace(table, left_out=left_out)
     if not request.balance:
         return table, None
     columns = [read_values(request.data, name) for name in request.balance]
@@ -118,5 +120,5 @@ def show_groups(run: GroupRun) -> None:
         if balance.categories:
             cells += [f"{np.abs(balance.share_difference[g]).max():.2%}"]
         rows.append(tuple(cells))
-    head = [">group", ">rows", "means differ by up to", "ratio of spreads"]
-    print_table(head + [">shares differ by up to"] * bool(balance.categories), rows)
+    head = [">group", ">rows", "means differ by", "ratio of spreads"]
+    print_table(head + [">shares differ by"] * bool(balance.categories), rows)
