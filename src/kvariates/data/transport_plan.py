@@ -65,9 +65,9 @@ class Prices:
         """New values, whose changes differ by `spread`: expect changes of that size."""
         return Prices(values, max(spread, self.least_tau), self.least_tau)
 
-    def halved(self) -> Prices:
-        """Expect half the changes."""
-        return self.next(self.values, self.tau / 2)
+    def expecting(self, times: float) -> Prices:
+        """Expect changes that are so many times as large."""
+        return self.next(self.values, times * self.tau)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,5 +133,5 @@ def _first_prices(
     shared = limits.shared(_total(part, units), _total(rows, supply))
     plan = transport(part, centers, units, shared, given)
     if given is not None and plan.far < SAMPLING_ERROR * np.sqrt(count * k):
-        return FirstPrices(given)
-    return FirstPrices(plan.prices.halved(), SAMPLED * plan.far)
+        return FirstPrices(given.expecting(2))
+    return FirstPrices(plan.prices.expecting(0.5), SAMPLED * plan.far)
