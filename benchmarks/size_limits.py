@@ -3,6 +3,7 @@
 | section | what |
 |---|---|
 | beside | fits from the same starting centres, five of them: median seconds, costs, limits |
+| weights | rows of unequal weight: the stated gap as a part of the cost |
 | large | a million rows in a hundred clusters, sizes within 10 % of the mean: the whole fit |
 
 The two libraries need not end at the same centres: k-means-constrained assigns rows by distances
@@ -120,7 +121,30 @@ def large(say: Callable[[str], None]) -> None:
         )
 
 
-SECTIONS = {"beside": beside, "large": large}
+def weights(say: Callable[[str], None]) -> None:
+    rng = np.random.default_rng(0)
+    n, k = 10_000, 50
+    laws = {
+        "uniform": rng.random(n),
+        "exponential": rng.exponential(size=n),
+        "exponential squared": rng.exponential(size=n) ** 2,
+    }
+    X = Task.of(DATA[0], n, k, 0.1).X
+    for (law, weight), share in product(laws.items(), (0.1, 0.01)):
+        mean = weight.sum() / k
+        model = KMeans(k, size_min=(1 - share) * mean, size_max=(1 + share) * mean, random_state=0)
+        begin = time.perf_counter()
+        model.fit(X, sample_weight=weight)
+        seconds = time.perf_counter() - begin
+        gap = model.assignment_gap_ / model.inertia_
+        sizes = np.bincount(model.labels_, weight, k) / mean
+        say(
+            f"{law:20} weights, sizes within {share:.0%}: gap {gap:.4%} of the cost, sizes "
+            f"{sizes.min():.4f} to {sizes.max():.4f} of the mean, {seconds:.2f} s"
+        )
+
+
+SECTIONS = {"beside": beside, "weights": weights, "large": large}
 
 
 def main() -> None:
