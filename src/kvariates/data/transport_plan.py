@@ -58,7 +58,8 @@ class Prices:
     @classmethod
     def zero(cls, rows: Rows, centers: F64) -> Prices:
         cost = float(rows.costs(centers, rows.nearest(centers)).mean())
-        tau = FIRST_TAU * cost or np.inf
+        apart = float(((centers - centers[0]) ** 2).sum(axis=1).max())
+        tau = FIRST_TAU * (cost or apart or 1.0)
         return cls(np.zeros(len(centers)), tau, LEAST_TAU * tau)
 
     def next(self, values: F64, spread: float) -> Prices:
