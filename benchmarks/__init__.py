@@ -12,5 +12,6 @@ interleaved, and medians are reported.
 | `sections.py` | the tasks: seeding, Lloyd iterations, convergence, CSR |
 | `memory.py` | the memory of a fit in addition to its data, in another process |
 | `report.py`, `targets.py` | the tables, and whether targets are met |
+| `size_limits.py` | another command: size limits, beside k-means-constrained |
 | `side_by_side.py` | another command: compares the speed of two versions of kvariates |
 """

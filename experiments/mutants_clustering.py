@@ -29,7 +29,7 @@ CLUSTERING = [
     ),
     Mutant(
         "prices of a sample are not used", "data.transport_plan",
-        "return FirstPrices(plan.prices.halved(), SAMPLED * plan.far)",
+        "return FirstPrices(plan.prices.expecting(0.5), SAMPLED * plan.far)",
         "return FirstPrices(Prices.zero(rows, centers))",
         "laws/test_transport_laws.py",
     ),

@@ -14,7 +14,7 @@ struct PricedCluster {
 struct ArcScratch {
     Tile tile;
     std::vector<PricedCluster> near[TILE];
-    double limit[TILE];
+    alignas(64) double limit[TILE];
 };
 
 template <class Rows>
@@ -86,9 +86,9 @@ struct ArcCollector {
         set_limits(s);
         for (index_t j = 0; j < packed.k; ++j) {
             const float* v = s.tile.values.data() + j * TILE;
-            std::uint64_t near = 0;
-            for (int r = 0; r < TILE; ++r)
-                near |= static_cast<std::uint64_t>(!(v[r] + half_price[j] > s.limit[r])) << r;
+            double priced[TILE];
+            for (int r = 0; r < TILE; ++r) priced[r] = v[r] + half_price[j];
+            std::uint64_t near = ~tile_mask_below(s.limit, priced);
             if (count < TILE) near &= (std::uint64_t{1} << count) - 1;
             for (; near; near &= near - 1) {
                 const int r = __builtin_ctzll(near);
@@ -127,11 +127,13 @@ void collect_arcs(const Rows& rows, const double* c, index_t k, const double* pr
                   label_t* labels, PricedArcs* out) {
     const ArcCollector<Rows> collector(rows, c, k, price, tau, keep, labels);
     std::vector<ArcScratch> scratch(threads_for(static_cast<double>(rows.n) * rows.d * k));
-    out->block.assign(blocks_of(rows.n), {});
+    out->block.resize(blocks_of(rows.n));
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, ArcScratch& s) {
+        PricedArcs::Block& block = out->block[from / BLOCK];
+        block.row.clear(), block.size.clear(), block.cluster.clear(), block.cost.clear();
         for_tiles(from, stop, [&](const index_t* id, int count) {
             collector.find_near(id, count, s);
-            for (int r = 0; r < count; ++r) collector.add_row(id[r], s.near[r], out->block[from / BLOCK]);
+            for (int r = 0; r < count; ++r) collector.add_row(id[r], s.near[r], block);
         });
     });
 }

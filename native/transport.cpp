@@ -3,7 +3,6 @@
 #include "transport.hpp"
 
 #include <cmath>
-#include <queue>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -187,16 +186,26 @@ private:
 
     // ---- shortest paths ----
 
-    using Queue = std::priority_queue<std::pair<double, label_t>, std::vector<std::pair<double, label_t>>,
-                                      std::greater<std::pair<double, label_t>>>;
-    Queue queue_;
+    using Place = std::pair<double, label_t>;  // distance and node
+    std::vector<Place> queue_;                 // a heap: the nearest first
+
+    void enqueue(double distance, label_t node) {
+        queue_.push_back({distance, node});
+        std::push_heap(queue_.begin(), queue_.end(), std::greater<Place>());
+    }
+    Place dequeue() {
+        std::pop_heap(queue_.begin(), queue_.end(), std::greater<Place>());
+        const Place first = queue_.back();
+        queue_.pop_back();
+        return first;
+    }
 
     void offer(label_t from, label_t to, double length) {
         Reached& r = reached_[to];
         const double distance = reached_[from].distance + std::max(length, 0.0);  // below zero only by rounding
         if (r.search == search_ && r.distance <= distance) return;
         r = {search_, distance, from, false};
-        queue_.push({distance, to});
+        enqueue(distance, to);
     }
     void offer_from(label_t a) {
         if (a == slack_) {
@@ -212,12 +221,11 @@ private:
     label_t nearest_deficit(label_t source) {
         ++search_;
         settled_.clear();
-        queue_ = Queue();
+        queue_.clear();
         reached_[source] = {search_, 0, -1, false};
-        queue_.push({0, source});
+        enqueue(0, source);
         while (!queue_.empty()) {
-            const auto [distance, a] = queue_.top();
-            queue_.pop();
+            const auto [distance, a] = dequeue();
             Reached& r = reached_[a];
             if (r.settled || distance > r.distance) continue;
             r.settled = true;

@@ -58,16 +58,17 @@ class Prices:
     @classmethod
     def zero(cls, rows: Rows, centers: F64) -> Prices:
         cost = float(rows.costs(centers, rows.nearest(centers)).mean())
-        tau = FIRST_TAU * cost or np.inf
+        apart = float(((centers - centers[0]) ** 2).sum(axis=1).max())
+        tau = FIRST_TAU * (cost or apart or 1.0)
         return cls(np.zeros(len(centers)), tau, LEAST_TAU * tau)
 
     def next(self, values: F64, spread: float) -> Prices:
         """New values, whose changes differ by `spread`: expect changes of that size."""
         return Prices(values, max(spread, self.least_tau), self.least_tau)
 
-    def halved(self) -> Prices:
-        """Expect half the changes."""
-        return self.next(self.values, self.tau / 2)
+    def expecting(self, times: float) -> Prices:
+        """Expect changes that are so many times as large."""
+        return self.next(self.values, times * self.tau)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,5 +134,5 @@ def _first_prices(
     shared = limits.shared(_total(part, units), _total(rows, supply))
     plan = transport(part, centers, units, shared, given)
     if given is not None and plan.far < SAMPLING_ERROR * np.sqrt(count * k):
-        return FirstPrices(given)
-    return FirstPrices(plan.prices.halved(), SAMPLED * plan.far)
+        return FirstPrices(given.expecting(2))
+    return FirstPrices(plan.prices.expecting(0.5), SAMPLED * plan.far)

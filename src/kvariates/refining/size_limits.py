@@ -194,7 +194,7 @@ class LimitedScan:
             if share:
                 limits = supply.tightened(share, k)
                 plan = transport(self._rows, centers, supply.each, limits, plan.prices)
-            state = WholeRows(self._rows, centers, supply.each, plan.labels)
+            state = WholeRows.of(self._rows, centers, supply.each, plan.labels)
             found = repaired(state, supply.limits)
             if found is not None:
                 return found
