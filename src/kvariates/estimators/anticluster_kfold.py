@@ -38,8 +38,8 @@ class AntiClusterKFold(BaseCrossValidator):
 
     It replaces KFold, StratifiedKFold and GroupKFold. Rows of X are put into folds by
     anti-clustering of the standardised features. Classes of y are distributed evenly, as by
-    StratifiedKFold; numbers in y, and their squared deviations, are two more features. With `groups`, rows of one group stay in
-    one fold, and folds have sizes like those of GroupKFold.
+    StratifiedKFold; numbers in y, and their squared deviations, are two more features. With
+    `groups`, rows of one group stay in one fold, and folds have sizes like those of GroupKFold.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class AntiClusterKFold(BaseCrossValidator):
 
     Notes
     -----
-    Folds are made from X, and for their test rows too. No fold sees another fold's y or X in
-    training, but folds are more alike than random ones would be: a score varies less between
-    repeats, and the spread over the folds of one repeat underestimates the error for new data.
+    Folds are more alike than random ones: a mean score varies less between repeats, but the spread
+    over the folds of one repeat says less about new data, and the mean itself can be a little
+    better than that of random folds, because training rows resemble test rows.
 
     A y of numbers counts as classes if scikit-learn takes it for classes and most of them have at
     least `n_splits` rows. With `groups`, classes are features too: exact shares would leave no
