@@ -20,13 +20,14 @@ from types import CodeType
 from typing import Any
 
 from experiments.mutant import ROOT, Mutant
+from experiments.mutants_balancing import BALANCING
 from experiments.mutants_clustering import CLUSTERING
 from experiments.mutants_peers import PEERS
 from experiments.mutants_private import PRIVATE
 
 CHOSEN = "KVARIATES_MUTANT"  # the environment variable that names the mutant to plant
 
-MUTANTS = [*CLUSTERING, *PRIVATE, *PEERS]
+MUTANTS = [*CLUSTERING, *BALANCING, *PRIVATE, *PEERS]
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 

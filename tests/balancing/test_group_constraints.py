@@ -98,6 +98,22 @@ def test_the_integer_program_finds_what_greedy_misses(monkeypatch):
     assert np.bincount(labels).tolist() == [20, 20, 20]
 
 
+def test_linked_rows_of_several_categories_keep_the_shares():
+    """20 pairs of different categories: only pairs with the same two may change places."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    category = np.array([0, 0, 0, 1, 1, 1] * 10)
+    must = np.full(60, -1)
+    must[:40] = np.repeat(np.arange(20), 2)
+    model = AntiClustering(5, n_restarts=10, random_state=0)
+    for _ in range(5):
+        labels = model.set_params(random_state=rng.integers(1000)).fit_predict(
+            X, categories=category, must_link=must
+        )
+        assert all(np.bincount(labels[category == c]).tolist() == [6] * 5 for c in (0, 1))
+        assert (labels[0:40:2] == labels[1:40:2]).all()
+
+
 def test_must_links_as_labels_and_as_pairs_are_the_same():
     X = np.random.default_rng(0).normal(size=(20, 2))
     label = np.full(20, -1)

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from kvariates.balancing.anticlusters import SearchOptions
 from kvariates.balancing.group_folds import grouped_folds
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS, standardised
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS, standardised, with_squares
 from kvariates.data.rows import F64, Labels
 from kvariates.estimators import group_input, validation
 from kvariates.estimators.anticlustering import AntiClustering
@@ -38,14 +38,14 @@ class AntiClusterKFold(BaseCrossValidator):
 
     It replaces KFold, StratifiedKFold and GroupKFold. Rows of X are put into folds by
     anti-clustering of the standardised features. Classes of y are distributed evenly, as by
-    StratifiedKFold; numbers in y are one more feature. With `groups`, rows of one group stay in
-    one fold, and folds have sizes like those of GroupKFold.
+    StratifiedKFold; numbers in y, and their squared deviations, are two more features. With
+    `groups`, rows of one group stay in one fold, and folds have sizes like those of GroupKFold.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds.
-    objective : {<names of GROUP_OBJECTIVES>}, default="kplus"
+    objective : {<names of GROUP_OBJECTIVES>}, default="variance"
         What is maximised, on standardised columns.
 
         <list of GROUP_OBJECTIVES>
@@ -54,9 +54,9 @@ class AntiClusterKFold(BaseCrossValidator):
 
     Notes
     -----
-    Folds are made from X, and for their test rows too. No fold sees another fold's y or X in
-    training, but folds are more alike than random ones would be: a score varies less between
-    repeats, and the spread over the folds of one repeat underestimates the error for new data.
+    Folds are more alike than random ones: a mean score varies less between repeats, but the spread
+    over the folds of one repeat says less about new data, and the mean itself can be a little
+    better than that of random folds, because training rows resemble test rows.
 
     A y of numbers counts as classes if scikit-learn takes it for classes and most of them have at
     least `n_splits` rows. With `groups`, classes are features too: exact shares would leave no
@@ -64,7 +64,7 @@ class AntiClusterKFold(BaseCrossValidator):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, objective: str = "kplus", random_state: Any = None
+        self, n_splits: int = 5, *, objective: str = "variance", random_state: Any = None
     ) -> None:
         self.n_splits = _checked_splits(n_splits)
         if objective not in GROUP_OBJECTIVES:
@@ -110,7 +110,7 @@ class AntiClusterKFold(BaseCrossValidator):
         target = self._target(y)
         columns = [standardised(X)]
         if target.columns is not None:
-            columns.append(standardised(target.columns))
+            columns.append(with_squares(target.columns))
         if groups is not None:
             return self._group_folds(columns, target, groups)
         model = AntiClustering(
