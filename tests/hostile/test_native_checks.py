@@ -51,8 +51,8 @@ PAIRS = "the passed pairs are those of other rows"
 RANGE = "a label is out of range: labels must be from 0 to k - 1"
 CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values"
 EXCHANGE = (
-    "_native.exchange_rows(X[:4], {}, i64(0, 4), i64(1, 1, 1, 1), i64(2, 2), i64(2, 2), {}, {}, {}, "
-    "9, 1, 0)"
+    "_native.exchange_rows(X[:4], {}, i64(0, 4), i64(1, 1, 1, 1), i64(2, 2), i64(2, 2), {}, {}, {},"
+    " 9, 1, 0)"
 )
 REFUSED = {
     "exchange: a unit twice": (
