@@ -1,4 +1,6 @@
 // Bindings: exchanges of units between groups (anti-clustering).
+#include <cmath>
+
 #include "bind.hpp"
 
 namespace kv::binding {
@@ -47,6 +49,8 @@ void exchange_order(Table rows, In<index_t> kind_start, index_t block, Out<index
     check_starts(kind_start, kinds, n, "the kinds do not fit the rows");
     index_t* out = data_of(order, n);
     indices_of(order, n, "a unit is out of range");
+    const double* x = rows.data();  // a NaN has no place in an order, and sorting would leave the array
+    require(std::all_of(x, x + length(rows), [](double value) { return std::isfinite(value); }), "rows must be finite");
     run([&] { active->exchange->order(rows.data(), extent(rows, 1), kind_start.data(), kinds, block, out); });
 }
 

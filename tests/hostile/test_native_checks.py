@@ -50,7 +50,22 @@ def csr_of(columns, indptr, features=d):
 PAIRS = "the passed pairs are those of other rows"
 RANGE = "a label is out of range: labels must be from 0 to k - 1"
 CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values"
+EXCHANGE = (
+    "_native.exchange_rows(X[:4], {}, i64(0, 4), i64(1, 1, 1, 1), i64(2, 2), i64(2, 2), {}, {}, {},"
+    " 9, 1, 0)"
+)
 REFUSED = {
+    "exchange: a unit twice": (
+        EXCHANGE.format("i64(0, 1, 1, 3)", "i64(0, 0, 0, 0, 0)", "i64()", "i32(1, 4)"),
+        "the order must list every unit once"),
+    "exchange: a link too far": (
+        EXCHANGE.format("i64(0, 1, 2, 3)", "i64(0, 1, 1, 1, 1)", "i64(4)", "i32(1, 4)"),
+        "a link is out of range"),
+    "exchange: a group too far": (
+        EXCHANGE.format("i64(0, 1, 2, 3)", "i64(0, 0, 0, 0, 0)", "i64()", "i32(1, 4) + 2"),
+        "a group is out of range"),
+    "exchange: NaN": (
+        "_native.exchange_order(X * np.nan, i64(0, n), 2, np.arange(n))", "rows must be finite"),
     "csr: column d": ("csr_of([0, 3], [0, 1, 2])", "a column of a CSR matrix is out of range"),
     "csr: column -1": ("csr_of([0, -1], [0, 1, 2])", "a column of a CSR matrix is out of range"),
     "csr: indptr falls": ("csr_of([0, 1], [0, 2, 1, 2])", CSR_START),

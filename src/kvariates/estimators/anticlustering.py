@@ -46,7 +46,7 @@ class AntiClustering(BaseEstimator):
         The rows of each group. None: sizes differ by at most one.
     method : {"exchange", "exact"}, default="exchange"
         "exact" finds the optimum, for few rows: it lists all groups, or solves an integer program
-        (of about 20 rows).
+        (about 18 rows in 3 groups; more for "dispersion"). It gives up after a minute.
     n_restarts : "auto" or int, default="auto"
         Searches from different first groups, of which the best is kept. "auto": 20 for up to 250
         rows, fewer for more, 1 from 5,000 rows on.
