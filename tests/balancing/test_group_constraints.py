@@ -243,3 +243,12 @@ def test_categories_of_any_type():
     assert set(both.balance_.categories) <= {"a, 1", "a, 2", "b, 1", "b, 2"}
     mixed = AntiClustering(2, random_state=0).fit(X12, categories=[1, "x", 2.5] * 4)
     assert len(mixed.balance_.categories) == 3
+
+
+def test_many_groups_and_values_at_the_ends_of_their_types():
+    X = np.random.default_rng(0).normal(size=(129, 1))
+    labels = AntiClustering(129, method="exact").fit_predict(X)
+    assert sorted(labels) == list(range(129))
+    for scale, dtype, words in ((3e19, "f4", "overflow"), (1e-300, "f8", "vanish")):
+        with pytest.raises(ValueError, match=f"squares {words}"):
+            AntiClustering(3, objective="diversity").fit((X * scale).astype(dtype))

@@ -111,8 +111,9 @@ class TestResults:
     @pytest.mark.parametrize("option", TABLES)
     def test_every_entry_of_a_table_is_an_option(self, blobs, tmp_path, option):
         words = ["--columns", "x,y", "--seed", 1, "-o", tmp_path / "out"]
+        command = ["anticluster", "-g"] if option == "objective" else ["fit", "-k"]
         for name in TABLES[option]:
-            result = run("fit", blobs, "-k", 4, f"--{option}", name, *words)
+            result = run(*command, 4, blobs, f"--{option}", name, *words)
             assert result.exit_code == 0, result.output
             summary = json.loads((tmp_path / "out" / "summary.json").read_text())
             assert summary["parameters"][option] == name

@@ -252,3 +252,12 @@ def test_a_gap_of_an_earlier_fit_is_replaced():
     assert math.isfinite(model.assignment_gap_)
     model.set_params(size_max=None).fit(X)
     assert model.assignment_gap_ == 0.0
+
+
+def test_weights_too_different_for_limits_raise():
+    """In whole units of the total, light rows would have other weights, and limits break."""
+    X, w = np.random.default_rng(0).normal(size=(40, 2)), np.full(40, 0.3)
+    w[0] = 1e15
+    with pytest.raises(ValueError, match="too different for size limits of 2"):
+        KMeans(5, size_min=2, random_state=0).fit(X, sample_weight=w)
+    KMeans(5, size_min=0, random_state=0).fit(X, sample_weight=w)

@@ -18,12 +18,10 @@ from privacy.exact_noise import ADJACENCIES
 from privacy.mechanism_cases import noise_halved
 from privacy.method_cases import LOSSES, watch_releases
 from privacy.neighbours import Neighbours
-from privacy.private_models import seen
 
 from kvariates.data.metric_spaces import Vectors
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.rounding import rho_for
 from kvariates.private_methods import demand_swaps
 from kvariates.private_methods.demand_candidates import DemandCandidates
@@ -134,18 +132,6 @@ def cap_forgotten():
     )
 
 
-def best_medoids():
-    """The medoid of a cell is the best one, paid for but not drawn."""
-    true = Accountant.release
-
-    def best(accountant, query, cost):
-        made, exact = true(accountant, query, cost), seen(query)
-        at_best = "cells" in exact.label and "recovery" in exact.label
-        return replace(made, value=int(np.argmax(exact.values))) if at_best else made
-
-    return patch.object(Accountant, "release", best)
-
-
 _mistake = partial(DemandCase, adjacency="add-remove", loss=LOSSES["pure"])
 MISTAKES = {
     "noise of counts halved": DemandMistake(
@@ -153,8 +139,5 @@ MISTAKES = {
     ),
     "largest distance too small": DemandMistake(
         _mistake(DemandLocalSearch(n_swaps=1), others=[0] * 3), 1000, cap_forgotten
-    ),
-    "medoids of cells without noise": DemandMistake(
-        _mistake(DemandCandidates(recoveries=1), others=[]), 1000, best_medoids
     ),
 }

@@ -124,7 +124,7 @@ MISTAKES = {
         "replace-one", k=1,
     ),
     "bounds are taken from the data": Mistake(
-        inspect.unwrap(PrivateKMeans.fit), "domain = spec.domain(X)",
+        inspect.unwrap(PrivateKMeans._fit), "domain = spec.domain(X)",
         "domain = Domain.box(X.min(axis=0), X.max(axis=0))",
         METHODS["lloyd"], CROWD, "public values depend on the rows",
     ),

@@ -40,7 +40,7 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
     which they get their first unit.
     """
     units, G = problem.units, problem.n_groups
-    table = np.zeros((1, 0), dtype=np.int8)
+    table = np.zeros((1, 0), dtype=np.int32)
     room, left = problem.sizes[None].copy(), problem.most[None].copy()
     for unit in range(units.n):
         before = units.link[units.link_start[unit] : units.link_start[unit + 1]]
@@ -56,7 +56,7 @@ def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
         if fits.sum() > most:
             return None
         at, group = np.nonzero(fits)
-        table = np.hstack([table[at], group[:, None].astype(np.int8)])
+        table = np.hstack([table[at], group[:, None].astype(np.int32)])
         room, left = room[at].copy(), left[at].copy()
         room[np.arange(len(at)), group] -= units.size[unit]
         left[np.arange(len(at)), :, group] -= counts

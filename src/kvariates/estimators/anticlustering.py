@@ -87,8 +87,8 @@ class AntiClustering(BaseEstimator):
         "metric": [StrOptions(set(GROUP_METRICS))],
         "group_sizes": ["array-like", None],
         "method": [StrOptions({"exchange", "exact"})],
-        "n_restarts": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "max_sweeps": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "n_restarts": [Interval(Integral, 1, 10**6, closed="both"), StrOptions({"auto"})],
+        "max_sweeps": [Interval(Integral, 0, 10**9, closed="both"), StrOptions({"auto"})],
         "random_state": ["random_state", np.random.Generator],
     }
 

@@ -13,7 +13,7 @@ from kvariates.data.metrics import DISTANCES, METRICS, ROWS
 from kvariates.data.rows import Floats
 
 MOST_ROWS = 20_000  # of which all distances are kept
-LARGEST = 1e140  # of values: squares of sums must stay in float64
+LARGEST = {"f8": 1e140, "f4": 1e15}  # of values: squares of sums must stay in their type
 GROUP_METRICS = [name for name, entry in METRICS.items() if entry.needs in (ROWS, DISTANCES)]
 
 
@@ -26,11 +26,12 @@ class Categories:
 
 
 def check_range(X: Any) -> None:
-    """ValueError if squares of sums could overflow."""
-    largest = float(np.abs(X).max(initial=0.0))
-    if largest > LARGEST:
+    """ValueError if squares of sums could overflow, or of all values vanish."""
+    largest, limit = float(np.abs(X).max(initial=0.0)), LARGEST[X.dtype.str[1:]]
+    if largest > limit or 0 < largest < 1 / limit:
+        what = "overflow" if largest > 1 else "vanish"
         raise ValueError(
-            f"X has values up to {largest:.3g}, whose squares overflow; scale X, e.g. with "
+            f"X has values up to {largest:.3g}, whose squares {what}; scale X, e.g. with "
             "StandardScaler."
         )
 

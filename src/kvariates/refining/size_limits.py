@@ -22,6 +22,7 @@ from kvariates.refining.lloyd import LloydResult, Stop, refine
 from kvariates.refining.size_repair import WholeRows, repaired
 
 ROUNDING = 1e-9  # of a limit: a size beyond it by less than that is within it
+UNIT_ERROR = 1e-7  # of a limit: the most that weights may change by becoming whole units
 UNITS = 2.0**50  # of all rows, if weights are not whole numbers
 TIGHTER = 0.0, 0.5, 1.0  # times the heaviest row: tried in turn if no assignment is found
 
@@ -59,6 +60,16 @@ class SizeLimits:
                 f"A row has the weight {heaviest:g}, more than size_max={self.high:g}. Raise "
                 "size_max, or divide the row into several of less weight."
             )
+
+
+def check_units(error: float, weight: F64, limits: SizeLimits) -> None:
+    """ValueError if weights in whole units differ too much from what they are."""
+    least = min((limit for limit in (limits.low, limits.high) if limit), default=math.inf)
+    if error > UNIT_ERROR * least:
+        raise ValueError(
+            f"Weights from {weight.min():.3g} to {weight.max():.3g} are too different for size "
+            f"limits of {least:.3g}: leave out rows of almost no weight, or limit large weights."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +110,7 @@ class Supply:
             unit = 1.0 if whole else 2.0 ** math.ceil(math.log2(total / UNITS))
             each = np.maximum(np.rint(positive / unit), 1).astype(np.int64)
             units = int(each.sum())
+            check_units(float(np.abs(each * unit - positive).sum()), positive, limits)
         low = 0 if limits.low is None else math.ceil(limits.low / unit * (1 - ROUNDING))
         high = units
         if limits.high is not None:
