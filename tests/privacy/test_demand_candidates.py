@@ -104,6 +104,10 @@ MISTAKES = {
         "Scores(self.step * (1.0 + self.losses[demand[self.points] > 0].max(initial=0.0))",
         "another query",
     ),
+    "the best medoid, paid for but not drawn": (
+        recover_medoids, "accountant.release(query, cost).value",
+        "[accountant.release(query, cost), int(np.argmax(query._Secret__value.values))][1]", "",
+    ),
     "cells overlap": (
         recover_medoids, "np.flatnonzero(labels == j)", "np.arange(len(labels))",
         "group 'recovery 1: cells'",

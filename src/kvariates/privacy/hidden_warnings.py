@@ -3,10 +3,9 @@
 `warnings.catch_warnings` changes the filters of all threads unless Python says otherwise
 (``sys.flags.context_aware_warnings``), so two threads could show each other's warnings, or leave
 them hidden. Here one filter is put in front of the others, and matches only in threads that compute
-with rows at that time. It is a second line of defence: a warning is shown all the same if, during
-the computation, another thread changes the filters, or if the function itself changes them or warns
-in a thread that it started. The first line is that functions on private rows do not warn, which the
-tests of whole methods check.
+with rows at that time. This does not hide every warning: one is shown if, during the computation,
+another thread changes the filters, or if the function itself changes them or warns in a thread that
+it started. So functions on private rows must not warn at all; the tests of whole methods check it.
 """
 
 from __future__ import annotations
