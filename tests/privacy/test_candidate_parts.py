@@ -16,7 +16,7 @@ from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.candidate_trial import Purse, run_trial
+from kvariates.private_methods.candidate_trial import RemainingCost, run_trial
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.projection import Projection
@@ -123,7 +123,11 @@ def test_a_noisy_partition_also_tests_empty_cubes(p):
         plan = method._filled(task, 1, task.cost)._plan(task, 1)
         with watch_releases(values):
             run_trial(
-                task, plan, Purse(task.cost, plan.weight), Accountant(), np.random.default_rng()
+                task,
+                plan,
+                RemainingCost(task.cost, plan.weight),
+                Accountant(),
+                np.random.default_rng(),
             )
         (found,) = list(values.values())[:1]
         passed += len(found["cells"]) if isinstance(found, dict) else np.isfinite(found).sum()

@@ -14,7 +14,7 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.candidate_trial import best_trial, run_trial
 from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.private_partition import Purse
+from kvariates.private_methods.private_partition import RemainingCost
 from kvariates.private_methods.task import Domain, PrivateTask
 
 HUGE = 1e6  # an epsilon at which noise is far below one step
@@ -83,8 +83,8 @@ def test_the_best_of_several_trials_is_chosen():
     X = blobs(300)
     task = make_task(X, epsilon=HUGE, ball=True)
     plan = Candidates(steps=0)._filled(task, 300, task.cost)._plan(task, 300)
-    purse = Purse(task.cost, plan.weight)
-    good = run_trial(task, plan, purse, Accountant(), np.random.default_rng())
+    remaining = RemainingCost(task.cost, plan.weight)
+    good = run_trial(task, plan, remaining, Accountant(), np.random.default_rng())
     bad = replace(good, centers=good.centers[::-1] + 0.05)
     for trials, best in (([bad, good], 1), ([good, bad, bad], 0)):
         assert best_trial(task, trials, Cost(epsilon=HUGE), Accountant()) == best

@@ -22,7 +22,7 @@ from kvariates.privacy.query import (
     score_query,
 )
 from kvariates.private_methods.private_partition import (
-    Purse,
+    RemainingCost,
     SearchPlan,
     find_candidates,
     unit_ball,
@@ -59,25 +59,25 @@ class Trial:
 
 
 def run_trial(
-    task: PrivateTask, plan: TrialPlan, purse: Purse, accountant: Accountant,
+    task: PrivateTask, plan: TrialPlan, remaining: RemainingCost, accountant: Accountant,
     rng: np.random.Generator,
 ) -> Trial:  # fmt: skip
     """Centres of the task's rows, dense or CSR."""
     domain, k = task.domain, task.k
     project = Projection.draw(domain.d, plan.partition.dimension, domain.radius, rng)
     rows = task.rows.map(project)
-    found = find_candidates(rows, task.adjacency, plan.partition, purse, accountant, rng)
+    found = find_candidates(rows, task.adjacency, plan.partition, remaining, accountant, rng)
     start = np.empty((0, plan.partition.dimension)) if plan.uniform else _by_counts(found, k, rng)
     points = _with_others(start, found.points, k, rng)
     chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
     if plan.swaps:
-        costs = [purse.take(plan.swap) for _ in range(plan.swaps + 1)]
+        costs = [remaining.take(plan.swap) for _ in range(plan.swaps + 1)]
         choose = PrivateChooser(FARTHEST, 1.0, task.adjacency, costs, accountant)
         problem = rows.map(partial(_problem, points))
         chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
     centers = points[chosen]
     labels = rows.map(lambda of: Rows.of(of).nearest(centers))
-    clusters = plan.recovery(task, labels, purse.take(plan.recover), accountant)
+    clusters = plan.recovery(task, labels, remaining.take(plan.recover), accountant)
     if plan.shrunken:
         lifted = clusters.shrunken_means(partial(project.lift, centers))
     else:

@@ -42,7 +42,7 @@ from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
     SHARES,
     PrintedNumbers,
-    Purse,
+    RemainingCost,
     default_dimension,
     default_levels,
     default_repeats,
@@ -186,12 +186,12 @@ class Candidates:
         part = cost.split([level, weight - level])[0]
         error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
         warning = plan.partition.warning(task.adjacency, count.n - error, part)
-        purse = Purse(cost, weight)
-        found = [run_trial(task, plan, purse, accountant, rng) for _ in range(trials)]
-        number = best_trial(task, found, purse.take(choice), accountant) if trials > 1 else 0
+        remaining = RemainingCost(cost, weight)
+        found = [run_trial(task, plan, remaining, accountant, rng) for _ in range(trials)]
+        number = best_trial(task, found, remaining.take(choice), accountant) if trials > 1 else 0
         end = found[number]
         if steps:
-            end = _refine(task, plan, end, purse.rest.split([1.0] * steps), accountant)
+            end = _refine(task, plan, end, remaining.rest.split([1.0] * steps), accountant)
         return PrivateResult(end.centers, tuple(accountant.charges), end.counts, warning=warning)
 
     def _filled(self, task: PrivateTask, n: int, cost: Cost) -> Candidates:

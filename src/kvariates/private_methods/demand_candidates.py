@@ -46,7 +46,7 @@ from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
     SHARES,
     PrintedNumbers,
-    Purse,
+    RemainingCost,
     SearchPlan,
     default_dimension,
     default_levels,
@@ -188,10 +188,10 @@ class DemandCandidates:
         part = cost.split([level, weight - level])[0]
         least, entries = count.n - error, "entries of the demand"
         warning = plan.partition.warning(task.adjacency, least, part, entries)
-        purse = Purse(cost, weight)
-        run = _Trials(task, task.space, plan, self.n_candidates, purse, accountant)
+        remaining = RemainingCost(cost, weight)
+        run = _Trials(task, task.space, plan, self.n_candidates, remaining, accountant)
         found = [run.trial() for _ in range(trials)]
-        best = run.best(found, purse.take(choice)) if trials > 1 else 0
+        best = run.best(found, remaining.take(choice)) if trials > 1 else 0
         return DemandResult(
             found[best], tuple(accountant.charges), reach=run.reach, warning=warning
         )
@@ -245,7 +245,7 @@ class _Trials:
     space: Vectors
     plan: DemandPlan
     n_candidates: int
-    purse: Purse
+    remaining: RemainingCost
     accountant: Accountant
     reach: float = 0.0
     recoveries: int = 0
@@ -256,7 +256,7 @@ class _Trials:
         flat = projected(self.space, plan.partition.dimension, task.rng)
         rows = task.demand.map(lambda demand: flat.X[demand])
         found = find_candidates(
-            rows, task.adjacency, plan.partition, self.purse, self.accountant, task.rng
+            rows, task.adjacency, plan.partition, self.remaining, self.accountant, task.rng
         )
         centers = self._centers(replace(task, space=flat, diameter=DIAMETER), found)
         space: Vectors = flat
@@ -267,7 +267,7 @@ class _Trials:
             labels[centers] = np.arange(task.k)  # of points at the same place, too
             centers = recover_medoids(
                 task, self.space, labels, centers, self.n_candidates,
-                self.purse.take(each), self.accountant, f"recovery {self.recoveries}",
+                self.remaining.take(each), self.accountant, f"recovery {self.recoveries}",
             )  # fmt: skip
             space = self.space
         return centers
@@ -289,7 +289,7 @@ class _Trials:
             weight: F64 = np.bincount(nearest, found.weights, minlength=n).astype(np.float64)
             centers = weighted_medoids(flat, weight if weight.any() else np.ones(n), k, 1)
         if self.plan.swaps:
-            costs = [self.purse.take(self.plan.swap) for _ in range(self.plan.swaps + 1)]
+            costs = [self.remaining.take(self.plan.swap) for _ in range(self.plan.swaps + 1)]
             path = private_search(
                 flat, centers, np.union1d(candidates, centers), costs, self.accountant
             )

@@ -36,7 +36,7 @@ WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
 FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
-class Purse:
+class RemainingCost:
     """A cost of which weighted parts are taken.
 
     Parts of equal weights are equal. What was skipped goes to later parts by `share_skipped`.
@@ -181,7 +181,7 @@ def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) ->
 
 
 def find_candidates(
-    rows: Secret[F64], adjacency: Adjacency, plan: PartitionPlan, purse: Purse,
+    rows: Secret[F64], adjacency: Adjacency, plan: PartitionPlan, remaining: RemainingCost,
     accountant: Accountant, rng: np.random.Generator,
 ) -> CandidatePoints:  # fmt: skip
     """Candidates of all repeats (Algorithm 2), on the unit lattice."""
@@ -189,7 +189,7 @@ def find_candidates(
     for repeat in range(1, plan.repeats + 1):
 
         def measure(counted: Secret[Histogram], level: int, active: int) -> Passing:
-            cost = purse.take(plan.level)
+            cost = remaining.take(plan.level)
             children = active << (plan.dimension * plan.halvings[level])
             above = plan.cut_above(adjacency, cost, children)
             label = f"partition {repeat}, level {level + 1}: cubes"  # noqa: B023
@@ -198,9 +198,9 @@ def find_candidates(
 
         grid = Shifted.draw(plan.dimension, plan.halvings, rng)
         one = candidate_tree(rows, grid, plan.most, measure)
-        purse.skip(plan.level * (len(plan.halvings) - one.levels))
+        remaining.skip(plan.level * (len(plan.halvings) - one.levels))
         found.append(one)
-    purse.share_skipped()
+    remaining.share_skipped()
     points, sides = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
     )
