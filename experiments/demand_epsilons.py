@@ -24,7 +24,8 @@ from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_cells import DemandCells
 from kvariates.private_methods.demand_methods import DemandHst, DemandLocalSearch
 from kvariates.private_methods.demand_task import DemandMethod, DemandTask
-from kvariates.report.picture import FAINT, INK, PALETTE, picture
+from kvariates.report.colors import PALETTE
+from kvariates.report.picture import FAINT, INK, picture
 
 STEM, K, SIZE, EPSILONS = "demand_epsilons", 10, 2_000, (0.5, 1.0, 2.0)
 METHODS: dict[str, DemandMethod] = {

@@ -34,6 +34,18 @@ CLUSTERING = [
         "laws/test_transport_laws.py",
     ),
     Mutant(
+        "a swap that raises the cost is kept", "refining.center_swaps",
+        "if best is None or found.inertia < best.inertia:",
+        "if True:",
+        "laws/test_center_swap_laws.py",
+    ),
+    Mutant(
+        "rows of a swap are drawn without their weights", "refining.center_swaps",
+        "mass = cost if p.weight is None else cost * p.weight",
+        "mass = cost",
+        "laws/test_center_swap_laws.py",
+    ),
+    Mutant(
         "draws are off by one", "numerics.draws",
         "drawn: I64 = np.searchsorted(",
         "drawn: I64 = -1 + np.searchsorted(",

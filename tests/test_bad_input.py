@@ -8,7 +8,20 @@ import pytest
 from laws.cases import DTYPES, cluster, rows, same_bits
 from scipy import sparse
 
-from kvariates import KMeans, kmeans_plusplus
+from kvariates import (
+    AntiClustering,
+    AntiClusterKFold,
+    KMeans,
+    KMedian,
+    OnlineKMeans,
+    PrivateKMeans,
+    StreamingKMeans,
+    VerticalKMeans,
+    choose_k,
+    hst_tree,
+    kmeans_plusplus,
+)
+from kvariates.privacy.budget import Budget
 from kvariates.seeding.seedings import SEEDINGS
 
 X = rows(60, 3, seed=71)
@@ -202,3 +215,111 @@ def test_opposite_rows_cancel_without_nan():
     model = KMeans(1, metric="cosine", init=[[0.0, 1.0]], n_init=1).fit(data)
     assert np.linalg.norm(model.cluster_centers_) == pytest.approx(1)
     assert model.inertia_ == pytest.approx(4)
+
+
+# ---- messages: one line that says what is wrong, where, and what to do ----
+
+pd = pytest.importorskip("pandas")
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+DAYS = pd.date_range("2024-01-01", periods=60)
+CALLS = {
+    "KMeans": lambda data: KMeans(2).fit(data),
+    "predict": lambda data: KMeans(2, random_state=0).fit(X).predict(data),
+    "KMedian": lambda data: KMedian(2).fit(data),
+    "KMedian.predict": lambda data: KMedian(2, random_state=0).fit(X).predict(data),
+    "precomputed": lambda data: KMedian(2, metric="precomputed").fit(data),
+    "StreamingKMeans": lambda data: StreamingKMeans(2).partial_fit(data),
+    "OnlineKMeans": lambda data: OnlineKMeans(2).partial_fit(data),
+    "AntiClustering": lambda data: AntiClustering(2).fit(data),
+    "AntiClusterKFold": lambda data: list(AntiClusterKFold(2).split(data)),
+    "VerticalKMeans": lambda data: VerticalKMeans(2).fit([X, data]),
+    "kmeans_plusplus": seed,
+    "choose_k": choose_k,
+    "hst_tree": hst_tree,
+}
+MESSAGES = {
+    "text": (
+        FRAME.assign(city=["Paris", "Rome"] * 30),
+        r"column 'city' holds text \('Paris' in row 0\).* X.drop\(columns=\['city'\]\), or encode",
+    ),
+    "two columns of text": (FRAME.assign(d="x", e="y"), "columns 'd', 'e' hold text"),
+    "numbers and text": (
+        FRAME.assign(d=pd.Series([1.5] * 41 + ["?"] * 19, dtype=object)),
+        r"column 'd' holds text \('\?' in row 41\)",
+    ),
+    "text in an array": (np.array([["1", "x"], ["2", "y"]], dtype=object), "column 1 holds text"),
+    "text in a list": ([[1, "x"], [2, "y"]], "column 1 holds text"),
+    "dates": (FRAME.assign(day=DAYS), "column 'day' holds dates .*2024-01-01.* days since"),
+    "dates with a zone": (FRAME.assign(day=DAYS.tz_localize("UTC")), "column 'day' holds dates"),
+    "dates as objects": (FRAME.assign(day=pd.Series(list(DAYS.date))), "'day' holds dates"),
+    "dates in an array": (DAYS.to_numpy().reshape(-1, 2), "columns 0, 1 hold dates"),
+    "durations": (FRAME.assign(t=DAYS - DAYS[0]), "column 't' holds durations .* seconds"),
+    "objects": (FRAME.assign(d=[{"k": 1}] * 60), r"must be .* string .* number.*'d' holds a dict"),
+    "missing": (
+        FRAME.assign(b=np.where(np.arange(60) > 57, np.nan, 1.0)),
+        "contains NaN: 2 values in 2 of 60 rows, first in row 58, column 'b'. Leave such rows out",
+    ),
+    "missing objects": (FRAME.astype(object).mask(FRAME.eq(FRAME.min())), "NaN.* first in row"),
+    "missing integers": (
+        FRAME.assign(n=pd.array([1, None] * 30, dtype="Int64")), "NaN.*column 'n'",
+    ),
+    "infinite": (with_value(np.inf), "infinity.*1 value in 1 of 60 rows, first in row 41"),
+    "None": (None, "X is None; give a table of numbers"),
+    "file": ("rows.csv", "X is a str; read the file first"),
+    "dict": ({"a": [1.0, 2.0]}, r"X is a dict; .* pandas.DataFrame\(X\)"),
+    "complex": (X.astype(complex), "Complex data not supported: X has dtype complex128; give real"),
+    "one row": (X[0], r"Expected 2D array.* shape \(3,\). Reshape your data: X.reshape\(-1, 1\)"),
+    "a column": (FRAME["a"], r"Expected 2D array.* shape \(60,\).*X.to_frame\(\)"),
+    "a number": (3.0, "Expected 2D array, got scalar array instead: X is a float"),
+    "three dimensions": (np.zeros((3, 3, 3)), "dim 3"),
+    "uneven": ([[1.0, 2.0], [3.0]], r"different lengths \(inhom.*: row 0 has 2 .* row 1 has 1"),
+    "names that are no text": (FRAME.set_axis([0, 1, "<b>"], axis=1).assign(d="x"), "'d' holds"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names, but")  # of predict
+@pytest.mark.parametrize("name", MESSAGES)
+@pytest.mark.parametrize("call", CALLS)
+def test_an_error_is_one_line_that_says_what_to_do(call, name):
+    data, words = MESSAGES[name]
+    if name == "file" and call == "VerticalKMeans":
+        words = "Party 1: " + words
+    with pytest.raises((TypeError, ValueError), match=words) as caught:
+        CALLS[call](data)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_lazy_frame_of_polars_is_to_be_collected():
+    lazy = pytest.importorskip("polars").DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}).lazy()
+    for name, call in CALLS.items():
+        with pytest.raises(TypeError, match=r"LazyFrame, which holds no rows yet: call X.collect"):
+            call(lazy)
+        assert name
+    with pytest.raises(TypeError, match=r"kvariates.sources.blocks\(X\)"):
+        StreamingKMeans(2).fit(lazy)
+    with pytest.raises(TypeError, match=r"call X.collect\(\)"):
+        PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0)).fit(lazy)
+
+
+def test_columns_of_polars_have_names_too():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="column 'city' holds text"):
+        KMeans(2).fit(polars.DataFrame({"a": [1.0, 2.0], "city": ["x", "y"]}))
+
+
+def test_a_private_fit_names_a_column_by_its_type_and_quotes_no_value():
+    budget = Budget(epsilon=1.0)
+    model = PrivateKMeans(2, epsilon=1.0, bounds=(-9.0, 9.0), budget=budget)
+    for column, kind in ((DAYS, "datetime64"), (pd.Series(["secret"] * 60, dtype="string"), "str")):
+        with pytest.raises(ValueError, match=f"column 'd' has the type {kind}") as caught:
+            model.fit(FRAME.assign(d=column))
+        assert "secret" not in str(caught.value)
+        assert "2024" not in str(caught.value)
+    assert budget.left.epsilon == 1.0  # nothing was spent
+
+
+def test_an_error_of_a_large_table_is_found_quickly():
+    data = np.zeros((200_000, 5))
+    data[-1, 3] = np.nan
+    with pytest.raises(ValueError, match="first in row 199999, column 3"):
+        KMeans(2).fit(data)

@@ -1,12 +1,15 @@
-"""The build asks for OpenMP, and every file that computes results forbids fused multiply-add."""
+"""The build asks for OpenMP, no result has fused multiply-add, one wheel serves all new Pythons."""
 
 import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from kvariates import _native
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,3 +52,24 @@ def test_only_the_filter_may_fuse_multiply_and_add(tmp_path):
     for name, command in own.items():
         fused = "fast" if name.endswith(filters) else "off"
         assert command.split("-ffp-contract=")[-1].split()[0] == fused, name
+
+
+def test_one_module_serves_python_3_12_and_newer():
+    """The name of the module has no version then, and the name of the wheel says abi3."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
+    assert settings["wheel"]["py-api"] == "cp312"
+    stable = sys.version_info >= (3, 12)
+    assert Path(_native.__file__).name.startswith("_native.abi3.") == stable
+
+
+def test_the_oldest_versions_are_the_lower_bounds():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "oldest.py", "dev"],
+        check=True, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    pinned = dict(need.split("==") for need in done.stdout.split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for need in (*project["dependencies"], *project["optional-dependencies"]["federated"]):
+        name, bound = need.split(">=")
+        assert pinned[name] == bound.split(",")[0]
+    assert {"pytest", "ruff", "dask[array,dataframe,distributed]"} < pinned.keys()

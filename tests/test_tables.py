@@ -121,13 +121,20 @@ def test_the_documentation_has_the_entry(key, monkeypatch):
     assert " of " + key not in text
 
 
-@pytest.mark.parametrize("key", [key for key in COPIED if COPIED[key][0] in cli.TABLES.values()])
+COMMANDS = {
+    **dict.fromkeys(("SEEDINGS", "REFINEMENTS", "OBJECTIVES"), ("fit", "-k")),
+    **dict.fromkeys(("METRICS", "MEDOID_SEEDINGS"), ("fit", "--objective", "median", "-k")),
+    "GROUP_OBJECTIVES": ("anticluster", "-g"),
+}
+
+
+@pytest.mark.parametrize("key", COMMANDS)
 def test_the_command_line_has_the_entry(key, tmp_path, monkeypatch):
-    table = COPIED[key][0]
+    table, command = COPIED[key][0], COMMANDS[key]
     monkeypatch.setitem(table, NAME, entry(key))
     np.save(tmp_path / "X.npy", X)
-    command = ["anticluster", "-g"] if table.parameter == "objective" else ["fit", "-k"]
-    words = [*command, 3, tmp_path / "X.npy", "-o", tmp_path / "out", f"--{table.parameter}"]
+    words = [*command, 3, tmp_path / "X.npy", "--force", f"--{table.parameter}"]
+    words = [*words[:-1], "-o", tmp_path / "out", words[-1]]
 
     def run(*words):
         result = CliRunner().invoke(cli.app, [str(word) for word in words])

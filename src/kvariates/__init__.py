@@ -1,23 +1,33 @@
-"""k-means, k-median and private k-means with scikit-learn's interface and with guarantees."""
+"""k-means, k-median and private k-means with scikit-learn's interface and with guarantees.
+
+A public name is imported when it is first used, so that `import kvariates` and the command start
+quickly.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # First of all, `_openmp` loads the native module.
-from kvariates import _openmp, guarantees, privacy  # noqa: F401
-from kvariates.estimators.anticluster_kfold import AntiClusterKFold
-from kvariates.estimators.anticlustering import AntiClustering
-from kvariates.estimators.choose_k import choose_k
-from kvariates.estimators.kmeans import KMeans
-from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, kmeans_plusplus
-from kvariates.estimators.kmedian import KMedian
-from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
-from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
-from kvariates.estimators.online_kmeans import OnlineKMeans
-from kvariates.estimators.private_kmeans import PrivateKMeans
-from kvariates.estimators.private_kmedian import PrivateKMedian
-from kvariates.estimators.streaming_kmeans import StreamingKMeans
-from kvariates.estimators.vertical_kmeans import VerticalKMeans
-from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
-from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
-from kvariates.seeding.seedings import explain_guarantees
+from kvariates import _openmp  # noqa: F401
+
+if TYPE_CHECKING:
+    from kvariates import guarantees, privacy
+    from kvariates.estimators.anticluster_kfold import AntiClusterKFold
+    from kvariates.estimators.anticlustering import AntiClustering
+    from kvariates.estimators.choose_k import choose_k
+    from kvariates.estimators.kmeans import KMeans
+    from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, kmeans_plusplus
+    from kvariates.estimators.kmedian import KMedian
+    from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
+    from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
+    from kvariates.estimators.online_kmeans import OnlineKMeans
+    from kvariates.estimators.private_kmeans import PrivateKMeans
+    from kvariates.estimators.private_kmedian import PrivateKMedian
+    from kvariates.estimators.streaming_kmeans import StreamingKMeans
+    from kvariates.estimators.vertical_kmeans import VerticalKMeans
+    from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
+    from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
+    from kvariates.seeding.seedings import explain_guarantees
 
 __version__ = "0.1.0"
 
@@ -51,3 +61,50 @@ __all__ = [
     "kvariates_plusplus",
     "privacy",
 ]
+
+# The module of every public name; the imports above say the same to type checkers and editors.
+_MODULES = {
+    "guarantees": "kvariates",
+    "privacy": "kvariates",
+    "AntiClusterKFold": "kvariates.estimators.anticluster_kfold",
+    "AntiClustering": "kvariates.estimators.anticlustering",
+    "choose_k": "kvariates.estimators.choose_k",
+    "KMeans": "kvariates.estimators.kmeans",
+    "global_kmeans": "kvariates.estimators.kmeans_seeding",
+    "kmeans_parallel": "kvariates.estimators.kmeans_seeding",
+    "kmeans_plusplus": "kvariates.estimators.kmeans_seeding",
+    "KMedian": "kvariates.estimators.kmedian",
+    "hst_seeding": "kvariates.estimators.kmedian_seeding",
+    "hst_tree": "kvariates.estimators.kmedian_seeding",
+    "kmedian_plusplus": "kvariates.estimators.kmedian_seeding",
+    "OnlineKMeans": "kvariates.estimators.online_kmeans",
+    "PrivateKMeans": "kvariates.estimators.private_kmeans",
+    "PrivateKMedian": "kvariates.estimators.private_kmedian",
+    "StreamingKMeans": "kvariates.estimators.streaming_kmeans",
+    "VerticalKMeans": "kvariates.estimators.vertical_kmeans",
+    "kvariates_plusplus": "kvariates.estimators.kvariates_plusplus",
+    "Dirac": "kvariates.seeding.densities",
+    "Gaussian": "kvariates.seeding.densities",
+    "Laplace": "kvariates.seeding.densities",
+    "UniformOver": "kvariates.seeding.densities",
+    "EveryPoint": "kvariates.seeding.probes",
+    "MiniBatches": "kvariates.seeding.probes",
+    "Synopses": "kvariates.seeding.probes",
+    "explain_guarantees": "kvariates.seeding.seedings",
+}
+
+
+if not TYPE_CHECKING:  # for a type checker, a name that is not above does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'kvariates' has no attribute {name!r}")
+        module = _MODULES[name]
+        if module == __name__:  # a module of ours, which its import puts here
+            return import_module(f"{module}.{name}")
+        value = globals()[name] = getattr(import_module(module), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,7 +11,8 @@
 
 The expectation is over the draws of the seeding, for fixed data; refinements that never raise the
 cost keep it. `opt` is the cost of the best k centres, which is not known. If the cost of found
-centres is given for it, which is at least `opt`, the bound holds too.
+centres is given for it, which is at least `opt`, `bound` holds too, but it says nothing about these
+centres: it is many times their own cost. So texts do not give it.
 
 The paper's (19) and (20) leave out the dimension; nothing here uses them.
 """
@@ -22,6 +23,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
+from kvariates.notebook_html import boxed, shortened
 
 Term = float | None  # None: not known
 Parts = dict[str, tuple[Term, Term]]  # coefficient and term, by name
@@ -45,7 +48,9 @@ class Guarantee:
         The cost is at most so many times the lowest possible one: always, or on average over the
         random draws (see `promise`).
     bound : float or None
-        A number that the mean cost over the random draws does not exceed.
+        A number that the mean cost over the random draws does not exceed. If the lowest cost is not
+        known, the cost of the found centres stands for it, and the number is far too large to say
+        how good they are.
     lower_bound : float or None
         No other choice of as many centres costs less.
     assumes : str or None
@@ -71,32 +76,41 @@ class Guarantee:
             lines.append(f"It assumes {self.assumes}")
         lines += self.notes
         words = [
-            f"{self._meaning(name)} = {_words(value)}"
+            self._term(name, value)
             for name, value in self.terms.items()
             if value != 0 or re.search(rf"\b{name}\b", self.promise)
         ]
         if words:
             lines.append("Terms: " + ", ".join(words) + ".")
-        if self.bound is not None:
-            lines.append(f"Bound on the mean cost over all random draws: {self.bound:.6g}.")
+        if self.bound is not None and OPT_IS_FOUND not in self.notes:
+            lines.append(f"In numbers: at most {self.bound:.6g}, on average over the random draws.")
         return "\n".join([*lines, f"({self.theorem}; {self.source})"])
 
     __str__ = explain
 
-    def _meaning(self, name: str) -> str:
-        """The name of a term, and what it is."""
+    def __repr__(self) -> str:
+        return f"Guarantee({self.theorem!r}, {shortened(self.promise, 300)!r})"
+
+    def _repr_html_(self) -> str:
+        return boxed(self.theorem, self.explain().splitlines())
+
+    def _term(self, name: str, value: Term) -> str:
+        """A term: its name, what it is, and its value."""
+        meaning = f"{name} ({MEANINGS[name]})" if name in MEANINGS else name
         if name == "opt" and OPT_IS_FOUND in self.notes:
-            return "opt (replaced by the cost of these centres)"
-        return f"{name} ({MEANINGS[name]})" if name in MEANINGS else name
+            return f"{meaning} <= {_words(value)} (the cost of these centres)"
+        return f"{meaning} = {_words(value)}"
 
 
 def _words(value: Term) -> str:
     return "not known" if value is None else format(value, ".6g")
 
 
+COST = "The cost is the sum of squared distances of the rows to their nearest centres."
+WORST = "This is a worst case: it holds for all data. Most fits are much better."
 OPT_IS_FOUND = (
-    "The lowest cost, opt, is not known. It is replaced by the cost of these centres, which is at "
-    "least opt. So the bound is true, but it is a worst case and no estimate of how good they are."
+    "The lowest cost, opt, is not known, only that it is at most the cost of these centres. So "
+    "this is a worst case for all data, and no estimate of how good these centres are."
 )
 MEANINGS = {
     "opt": "the lowest cost",
@@ -127,7 +141,7 @@ def _theorem(
         factor=log_factor(k) * share if alone and share is not None else None,
         bound=None if bound is None else log_factor(k) * bound,
         terms={"k": float(k), **terms, **others},
-        notes=notes,
+        notes=(COST, *(notes if OPT_IS_FOUND in notes else (*notes, WORST))),
     )
 
 
@@ -152,16 +166,23 @@ def theorem_2(
     return _theorem(2, k, promise, parts, notes, eta=eta)
 
 
-def plain_seeding(k: int, *, certifiable: bool) -> Guarantee:
-    """Theorem 2 for a fit that starts from plain k-means++. certifiable: certify=True works."""
-    advice = (
-        "To see how good this fit is, fit with certify=True, or compare its inertia_ with that of "
-        "init='ls++'."
-        if certifiable
-        else "To compare, fit again with n_init=10 and look at inertia_."
+def plain_seeding(k: int, *, certifiable: bool, certificate: object = None) -> Guarantee:
+    """Theorem 2 for a fit that starts from plain k-means++.
+
+    certifiable: certify=True works. certificate: of this fit, if there is one.
+    """
+    advice = "To compare, fit again with n_init=10 and look at inertia_."
+    if certificate is not None:
+        advice = f"How good this fit is, certificate_ says: {certificate}."
+    elif certifiable:
+        advice = (
+            "To see how good this fit is, fit with certify=True, or compare its inertia_ with that "
+            "of init='ls++'."
+        )
+    what = (
+        f"The cost is inertia_. The lowest cost, of the best {k} centres there are, is not known."
     )
-    note = f"This is a worst case. Most fits are much better. {advice}"
-    return replace(theorem_2(k, opt=None), terms={}, notes=(note,))
+    return replace(theorem_2(k, opt=None), terms={}, notes=(what, f"{WORST} {advice}"))
 
 
 def streamed_seeding(k: int) -> Guarantee:
@@ -179,7 +200,7 @@ def streamed_seeding(k: int) -> Guarantee:
         "The cost on the rows themselves is not bounded by this. inertia_ estimates it, a little "
         "too low, since the centres were chosen for the synopses."
     )
-    return replace(theorem_2(k, opt=None), promise=promise, terms={}, notes=(note,))
+    return replace(theorem_2(k, opt=None), promise=promise, terms={}, notes=(note, WORST))
 
 
 def theorem_4(
@@ -218,8 +239,9 @@ def theorem_6(k: int, *, opt: Term, varsigma: Term, notes: Notes = ()) -> Guaran
 
 
 def local_optimum(
-    cost: float, k: int, *, slack: float = 0.0, assumes: str | None = None
-) -> Guarantee:
+    cost: float, k: int, *, slack: float = 0.0, assumes: str | None = None,
+    certificate: object = None,
+) -> Guarantee:  # fmt: skip
     """k-median where no swap of one medoid helps: the cost is at most 5 opt + slack.
 
     If every triangle keeps the inequality but for an error t, and the weights add up to W, the
@@ -229,9 +251,13 @@ def local_optimum(
     least = max(0.0, cost - slack) / 5
     allowance = " minus an allowance for inexact distances" if slack > 0 else ""
     fifth = f"So no choice of {k} medoids costs less than {least:.6g}, a fifth of it{allowance}."
+    advice = "certify=True computes how close"
+    if certificate is not None:
+        advice = f"how close, certificate_ says: {certificate}"
+    what = "The cost is inertia_, the sum of distances of the points to their nearest medoids."
     note = (
-        "The lowest possible cost is usually far closer to this cost than to a fifth of it; "
-        "certify=True computes how close."
+        "This is a worst case: it holds for all distances. The lowest possible cost is usually far "
+        f"closer to this cost than to a fifth of it; {advice}."
     )
     return Guarantee(
         theorem="The locality gap of single swaps",
@@ -240,7 +266,7 @@ def local_optimum(
         factor=5.0 if slack == 0 else None,
         lower_bound=least,
         assumes=assumes,
-        notes=(note,),
+        notes=(what, note),
     )
 
 

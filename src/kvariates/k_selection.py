@@ -29,10 +29,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
 from kvariates.numerics.valleys import RoundedColumns, ValleyCounts, pooled_p_value, valley_counts
+from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult, StopRule, refine
-from kvariates.seeding.global_kmeans import global_kmeans, sample_size
+from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 Solutions = list[LloydResult]
@@ -89,13 +91,33 @@ class Choice:
         return pd.DataFrame(self._columns())
 
     def __str__(self) -> str:
-        columns = self._columns()
-        lines = ["".join(f"{name:>12}" for name in columns)]
-        for k, inertia, *criteria, dividing in zip(*columns.values(), strict=True):
-            words = ["-" if math.isnan(value) else f"{value:.3f}" for value in criteria]
-            line = f"{k:12}{inertia:12.6g}" + "".join(f"{word:>12}" for word in words)
-            lines.append(f"{line}{dividing:12}" + ("  <" if k == self.k else ""))
+        lines = ["".join(f"{name:>12}" for name in self._columns())]
+        for k, words in zip(self.ks, self._words(), strict=True):
+            line = "".join(f"{word:>12}" for word in words)
+            lines.append(line + ("  <" if k == self.k else ""))
         return "\n".join([*lines, f"k = {self.k}: {self.reason}"])
+
+    def __repr__(self) -> str:
+        tried = f"{self.ks[0]} to {self.ks[-1]}"
+        reason = shortened(self.reason, 250)
+        return f"Choice(k={self.k}, clear={self.clear}, tried={tried}, reason={reason!r})"
+
+    def _repr_html_(self) -> str:
+        words = self._words()
+        title = f"k = {self.k}{'' if self.clear else ' (no clear answer)'}"
+        table = HtmlTable(list(self._columns()), words, marked=self.k - int(self.ks[0]))
+        return boxed(title, [self.reason], table)
+
+    def _words(self) -> list[list[str]]:
+        """The table of criteria as text."""
+        return [
+            [
+                str(k), f"{inertia:.6g}",
+                *("-" if math.isnan(value) else f"{value:.3f}" for value in criteria),
+                str(dividing),
+            ]
+            for k, inertia, *criteria, dividing in zip(*self._columns().values(), strict=True)
+        ]  # fmt: skip
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         names = ("inertia", "elbow", "silhouette", "dividing")
@@ -108,6 +130,7 @@ class SelectionOptions:
 
     method: str
     sample_size: int
+    report: Report | None = None  # called for each k, and for each test whether clusters divide
 
 
 def choose(
@@ -124,8 +147,9 @@ def choose(
     # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
         all_rows = options.method == "global"
-        found = global_kmeans(problem, candidates="all" if all_rows else sample_size(rows.n))
-        test = DivisionTest(problem)
+        candidates: Candidates = "all" if all_rows else sample_size(rows.n)
+        found = global_kmeans(problem, candidates=candidates, report=options.report)
+        test = DivisionTest(problem, options.report)
         dividing = np.array([test.dividing(solution.labels) for solution in found])
         k = None
         if not dividing[-1]:
@@ -148,8 +172,8 @@ class DivisionTest:
     features are tested with noise, because gaps between rounded values are no valleys.
     """
 
-    def __init__(self, problem: SeedingProblem) -> None:
-        self._problem = problem
+    def __init__(self, problem: SeedingProblem, report: Report | None = None) -> None:
+        self._problem, self._report = problem, report
         n, rng = problem.rows.n, problem.rng
         parts = max(2, math.ceil(2 * n / TESTED))
         self._part = rng.permutation(n) % parts  # 0 and 1 are the two halves
@@ -160,7 +184,10 @@ class DivisionTest:
         """How many of these clusters divide."""
         k = int(labels.max()) + 1
         clusters = (np.flatnonzero(labels == j) for j in range(k))
-        return sum(self.p_value(members) < LEVEL / k for members in clusters)
+        dividing = sum(self.p_value(members) < LEVEL / k for members in clusters)
+        if self._report is not None:
+            self._report(Progress("dividing clusters, k =", k, dividing))
+        return dividing
 
     def p_value(self, members: I64) -> float:
         """The p-value of "these rows do not divide", by halves that count for each other."""

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from river import base
 
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators.online_kmeans import OnlineKMeans
+from kvariates.extras import needed
+
+needed("river", "river")
+
+from river import base  # noqa: E402
 
 
 class RiverClusterer(base.Clusterer):

@@ -109,6 +109,12 @@ def test_errors():
         AntiClusterKFold(1)
     with pytest.raises(ValueError, match="objective should be one of"):
         AntiClusterKFold(objective="wrong")
+    with pytest.raises(ValueError, match="objective should be one of"):
+        AntiClusterKFold(objective=[])
+    with pytest.raises(ValueError, match="groups has no value at row 1"):
+        list(AntiClusterKFold(2).split(np.eye(4), groups=[1, None, 2, 3]))
+    with pytest.raises(ValueError, match="y should be classes or numbers without missing"):
+        list(AntiClusterKFold(2).split(np.eye(4), [None] * 4))
     with pytest.raises(ValueError, match="n_samples=3 should be >= n_splits=5"):
         folds(AntiClusterKFold(), X[:3])
     with pytest.raises(ValueError, match="2 groups should be >= n_splits=5"):

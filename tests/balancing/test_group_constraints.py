@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from balancing.brute_groups import OBJECTIVES, even_sizes, feasible, groupings
 from hypothesis import given
@@ -183,6 +184,10 @@ BAD = {
     "pair": ({}, {"cannot_link": [(0, 12)]}, "has the pair (0, 12), but rows are 0 to 11."),
     "triples": ({}, {"must_link": [(0, 1, 2)]}, "must_link should be pairs of rows"),
     "labels": ({}, {"must_link": np.ones(5, int)}, "must_link should be pairs of rows"),
+    "one number": ({}, {"must_link": 5}, "must_link should be pairs of rows"),
+    "lengths": ({}, {"categories": [[1, 2], [3]] + [[1]] * 10}, "categories has entries of diff"),
+    "sizes of lengths": ({"group_sizes": [[1, 2], [3]]}, {}, "group_sizes has entries of diff"),
+    "huge sizes": ({"group_sizes": (2**62, 2**62)}, {}, f"add up to {2**63}, but X has 12 rows."),
     "metric": ({"metric": "manhattan"}, {}, "objective='variance' uses squared Euclidean"),
     "square": (
         {"metric": "precomputed", "objective": "diversity"}, {}, "needs a square matrix",
@@ -195,6 +200,18 @@ def test_errors_of_wrong_input(case):
     options, constraints, words = BAD[case]
     with pytest.raises(ValueError, match=re.escape(words)):
         AntiClustering(**{"n_groups": 2, **options}).fit(X12, **constraints)
+
+
+def test_links_may_be_an_iterator():
+    labels = AntiClustering(3, random_state=0).fit_predict(X12, must_link=iter([(0, 1), (2, 3)]))
+    assert labels[0] == labels[1]
+    assert labels[2] == labels[3]
+
+
+def test_names_of_categories_differ():
+    table = pd.DataFrame([[1, "x"]] * 6 + [["1", "x"]] * 6, columns=["a", "a"])
+    names = AntiClustering(2, random_state=0).fit(X12, categories=table).balance_.categories
+    assert names == ("1, x", "'1', x")
 
 
 def test_other_errors():

@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, rows_of, run
 
@@ -65,9 +66,11 @@ def test_size_limits_of_fit(people, tmp_path):
     limits = ("--size-min", 9, "--size-max", 11)
     words = ("fit", people, "-k", 4, "--columns", "age,income", "--seed", 0, "-o", out)
     assert run(*words, *limits).exit_code == 0
-    labels = np.array(rows_of(out / "labels.csv")[1:], dtype=int)[:, 0]
+    labels = pq.read_table(out / "labels.parquet")["label"].to_numpy()
     assert set(np.bincount(labels, minlength=4)) <= {9, 10, 11}
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["parameters"]["size_max"] == 11
-    assert "size_max" in failure(*words, "--size-max", 3)
-    assert "--size-min 9 does not work on a stream" in failure(*words, *limits, "--stream")
+    assert "size_max" in failure(*words, "--force", "-q", "--size-max", 3)
+    assert "--size-min 9 does not work on a stream" in failure(
+        *words, "--force", *limits, "--stream"
+    )

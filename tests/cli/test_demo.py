@@ -1,21 +1,54 @@
 """`kvariates demo`, `--version` and `--help`."""
 
 import csv
+import re
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from browser.test_browser import DESK, PHONE, Visit, browser  # noqa: F401 (a fixture)
+from rich.progress import Progress
+from scipy.sparse.csgraph import connected_components, dijkstra
 from typer.testing import CliRunner
 
 import kvariates
-from kvariates.cli import app
-from kvariates.demo import load_cities, name_regions
+from kvariates import AntiClusterKFold
+from kvariates.cli import app, demo_command
+from kvariates.demo import private_cities
+from kvariates.demo.cities import load_cities, name_regions
+from kvariates.demo.facilities import load_town, straight_choice
+
+FILES = ["picture.png", "regions.csv", "report.html"]
 
 
-def test_the_regions_contain_all_cities(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "out")])
+class Demo(NamedTuple):
+    """A run of the command: what it printed, its folder, and what the page was made from."""
+
+    printed: Any
+    out: Path
+    results: Any
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The command with two private fits for each budget."""
+    out, kept = tmp_path_factory.mktemp("demo") / "out", []
+    solve = demo_command.solve_others
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(private_cities, "RUNS", 2)
+        patch.setattr(
+            demo_command, "solve_others", lambda *given: kept.append(solve(*given)) or kept[0]
+        )
+        return Demo(CliRunner().invoke(app, ["demo", "-o", str(out)]), out, kept[0])
+
+
+def test_the_regions_contain_all_cities(demo):
+    result, out = demo.printed, demo.out
     assert result.exit_code == 0, result.output
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["picture.png", "regions.csv"]
-    with (tmp_path / "out" / "regions.csv").open(encoding="utf-8", newline="") as file:
+    assert sorted(p.name for p in out.iterdir()) == FILES
+    with (out / "regions.csv").open(encoding="utf-8", newline="") as file:
         regions = list(csv.DictReader(file))
     cities = load_cities()
     assert len(regions) == 12
@@ -26,11 +59,122 @@ def test_the_regions_contain_all_cities(tmp_path):
         assert region["region"] in result.stdout
 
 
-def test_the_demo_can_be_repeated(tmp_path):
-    for name in ("a", "b"):
-        CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / name)])
+def test_the_page_has_all_four_problems_and_needs_no_network(demo):
+    page = (demo.out / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="(\w+)"', page) == ["cities", "private", "facilities", "folds"]
+    assert len(page) < 6e6
+    assert re.findall(r'(?:src|href|action)="(?!data:|#)[^"]*"', page) == []
+    assert "2 fits for each budget" in page
+    assert "OpenStreetMap contributors" in page
+    assert "GeoNames, CC BY 4.0" in page
+    for name in ("nan", "inf "):
+        assert f">{name}" not in page
+    assert "report.html" in demo.printed.stdout
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_page_works_in_a_browser(demo, browser, theme, viewport):  # noqa: F811
+    with Visit(browser, demo.out / "report.html", viewport=viewport, color_scheme=theme) as visit:
+        visit.settle()
+        wide = visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0
+        loaded = "[...document.images].every(i => i.complete && i.naturalWidth > 0)"
+        assert visit.page.evaluate(loaded)
+        assert visit.pixels(visit.css("k3")) > 0  # areas are drawn in the colours of facilities
+        visit.shot(f"demo-{theme}-{viewport['width']}")
+        assert visit.wrong == []
+
+
+def test_the_map_can_be_repeated(tmp_path, demo):
+    with Progress(disable=True) as progress:
+        demo_command.draw_regions(tmp_path, progress)
     for name in ("regions.csv", "picture.png"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == (demo.out / name).read_bytes()
+
+
+def test_after_ctrl_c_the_map_is_kept(monkeypatch, tmp_path):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo_command, "solve_others", interrupted)
+    monkeypatch.setattr(demo_command.world, "write_regions", lambda *given: given[-1].joinpath(
+        "picture.png").write_bytes(b"map"))  # fmt: skip
+    result = CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 130
+    assert "report.html was not written" in result.stderr
+    assert [p.name for p in tmp_path.rglob("*")] == ["out", "picture.png"]
+
+
+def test_a_missing_package_is_said_before_anything_is_written(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    result = CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / "out")])
+    assert result.exit_code != 0
+    assert "pip install 'kvariates[private]'" in f"{result.exception}{result.stderr}"
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- the problems ----
+
+
+def test_private_fits_are_priced_against_all_cities(demo):
+    cities, found = load_cities(), demo.results.private
+    for model, epsilon, (ratio, _) in zip(
+        found.models, private_cities.EPSILONS, np.sort(found.price.ratios), strict=True
+    ):
+        assert model.ledger_.claim.epsilon == epsilon
+        assert model.ledger_.total().epsilon <= epsilon
+        cost = -model.score(cities.places)
+        assert cost / found.price.against == pytest.approx(ratio)
+    best = np.square(cities.places[:, None] - found.open_centers).sum(axis=2).min(axis=1).sum()
+    assert found.price.against == pytest.approx(best)
+
+
+def test_the_town_is_one_connected_network():
+    town = load_town()
+    assert (len(town.places), len(town.streets), len(town.areas)) == (7707, 11842, 1227)
+    assert connected_components(town.graph, directed=False)[0] == 1
+    assert town.people.sum() == town.table["population"].sum() == 812_935
+    assert town.metres.sum() == pytest.approx(1_396_000, rel=1e-3)
+    # A street is not shorter than the straight line, but for rounding.
+    a, b = np.radians(town.places[town.streets]).transpose(1, 0, 2)
+    across = (a - b) * [np.cos(np.radians(-30.05)), 1]
+    assert (town.metres > 0.995 * 6_371_000 * np.linalg.norm(across, axis=1) - 1).all()
+
+
+def test_the_plan_is_proved_and_better_than_simple_choices(demo):
+    town, plan = demo.results.town, demo.results.plan
+    people, total = town.people, town.people.sum()
+    ways = dijkstra(town.graph, indices=plan.nodes).min(axis=0)
+    np.testing.assert_allclose(plan.ways, ways)
+    assert plan.mean == pytest.approx(ways @ people / total)
+    straight = dijkstra(town.graph, indices=straight_choice(town)).min(axis=0)
+    assert plan.straight_mean == pytest.approx(straight @ people / total)
+    assert plan.bound <= plan.mean < plan.straight_mean < plan.random_means.min()
+    assert plan.certificate.gap < 0.02
+    assert plan.certificate.cost == pytest.approx(plan.mean * total)
+
+
+def test_folds_are_measured_as_said(demo):
+    town, found = demo.results.town, demo.results.folds
+    assert found.difference.shape == found.random_difference.shape == (20, 6)
+    assert (found.difference.mean(axis=0) < found.random_difference.mean(axis=0)).all()
+    X = standard_table(town)
+    folds = list(AntiClusterKFold(5, random_state=3).split(X[:, :-1], X[:, -1]))
+    worst = np.max([np.abs(X[test].mean(axis=0)) for _, test in folds], axis=0)
+    np.testing.assert_allclose(found.difference[3], worst)
+    errors = []
+    for train, test in folds:
+        A, B = (np.column_stack([X[rows, :-1], np.ones(len(rows))]) for rows in (train, test))
+        errors.append(np.mean((B @ (np.linalg.pinv(A) @ X[train, -1]) - X[test, -1]) ** 2))
+    assert found.errors[3] == pytest.approx(np.mean(errors))
+
+
+def standard_table(town):
+    columns = [town.areas[:, 0], town.areas[:, 1]]
+    columns += [np.log1p(town.table[c]) for c in ("population", "schools", "healthcare", "jobs")]
+    X = np.column_stack(columns)
+    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def test_cities_are_unit_vectors():
@@ -67,7 +211,7 @@ def test_an_unexpected_error_is_not_caught(monkeypatch, tmp_path):
     def broken():
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("kvariates.cli.load_cities", broken)
+    monkeypatch.setattr("kvariates.demo.cities.load_cities", broken)
     result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "out")])
     assert isinstance(result.exception, ZeroDivisionError)
     assert list(tmp_path.iterdir()) == []

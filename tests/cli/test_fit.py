@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from kvariates import KMeans
-from kvariates.cli import TABLES, app
+from kvariates.cli import app
+from kvariates.cli.app import tables
 
-FILES = ["centers.csv", "labels.csv", "picture.png", "summary.json"]
+FILES = ["centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json"]
 
 
 def run(*words):
@@ -49,7 +50,7 @@ def blobs(tmp_path):
 
 
 class TestResults:
-    def test_four_files_that_agree_with_the_estimator(self, blobs, tmp_path):
+    def test_files_that_agree_with_the_estimator(self, blobs, tmp_path):
         out = tmp_path / "deep" / "out"
         result = run("fit", blobs, "-k", 3, "--columns", "x,y", "--seed", 7, "-o", out)
         assert result.exit_code == 0, result.output
@@ -58,9 +59,9 @@ class TestResults:
 
         X = np.array([row[1:3] for row in rows_of(blobs)[1:]], dtype=float)
         model = KMeans(n_clusters=3, random_state=7).fit(X)
-        labels = rows_of(out / "labels.csv")
-        assert labels[0] == ["label"]
-        assert [int(row[0]) for row in labels[1:]] == model.labels_.tolist()
+        labels = pq.read_table(out / "labels.parquet")
+        assert labels.column_names == ["label"]
+        assert labels["label"].to_pylist() == model.labels_.tolist()
         header, *centers = rows_of(out / "centers.csv")
         assert header == ["label", "rows", "x", "y"]
         assert [row[:2] for row in centers] == [["0", "10"], ["1", "10"], ["2", "10"]]
@@ -73,13 +74,13 @@ class TestResults:
         assert summary["parameters"]["random_state"] == 7
         assert summary["data"]["columns"] == ["x", "y"]
         assert [c["rows"] for c in summary["clusters"]] == [10, 10, 10]
-        assert (out / "picture.png").read_bytes().startswith(b"\x89PNG")
+        assert (out / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         assert "33.3%" in result.stdout
         assert str(out) in result.stdout.replace("\n", "")
 
     def test_columns_left_out_are_named(self, blobs, tmp_path):
         result = run("fit", blobs, "-k", 2, "-o", tmp_path / "out")
-        assert result.stderr == "kvariates: left out, not numeric: name\n"
+        assert "kvariates: left out, not numeric: name\n" in result.stderr
 
     def test_quiet_prints_nothing(self, blobs, tmp_path):
         result = run("fit", blobs, "-k", 2, "-o", tmp_path / "out", "--quiet")
@@ -89,7 +90,7 @@ class TestResults:
         run("fit", blobs, "-k", 5, "-o", tmp_path / "a")
         seed = json.loads((tmp_path / "a" / "summary.json").read_text())["parameters"]
         run("fit", blobs, "-k", 5, "-o", tmp_path / "b", "--seed", seed["random_state"])
-        for name in ("labels.csv", "centers.csv", "picture.png"):
+        for name in ("labels.parquet", "centers.csv"):
             assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
     def test_the_weight_column_is_not_a_feature(self, blobs, tmp_path):
@@ -108,12 +109,23 @@ class TestResults:
         centers = sorted([float(c) for c in row[2:]] for row in rows_of(out / "centers.csv")[1:])
         np.testing.assert_allclose(centers, [[0, 0], [10, 1000], [20, 0]], atol=1.5)
 
-    @pytest.mark.parametrize("option", TABLES)
-    def test_every_entry_of_a_table_is_an_option(self, blobs, tmp_path, option):
-        words = ["--columns", "x,y", "--seed", 1, "-o", tmp_path / "out"]
-        command = ["anticluster", "-g"] if option == "objective" else ["fit", "-k"]
-        for name in TABLES[option]:
-            result = run(*command, 4, blobs, f"--{option}", name, *words)
+    @pytest.mark.parametrize(
+        ("command", "option", "which"),
+        [
+            *(("fit", option, 0) for option in ("init", "metric", "algorithm")),
+            *(("median", option, 1) for option in ("init", "metric")),
+            ("anticluster", "objective", 0),
+        ],
+    )
+    def test_every_entry_of_a_table_is_an_option(self, blobs, tmp_path, command, option, which):
+        words = ["--columns", "x,y", "--seed", 1, "--force", "-o", tmp_path / "out"]
+        first = {"median": ["fit", "--objective", "median"]}.get(command, [command])
+        first += ["-g" if command == "anticluster" else "-k", 4]
+        table = tables("fit" if command == "median" else command)[option][which]
+        for name in table:
+            if name in ("graph", "precomputed", "haversine"):  # other input
+                continue
+            result = run(*first, blobs, f"--{option}", name, *words)
             assert result.exit_code == 0, result.output
             summary = json.loads((tmp_path / "out" / "summary.json").read_text())
             assert summary["parameters"][option] == name
@@ -129,10 +141,13 @@ class TestResults:
         out = tmp_path / "out"
         out.mkdir()
         (out / "notes.txt").write_text("mine")
-        (out / "labels.csv").write_text("old")
-        assert run("fit", blobs, "-k", 3, "-o", out).exit_code == 0
+        (out / "labels.parquet").write_text("old")
+        assert "labels.parquet: exists; --force" in failure("fit", blobs, "-k", 3, "-o", out)
+        assert (out / "labels.parquet").read_text() == "old"
+        assert run("fit", blobs, "-k", 3, "-o", out, "--force").exit_code == 0
         assert (out / "notes.txt").read_text() == "mine"
-        assert len(rows_of(out / "labels.csv")) == 31
+        assert sorted(p.name for p in out.iterdir()) == sorted([*FILES, "notes.txt"])
+        assert pq.read_table(out / "labels.parquet").num_rows == 30
 
     def test_a_warning_is_one_line(self, tmp_path):
         np.save(tmp_path / "X.npy", np.ones((10, 2)))

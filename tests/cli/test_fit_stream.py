@@ -1,6 +1,5 @@
 """`kvariates fit --stream`: files that are read in blocks."""
 
-import csv
 import json
 
 import numpy as np
@@ -10,8 +9,7 @@ from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 
 from kvariates import StreamingKMeans
-from kvariates.cli import fit_command
-from kvariates.sources import StandardizedBlocks, blocks, standardize
+from kvariates.sources import StandardizedBlocks, blocks, input_file, standardize
 
 
 def run(*words):
@@ -32,8 +30,7 @@ def table(tmp_path_factory):
 
 
 def labels_of(out):
-    with (out / "labels.csv").open() as file:
-        return np.array([int(row["label"]) for row in csv.DictReader(file)])
+    return pd.read_parquet(out / "labels.parquet")["label"].to_numpy()
 
 
 def test_writes_the_labels_and_the_cost_of_all_rows(table, tmp_path):
@@ -85,9 +82,9 @@ def test_blocks_get_the_scale_of_the_table(table, weights):
 
 
 def test_a_large_file_is_streamed_and_a_line_says_so(table, tmp_path, monkeypatch):
-    words = ["fit", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "out"]
+    words = ["fit", table, "-k", 3, "--columns", "x,y", "--force", "-o", tmp_path / "out"]
     assert "stream" not in run(*words).stderr
-    monkeypatch.setattr(fit_command, "_memory", lambda: 100_000)
+    monkeypatch.setattr(input_file, "memory", lambda: 100_000)
     assert "is large beside the memory, so it is read as a stream" in run(*words).stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["streamed"]
     assert "stream" not in run(*words, "--no-stream").stderr

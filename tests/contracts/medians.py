@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import haversine_distances
 
-from kvariates.data.metrics import DISTANCES, EDGES, METRICS, ROWS
+from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 RNG = np.random.default_rng(0)
@@ -38,7 +39,8 @@ def letters(a, b):
     return len(set(a) ^ set(b))
 
 
-POINTS = {ROWS: np.abs(X) + 0.1, DISTANCES: SQUARE, EDGES: ring()}
+EARTH = np.stack([X[:, 0] / 8, X[:, 1] / 2], axis=1)  # latitude and longitude
+POINTS = {ROWS: np.abs(X) + 0.1, PLACES: EARTH, DISTANCES: SQUARE, EDGES: ring()}
 CASES = {name: (POINTS[entry.needs], name) for name, entry in METRICS.items()}
 CASES["callable"] = X, largest
 CASES["words"] = ["pear", "peas", "bear", "zebra", "cobra", "sabre"], letters
@@ -53,6 +55,8 @@ def pairs(points, metric):
         return dijkstra(points, directed=False)
     if needs == DISTANCES:
         return points
+    if needs == PLACES:
+        return haversine_distances(points)
     known = {"euclidean": "euclidean", "manhattan": "cityblock", "cosine": "cosine"}
     if metric in known:
         return cdist(points, points, known[metric])

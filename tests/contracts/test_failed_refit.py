@@ -16,8 +16,8 @@ OTHER = 10 * RNG.random((150, 2))
 OPTIONS = {"PrivateKMeans": {"epsilon": 5.0, "bounds": (-20.0, 20.0), "missing": "error"}}
 ESTIMATORS = {
     name: thing
-    for name, thing in vars(kvariates).items()
-    if isinstance(thing, type) and issubclass(thing, BaseEstimator)
+    for name in kvariates.__all__
+    if isinstance(thing := getattr(kvariates, name), type) and issubclass(thing, BaseEstimator)
     # VerticalKMeans takes a list of matrices: test_vertical_contract.py.
     # PrivateKMedian needs a demand: below. AntiClustering: tests/balancing.
     if name not in ("VerticalKMeans", "PrivateKMedian", "AntiClustering")

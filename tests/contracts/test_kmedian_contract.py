@@ -110,6 +110,11 @@ def test_predict_and_transform(name):
     model = KMedian(3, metric=metric, random_state=0).fit(points)
     if name == "graph":
         np.testing.assert_array_equal(model.predict([4, 2]), model.labels_[[4, 2]])
+        nodes = np.r_[3, np.arange(60), 3]
+        far = pairs(points, metric)[np.ix_(nodes, model.medoid_indices_)]
+        np.testing.assert_allclose(model.transform(nodes), far)
+        assert model.score(np.arange(60)) == pytest.approx(-model.inertia_)
+        np.testing.assert_allclose(model.fit_transform(points), far[1:-1])
         return
     np.testing.assert_array_equal(model.predict(points[2:]), model.labels_[2:])
     far = model.transform(points)

@@ -61,7 +61,7 @@ def test_one_heavy_point_does_not_hide_the_others(init):
 def test_a_certificate_is_for_the_k_that_was_asked_for(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "kvariates.estimators.kmedian.certify", lambda space, k, *_: asked.append(k)
+        "kvariates.estimators.kmedian.certify", lambda space, k, *_, **__: asked.append(k)
     )
     KMedian(70, certify=True, random_state=0).fit(points())
     assert asked == [70]

@@ -11,7 +11,8 @@ from cli.test_fit import run as invoke
 from dask import dataframe as dd
 
 from kvariates.cli import dask_fitting
-from kvariates.cli.fit_command import FitRequest
+from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.reading import ReadRequest
 from kvariates.dask import KMeans
 
 # A warning of pandas 3.1 about dask's own code.
@@ -44,7 +45,7 @@ def test_writes_what_fit_writes(client, folder, tmp_path):
     frame = dd.read_parquet(str(folder))
     model = KMeans(3, random_state=7, client=client)
     model.fit(frame[["x", "y"]], sample_weight=frame["w"])
-    labels = pd.read_csv(out / "labels.csv")["label"]
+    labels = pd.read_parquet(out / "labels.parquet")["label"]
     np.testing.assert_array_equal(labels, model.labels_.compute())
     summary = json.loads((out / "summary.json").read_text())
     assert summary["inertia"] == model.inertia_
@@ -61,7 +62,8 @@ def test_writes_what_fit_writes(client, folder, tmp_path):
     [
         (("--metric", "cosine"), "--metric cosine does not work with --dask"),
         (("--init", "hst"), "--init hst does not work with --dask; use one of"),
-        (("--standardize",), "--standardize does not work with --dask"),
+        (("--standardize",), "--scale standard does not work with --dask"),
+        (("--missing", "drop"), "--missing drop does not work with --dask"),
         (("--columns", "x,z"), "has no column z"),
         (("--columns", "x,name"), "partition 0: not numeric: name"),
     ],
@@ -90,5 +92,5 @@ def test_not_parquet(client, tmp_path):
 def test_a_column_of_weights_is_no_feature():
     frame = pd.DataFrame({"x": [1.0], "w": [2.0], "name": ["a"]})
     for columns in (["x", "w"], None):
-        request = FitRequest(Path("rows"), columns, "w", False, {})
+        request = FitRequest(ReadRequest(Path("rows"), columns, "w"), 3, {})
         assert list(dask_fitting._columns(frame, request)[0]) == ["x"]

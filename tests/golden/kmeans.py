@@ -11,7 +11,7 @@ from kvariates import KMeans
 INITS = (
     "k-means++", "d2", "k-means||", "ls++", "global", "hst", "random", "callable", "array",
 )  # fmt: skip
-ALGORITHMS = ("auto", "lloyd", "elkan", "hamerly", "yinyang", "hartigan", "minibatch")
+ALGORITHMS = ("auto", "lloyd", "elkan", "hamerly", "yinyang", "hartigan", "minibatch", "swap")
 OBJECTIVES = {
     "euclidean": {},
     "cosine": {"metric": "cosine"},

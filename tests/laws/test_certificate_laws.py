@@ -3,7 +3,7 @@
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from itertools import combinations
-from math import inf
+from math import asin, inf
 
 import numpy as np
 import pytest
@@ -24,7 +24,9 @@ from kvariates.data.metric_spaces import (
     DistanceMatrix,
     Vectors,
 )
+from kvariates.data.metrics import METRICS
 from kvariates.data.rows import unit_rows
+from kvariates.data.sparse_cosine import SparseCosine
 
 
 @st.composite
@@ -67,14 +69,46 @@ def test_a_bound_is_never_above_the_optimum(problem, kind):
 def true_distance(metric, a, b):
     """With 60 digits, of the numbers that the floats are."""
     a, b = ([Decimal(float(v)) for v in row] for row in (a, b))
-    if metric == "cosine":
+    if metric == "haversine":
+        return true_arc(*a, *b)
+    if "cosine" in metric:
         size = sum(v * v for v in a).sqrt() * sum(v * v for v in b).sqrt()
         return 1 - sum(v * w for v, w in zip(a, b, strict=True)) / size
     gaps = [abs(v - w) for v, w in zip(a, b, strict=True)]
     return sum(gaps) if metric == "manhattan" else sum(gap * gap for gap in gaps).sqrt()
 
 
-@pytest.mark.parametrize("metric", NATIVE_METRICS)
+def sine(x, first=1):
+    """The power series; the cosine with first=0."""
+    term, total, i = x if first else Decimal(1), Decimal(0), first
+    while abs(term) > Decimal("1e-70"):
+        total, i = total + term, i + 2
+        term *= -x * x / (i * (i - 1))
+    return total
+
+
+def true_arc(latitude, longitude, other_latitude, other_longitude):
+    """The haversine formula; its arcsine by Newton's method."""
+    up, along = (latitude - other_latitude) / 2, (longitude - other_longitude) / 2
+    half = sine(latitude, 0) * sine(other_latitude, 0) * sine(along) ** 2 + sine(up) ** 2
+    root = half.sqrt()
+    arc = Decimal(asin(min(1.0, float(root))))
+    for _ in range(6):
+        arc -= (sine(arc) - root) / sine(arc, 0)
+    return 2 * arc
+
+
+def space_of(metric, X):
+    if metric == "sparse cosine":
+        return SparseCosine(unit_rows(csr_array(X)))
+    return METRICS[metric].run(X, None)
+
+
+def places(n, rng, dtype):
+    return rng.uniform([-1.5, -6.0], [1.5, 6.0], (n, 2)).astype(dtype)
+
+
+@pytest.mark.parametrize("metric", [*NATIVE_METRICS, "sparse cosine"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_bound_is_never_above_the_optimum_of_the_exact_distances(metric, dtype):
     """Distances are rounded to the type of the rows, and unit rows too."""
@@ -83,12 +117,15 @@ def test_a_bound_is_never_above_the_optimum_of_the_exact_distances(metric, dtype
         rng = np.random.default_rng(seed)
         n, d, k = int(rng.integers(3, 7)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
         X = rng.normal(size=(n, d)).astype(dtype)
+        if metric == "haversine":
+            X, d = places(n, rng, dtype), 2
         if seed % 3 == 0:  # close pairs: their distances have few correct digits
             X = np.repeat(X, 2, axis=0) * (1 + 1e-5 * rng.normal(size=(2 * n, 1))).astype(dtype)
             X[::2] += rng.normal(size=(n, d)).astype(dtype) * dtype(1e-4)
-        elif seed % 3 == 1:  # whole numbers, whose distances look whole in float32
+        elif seed % 3 == 1 and metric != "haversine":
+            # Whole numbers, whose distances look whole in float32.
             X = np.rint(X * 1e8).astype(dtype)
-        space = Vectors(unit_rows(X), metric) if metric == "cosine" else Vectors(X, metric)
+        space = space_of(metric, X)
         D = [[true_distance(metric, a, b) for b in X] for a in X]
         costs = {
             some: sum(min(D[j][i] for j in some) for i in range(len(X)))

@@ -156,7 +156,8 @@ def grid(side, seed):
 def test_a_larger_graph_agrees_with_scipy():
     csr = grid(40, seed=1)
     graph, rng = Graph(csr), np.random.default_rng(2)
-    d = csgraph.dijkstra(csr)
+    csr.indices, csr.indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
+    d = csgraph.dijkstra(csr)  # an older SciPy takes int32 only
     assert np.array_equal(graph.distances(np.arange(graph.n)), d)
     medoids, w = rng.choice(graph.n, 12, replace=False), rng.integers(0, 3, graph.n).astype(float)
     near = graph.two_nearest(medoids)

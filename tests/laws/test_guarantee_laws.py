@@ -140,9 +140,10 @@ def test_the_guarantee_is_kept(name):
     assert model.guarantee_lost_ is None
     assert model.guarantee_.factor == pytest.approx(8 * (2 + math.log(4)))
     assert model.guarantee_.bound is None, "the lowest cost is not known"
-    promise, meaning, theorem = str(model.guarantee_).splitlines()
+    promise, what, meaning, theorem = str(model.guarantee_).splitlines()
     assert promise.endswith("at most 8 (2 + ln k) = 27.1 times the lowest cost of any 4 centres.")
-    assert meaning.startswith("This is a worst case. Most fits are much better.")
+    assert what.startswith("The cost is inertia_. The lowest cost, of the best 4 centres")
+    assert meaning.startswith("This is a worst case: it holds for all data. Most fits are much b")
     assert "inertia_" in meaning
     assert "Theorem 2" in theorem
 
@@ -252,15 +253,61 @@ def test_equally_near_synopses_are_both_nearest():
 def test_the_words_of_a_bound_say_what_it_means():
     lines = str(seeded(density=kv.Laplace(0.1)).guarantee).splitlines()
     assert lines[0].startswith("On average over the random draws, the cost is at most (2 + ln k)")
-    assert "no estimate of how good they are" in lines[1]
-    assert lines[-2].startswith("Bound on the mean cost over all random draws: ")
+    assert lines[1] == guarantees.COST
+    assert "a worst case for all data, and no estimate of how good these centres are" in lines[2]
+    known = str(guarantees.theorem_2(3, opt=2.0, var=1.0))
+    assert re.search(r"In numbers: at most [\d.]+, on average over the random draws\.", known)
+
+
+@pytest.mark.parametrize("name", ["every row", "noise", "peers", "nearest synopses"])
+def test_no_text_has_a_figure_that_looks_like_the_cost_but_is_many_times_of_it(name):
+    """If the lowest cost is not known, a bound computed from the found cost helps nobody."""
+    seeds = seeded(**THEOREMS[name][0])
+    cost = seeds.guarantee.terms["opt"]
+    assert f"<= {cost:.6g} (the cost of these centres)" in str(seeds.guarantee)
+    if seeds.guarantee.bound is not None:
+        assert seeds.guarantee.bound > 10 * cost
+        assert f"{seeds.guarantee.bound:.6g}" not in str(seeds.guarantee)
+    assert "expected" not in str(seeds.guarantee).lower()
+
+
+ALL_TEXTS = {
+    "plain": lambda: guarantees.plain_seeding(3, certifiable=True),
+    "stream": lambda: guarantees.streamed_seeding(3),
+    "medoids": lambda: guarantees.local_optimum(12.0, 3),
+    "peers": lambda: guarantees.theorem_4(3, opt=None, spread=2.0),
+    "synopses": lambda: guarantees.theorem_5(3, opt=None, spread=2.0, eta=None),
+    "on-line": lambda: guarantees.theorem_6(3, opt=None, varsigma=None),
+    **{name: lambda name=name: seeded(**THEOREMS[name][0]).guarantee for name in THEOREMS},
+}
+
+
+@pytest.mark.parametrize("name", ALL_TEXTS)
+def test_every_text_says_what_is_bounded_relative_to_what_and_that_it_is_a_worst_case(name):
+    text = str(ALL_TEXTS[name]())
+    assert re.search(r"[Tt]he cost is (inertia_|the sum)|inertia_ \(the cost of", text)
+    assert re.search(r"lowest (possible )?cost|no choice of 3 medoids costs less", text)
+    assert "worst case" in text
+    assert "n_clusters" not in text
+    assert "expected" not in text
+
+
+def test_with_a_certificate_the_text_names_it():
+    for model in (KMeans(3, init="d2", certify=True), kv.KMedian(3, certify=True)):
+        model.set_params(random_state=0).fit(DATA)
+        text = str(model.guarantee_)
+        assert f"certificate_ says: {model.certificate_}." in text
+        assert "certify=True" not in text
+        model.set_params(certify=False).fit(DATA)
+        assert "certify=True" in str(model.guarantee_)
+        assert "certificate_" not in str(model.guarantee_)
 
 
 @pytest.mark.parametrize("name", THEOREMS)
 def test_every_name_in_a_bound_has_a_value_in_its_terms(name):
     words = str(seeded(**THEOREMS[name][0]).guarantee).splitlines()
     terms = next(line for line in words if line.startswith("Terms: "))
-    assert "opt (replaced by the cost of these centres) = " in terms
+    assert "opt (the lowest cost) <= " in terms
     for term in ("var", "bias", "eta", "spread", "varsigma"):
         if re.search(rf"\b{term}\b", words[0]):
             assert re.search(rf"\b{term}\b.* = ", terms), term

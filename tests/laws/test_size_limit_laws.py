@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import LAYOUTS, cluster, every_matrix, fit, rows, same_bits, start, weights_for
@@ -148,6 +148,8 @@ def test_many_equal_rows_are_divided():
     st.integers(0, 2**20), st.integers(1, 30), st.integers(1, 6), st.floats(0, 1), st.floats(1, 2),
     st.sampled_from(["none", "equal", "whole", "any"]),
 )  # fmt: skip
+@example(0, 5, 1, 5e-324, 2.0, "any")  # a lower limit far below the lightest row
+@example(0, 2, 1, 2.0**-52, 1.0, "any")
 def test_limits_hold_or_one_error_says_why(seed, n, k, low, high, kind):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, size=(n, 2)).astype(float)
@@ -230,7 +232,7 @@ UNEQUAL = np.random.default_rng(0).exponential(size=50)
         ({"size_min": -1}, None, "size_min"),
         ({"size_max": 0}, None, "size_max"),
         ({"size_max": 20, "algorithm": "hartigan"}, None,
-         "size_min and size_max do not work with algorithm='hartigan'; use algorithm='auto' or"),
+         "not work with algorithm='hartigan'; use algorithm='auto', 'lloyd', 'swap'."),
         ({"size_max": 20, "distortion": "mahalanobis"}, None, "use distortion=None."),
     ],
 )  # fmt: skip
@@ -239,6 +241,13 @@ def test_limits_that_cannot_hold_are_refused(options, weight, words):
         KMeans(5, random_state=0, **options).fit(X, sample_weight=weight)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_infinite_limit_is_none():
+    with_limit, without = (
+        KMeans(5, random_state=0, size_min=8, size_max=high).fit(X) for high in (np.inf, None)
+    )
+    assert np.array_equal(with_limit.labels_, without.labels_)
 
 
 def test_blocks_are_refused():

@@ -4,13 +4,13 @@ import hashlib
 from itertools import count
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import x25519
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 
 @pytest.fixture
 def fixed_keys(monkeypatch):
-    from kvariates.peers import masks  # not above: mutants are planted after this file is read
-
+    """The keys that `kvariates.peers.masks` makes: it imports the class when it makes one."""
     numbers = count()
 
     class FixedKeys:
@@ -23,4 +23,4 @@ def fixed_keys(monkeypatch):
         def from_private_bytes(secret):
             return X25519PrivateKey.from_private_bytes(secret)
 
-    monkeypatch.setattr(masks, "X25519PrivateKey", FixedKeys)
+    monkeypatch.setattr(x25519, "X25519PrivateKey", FixedKeys)

@@ -9,13 +9,15 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from kvariates import AntiClustering, KMeans, KMedian, PrivateKMeans, StreamingKMeans
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
-from kvariates.data.metrics import EDGES, METRICS
+from kvariates.compat import CallbackSupportMixin, FitCallbacks
+from kvariates.data.metrics import EDGES, METRICS, PLACES
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.private_methods.methods import PRIVATE_METHODS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.summaries.synopses import SYNOPSES
 
+FEWER_CHECKS = CallbackSupportMixin is FitCallbacks  # scikit-learn before 1.9
 BOX = {"n_clusters": 3, "epsilon": 1.0, "bounds": (-10.0, 10.0)}
 BALL = {"n_clusters": 3, "epsilon": 1.0, "delta": 1e-6, "radius": 20.0}
 # The checks use negative rows, which most distortions do not take.
@@ -23,7 +25,7 @@ ESTIMATORS = [
     KMeans(n_clusters=1),
     KMeans(n_clusters=3, size_min=2, size_max=200),
     *(KMeans(**choice) for choice in CHOICES if "distortion" not in choice),
-    *(KMedian(metric=name) for name, e in METRICS.items() if e.needs != EDGES),
+    *(KMedian(metric=name) for name, e in METRICS.items() if e.needs not in (EDGES, PLACES)),
     *(KMedian(init=name) for name in MEDOID_SEEDINGS),
     *(PrivateKMeans(method=name, **BOX) for name, e in PRIVATE_METHODS.items() if not e.lost),
     PrivateKMeans(method="lloyd", adjacency="replace-one", **BALL),
@@ -84,9 +86,8 @@ def expected_failures(estimator):
         return STREAM
     if estimator.metric == "precomputed":
         return NOT_SQUARE
-    if isinstance(estimator, KMedian):  # sparse rows it does not take at all
-        cosine = estimator.metric == "cosine"
-        return {k: NO_DIRECTION[k] for k in ("check_estimators_dtypes",) if cosine}
+    if isinstance(estimator, KMedian):
+        return NO_DIRECTION if estimator.metric == "cosine" else {}
     return NO_DIRECTION if OBJECTIVES[estimator.metric].run().unit else {}
 
 
@@ -105,6 +106,10 @@ def test_all_checks(estimator):
         )
     wrong = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert not wrong
-    assert len(results) > 40
-    failed = {r["check_name"] for r in results if r["status"] == "xfail"}
-    assert failed - perhaps.keys() == expected.keys(), "a check that is expected to fail passes"
+    failed = {r["check_name"] for r in results if r["status"] == "xfail"} - perhaps.keys()
+    if FEWER_CHECKS:
+        assert len(results) >= 40
+        assert failed <= expected.keys()
+    else:
+        assert len(results) > 40
+        assert failed == expected.keys(), "a check that is expected to fail passes"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from kvariates.balancing.units import constant_columns
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
+from kvariates.notebook_html import HtmlTable, boxed, shortened
 
 HEADINGS = ("group", "rows", "mean, largest difference", "spread", "category share")
 
@@ -54,12 +54,22 @@ class GroupBalance:
             for row in table
         )
 
-    def _repr_html_(self) -> str:
-        def row(cells: list[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+    def __repr__(self) -> str:
+        sizes = f"{self.sizes.min()} to {self.sizes.max()} rows"
+        return f"GroupBalance({len(self.sizes)} groups of {sizes}{self._worst()})"
 
-        head, body = row(self._headings(), "th"), "".join(row(c, "td") for c in self._cells())
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    def _repr_html_(self) -> str:
+        lines = ["How far each group is from all rows, where the difference is largest."]
+        title = f"Balance of {len(self.sizes)} groups"
+        return boxed(title, lines, HtmlTable(self._headings(), self._cells()))
+
+    def _worst(self) -> str:
+        """The largest difference of means of all groups, in words."""
+        if not self.features:
+            return ""
+        far = np.abs(self.mean_difference).max(axis=0)
+        name = shortened(self.features[int(far.argmax())], 60)
+        return f", means differ by up to {far.max():.2g} sd ({name})"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the differences of means, a line for each group; returns matplotlib's Axes."""

@@ -21,6 +21,8 @@ from kvariates.data.distance_tables import DistanceLists, DistanceOracle, Distan
 from kvariates.data.graph import Graph, NeighborLists
 from kvariates.data.metric_spaces import DistanceRows, MetricSpace
 from kvariates.data.rows import F64, Floats, TwoNearest
+from kvariates.notebook_html import boxed, shortened
+from kvariates.progress import Report
 
 CAP = 1.1  # times the distance to the second nearest medoid: the largest price, with lists
 TABLE_BYTES = 2**30  # of distances in a table
@@ -66,6 +68,14 @@ class Certificate:
             return f"optimal{' up to rounding' if self.only_rounding else ''} ({how})"
         return f"within {_percent(self.gap)} of optimal ({how})"
 
+    def __repr__(self) -> str:
+        words = shortened(str(self), 200)
+        return f"Certificate({words!r}, cost={self.cost:.6g}, lower_bound={self.lower_bound:.6g})"
+
+    def _repr_html_(self) -> str:
+        said = str(self)
+        return boxed(f"{said[0].upper()}{said[1:]}", self.explain().splitlines())
+
     def explain(self) -> str:
         """What was proved, and how, in plain words."""
         cost = f"The {self.centers} cost {self.cost:.6g}."
@@ -102,6 +112,7 @@ def _percent(part: float) -> str:
 def certify(
     space: MetricSpace, k: int, near: TwoNearest, weight: F64 | None, rng: np.random.Generator,
     *, sample: int | None = None, confidence: float = 0.99, max_iter: int = 480,
+    report: Report | None = None,
 ) -> Certificate:  # fmt: skip
     """A lower bound on the cost of any k medoids; `near` belongs to those that were found.
 
@@ -117,7 +128,7 @@ def certify(
         missing = "the cost is infinite" if cost > 0 else None
         return Certificate(0.0, cost, 1.0, None, 0, missing=missing)
     problem = CertifiedProblem(
-        space, k, demand, mass, nearest, second, cost, sample, confidence, max_iter
+        space, k, demand, mass, nearest, second, cost, sample, confidence, max_iter, report
     )
     exact = _exact(problem, rng) if sample is None else None
     if exact is not None:
@@ -132,7 +143,7 @@ def _exact(problem: CertifiedProblem, rng: np.random.Generator) -> Certificate |
     if found is None:
         return None
     whole = found.whole and _all_whole(problem.weight[None])
-    goal = dual.Goal(problem.k, problem.cost, whole)
+    goal = dual.Goal(problem.k, problem.cost, whole, report=problem.report)
     start = np.minimum(problem.start(), found.cap)
     best = dual.maximize_bound(found.distances, goal, start, found.cap, problem.max_iter, rng)
     bound = problem.below(best.bound)

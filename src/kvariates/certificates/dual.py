@@ -28,6 +28,8 @@ from kvariates.data.distance_tables import DistanceOracle
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace, Vectors
 from kvariates.data.rows import F64
+from kvariates.data.sparse_cosine import SparseCosine
+from kvariates.progress import Progress, Report
 
 MEMORY = 0.7  # the share of the previous direction in the next one
 PATIENCE = 10  # steps without a better bound before steps are halved
@@ -38,6 +40,7 @@ ROUND, ROUNDS = 80, 6  # steps in a round, after which candidates are added, and
 POOL = 2**14  # candidates looked at in all rounds but the last two
 SMALL = 2**21  # pairs of points and candidates up to which all candidates are used
 ROUNDING = 2.0**-53
+TOLD = 10  # steps after which progress is reported
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class CertifiedProblem:
     sample: int | None  # how many points to draw; None: an exact bound if possible
     confidence: float  # of a bound from a sample
     max_iter: int  # subgradient steps
+    report: Report | None = None
 
     def start(self) -> F64:
         """Prices to start from: between the distances to the nearest and the second medoid."""
@@ -77,7 +81,7 @@ class CertifiedProblem:
         """
         if isinstance(self.space, Graph):
             return bound * (1 - 4 * self.space.n * ROUNDING)
-        if not isinstance(self.space, Vectors):
+        if not isinstance(self.space, Vectors | SparseCosine):
             return bound
         error, weight = self.space.rounding, math.fsum(self.weight)
         bound = bound * (1 - error.relative) - weight * error.absolute
@@ -105,6 +109,7 @@ class Goal:
     cost: float
     whole: bool = False  # the optimum is a whole number
     tol: float = 1e-4
+    report: Report | None = None
 
     def reached(self, bound: float) -> bool:
         if self.whole and math.ceil(bound) >= self.cost:
@@ -157,6 +162,8 @@ def subgradient_ascent(
         elif since_best == PATIENCE:  # return to the best prices with smaller steps
             value, price, slope, direction = best, best_price, best_slope, None
             step, since_best = step / 2, 0
+        if goal.report is not None and iterations % TOLD == 0:
+            goal.report(Progress("bound, step", iterations, best))
         direction = slope if direction is None else (1 - MEMORY) * slope + MEMORY * direction
         length = float(np.sum(weight * direction * direction))
         if goal.reached(best) or step < SMALLEST or length <= 0:

@@ -23,7 +23,7 @@ of the prices in a first sample; neither depends on the draws of the other sampl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from kvariates.certificates.kmeans_dual import WeightedDistances
 from kvariates.certificates.kmeans_relaxation import KnownClusters, Solution, capped_bound, solve
 from kvariates.certificates.sampled_bound import smallest_mean
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.progress import Progress, Report
 
 EXACT = 1100  # distinct rows up to which the bound is exact
 MERGED = 2**20  # values up to which equal rows are merged first
@@ -82,6 +83,7 @@ class CertifiedRows:
     weight: F64
     known: KnownClusters
     k: int
+    report: Report | None = None
 
     @property
     def cost(self) -> float:
@@ -118,13 +120,13 @@ class DrawnRows:
 
 def certify_kmeans(
     rows: Rows, found: LabelledCenters, weight: F64 | None, rng: np.random.Generator,
-    plan: SamplePlan | None = None,
+    plan: SamplePlan | None = None, report: Report | None = None,
 ) -> Certificate:  # fmt: skip
     """A lower bound on the cost of any k centres.
 
     It is exact if there are few distinct rows and no plan for samples is given.
     """
-    problem = _problem(rows, found, weight)
+    problem = replace(_problem(rows, found, weight), report=report)
     if not problem.cost > 0 or _only_rounding(problem, found.centers):
         return _trivial(problem, only_rounding=problem.cost > 0)
     with threadpool_limits(1, "blas"):  # so that the bits do not depend on the number of threads
@@ -174,7 +176,7 @@ def _trivial(
 def _exact(problem: CertifiedRows) -> Certificate:
     points = problem.points(np.arange(len(problem.index)), problem.weight)
     steps = min(EXACT_STEPS, int(EXACT_WORK / len(problem.index) ** 3))
-    found = solve(points, problem.k, problem.known, steps, tol=1e-4)
+    found = solve(points, problem.k, problem.known, steps, tol=1e-4, report=problem.report)
     bound = min(max(found.bound, 0.0), problem.cost)
     return Certificate(bound, problem.cost, 1.0, None, found.iterations, centers="centres")
 
@@ -197,6 +199,8 @@ def _sampled(
         sample = DrawnRows.of(problem, caps, size, rng)
         bounds.append(min(max(sample.bound(k, caps), 0.0), total))
         iterations += sample.solution.iterations
+        if problem.report is not None:
+            problem.report(Progress("bound, sample", len(bounds), math.fsum(bounds) / len(bounds)))
     bound = plan.certain(math.fsum(bounds) / plan.samples, total)
     # The last factor is far more than the rounding errors of sums and probabilities.
     bound = min(bound * (1 - 1e-9), cost)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from kvariates.certificates.kmeans_dual import WeightedDistances, lower_bound
 from kvariates.data.rows import F64, Labels
+from kvariates.progress import Progress, Report
 
 RELAXED = 1.6  # over-relaxation
 CHECK, ADAPT = 20, 10  # iterations between two bounds, and between changes of the penalty
@@ -57,8 +58,9 @@ class KnownClusters:
 
 
 def solve(
-    points: WeightedDistances, k: int, known: KnownClusters, max_iter: int, tol: float = 1e-3
-) -> Solution:
+    points: WeightedDistances, k: int, known: KnownClusters, max_iter: int, tol: float = 1e-3,
+    report: Report | None = None,
+) -> Solution:  # fmt: skip
     """Prices with a high bound; it starts from the known clusters.
 
     It stops when the bound is within `tol` of the known cost, or hardly rises any more.
@@ -67,9 +69,15 @@ def solve(
     unit = float(np.average(known.cost, weights=points.weight)) or 1.0
     scaled = WeightedDistances(points.weight / mass, points.D / unit)
     start = KnownClusters(known.labels, known.cost / unit)
-    found = _Iteration(scaled, k, start).run(max_iter, tol)
+    scaled_report = None if report is None else _in_unit(report, unit * mass)
+    found = _Iteration(scaled, k, start).run(max_iter, tol, scaled_report)
     price, H = found.price * unit, found.H * (unit * mass)
     return replace(found, price=price, H=H, bound=lower_bound(points, k, price, H))
+
+
+def _in_unit(report: Report, unit: float) -> Report:
+    """The same report, of values that are to be multiplied by a unit."""
+    return lambda step: report(replace(step, value=unit * (step.value or 0.0)))
 
 
 def capped_bound(points: WeightedDistances, k: int, found: Solution, caps: F64) -> float:
@@ -102,13 +110,15 @@ class _Iteration:
         self.cost = float(np.sum(self.C * self.Y))  # with the means of these points as centres
         self.rho = STIFF * float(np.linalg.norm(self.C) / np.linalg.norm(self.Y)) / len(weight)
 
-    def run(self, max_iter: int, tol: float) -> Solution:
+    def run(self, max_iter: int, tol: float, report: Report | None = None) -> Solution:
         best = now = self.solution(0)
         while now.iterations < max_iter and best.bound < (1 - tol) * self.cost:
             for step in range(CHECK):
                 self.step(adapt=step % ADAPT == ADAPT - 1)
             before, now = now, self.solution(now.iterations + CHECK)
             best = max(best, now, key=lambda one: one.bound)
+            if report is not None:
+                report(Progress("bound, step", now.iterations, best.bound))
             if abs(now.bound - before.bound) < tol * self.cost / 2:
                 break
         return replace(best, iterations=now.iterations)

@@ -62,7 +62,7 @@ class Sample:
     @property
     def goal(self) -> Goal:
         cost = float(np.sum(self.weight * self.problem.nearest[self.drawn]))
-        return Goal(self.problem.k, cost, tol=1e-3)
+        return Goal(self.problem.k, cost, tol=1e-3, report=self.problem.report)
 
     @property
     def start(self) -> F64:

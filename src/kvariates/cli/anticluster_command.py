@@ -13,24 +13,28 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.balancing.group_balance import GroupBalance
-from kvariates.cli.screen import phase, print_table
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
+from kvariates.cli.app import check_name
+from kvariates.cli.reading import ReadRequest, ReadTable, read_table
+from kvariates.cli.screen import phase, print_table, said_warnings
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.report.files import write_rows
-from kvariates.sources import DataTable, read, read_values, standardize
+from kvariates.sources import DataTable, standardize
+from kvariates.sources.opened_table import complete_values
 
-FILES = "groups.csv, balance.csv, summary.json, picture.png"
+FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
 
 
 @dataclass(frozen=True)
 class GroupRequest:
     """What `anticluster` was asked to do. `choices`: the parameters of AntiClustering."""
 
-    data: Path
-    columns: list[str] | None
+    reading: ReadRequest
     balance: list[str]  # columns of categories
     standardize: bool
     choices: dict[str, Any]
+    quiet: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,55 +48,78 @@ class GroupRun:
 
 def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) -> GroupRun:
     """Read the file, find the groups and write the files."""
-    with phase(progress, f"reading {request.data.name}"):
-        table, categories = _read(request)
-        X: Floats = standardize(table.X)[0] if request.standardize else table.X
+    check_name("objective", request.choices["objective"], GROUP_OBJECTIVES)
+    with phase(progress, f"reading {request.reading.data.name}"):
+        data, categories = _read(request)
+        X: Floats = standardize(data.table.X)[0] if request.standardize else data.table.X
     with phase(progress, f"dividing {len(X):,} rows"):
         begin = time.perf_counter()
         model = AntiClustering(**request.choices)
-        model.fit(X, categories=categories)
+        with said_warnings():
+            model.fit(X, categories=categories)
         seconds = time.perf_counter() - begin
-    run = GroupRun(table, model, seconds)
+    run = GroupRun(data.table, model, seconds)
     with phase(progress, "drawing and writing"):
-        _write(request, run, folder)
+        _write(request, run, data, folder)
     return run
 
 
-def _read(request: GroupRequest) -> tuple[DataTable, Any]:
+def _read(request: GroupRequest) -> tuple[ReadTable, Any]:
     """The columns to be alike, and those of categories, which are not among them."""
-    table = read(request.data, request.columns)
+    reading = replace(request.reading, aside=tuple(request.balance))
+    data = read_table(reading, quiet=request.quiet)
+    if not isinstance(data.table.X, np.ndarray):
+        raise ValueError(f"{reading.data}: is sparse; anticluster takes dense tables")
+    table = data.table
     for name in request.balance:
         table = table.without(name)
-    left_out = tuple(name for name in table.left_out if name not in request.balance)
-    table = replace(table, left_out=left_out)
+    data = replace(data, table=table)
     if not request.balance:
-        return table, None
-    columns = [read_values(request.data, name) for name in request.balance]
-    return table, np.column_stack(columns) if len(columns) > 1 else columns[0]
+        return data, None
+    assert data.opened is not None  # noqa: S101
+    columns = [complete_values(data.opened, name) for name in request.balance]
+    if table.kept is not None:
+        columns = [column[table.kept] for column in columns]
+    return data, np.column_stack(columns) if len(columns) > 1 else columns[0]
 
 
-def _write(request: GroupRequest, run: GroupRun, folder: Path) -> None:
+def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) -> None:
     balance: GroupBalance = run.model.balance_
-    write_rows(folder / "groups.csv", ["group"], ([label] for label in run.model.labels_.tolist()))
+    _write_groups(run, data, folder / "groups.csv")
     head, rows = _balance_rows(balance, run.table.names)
     write_rows(folder / "balance.csv", head, rows)
-    summary = {
+    text = json.dumps(summary_of(request, run), indent=2, ensure_ascii=False)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    figure = balance.plot().figure
+    figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
+
+
+def _write_groups(run: GroupRun, data: ReadTable, path: Path) -> None:
+    """The group of every row of the file, after its name; rows left out have none."""
+    groups = run.model.labels_.tolist()
+    if run.table.kept is not None:
+        given = iter(groups)
+        groups = [next(given) if kept else "" for kept in run.table.kept.tolist()]
+    beside = {name: values.tolist() for name, values in data.beside.items()}
+    rows = zip(*beside.values(), groups, strict=True)
+    write_rows(path, [*beside, "group"], (list(row) for row in rows))
+
+
+def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:
+    """The result for programs."""
+    return {
         "kvariates": version("kvariates"),
         "data": {
-            "path": str(request.data), "rows": len(run.table.X), "columns": run.table.names,
-            "left_out": run.table.left_out, "categories": request.balance,
-            "standardized": request.standardize,
+            "path": str(request.reading.data), "rows": len(run.table.X),
+            "columns": run.table.names, "left_out": run.table.left_out,
+            "categories": request.balance, "standardized": request.standardize,
         },
         "parameters": request.choices,
         "objective": run.model.objective_,
         "n_sweeps": run.model.n_sweeps_,
         "seconds": round(run.seconds, 6),
-        "sizes": balance.sizes.tolist(),
+        "sizes": run.model.balance_.sizes.tolist(),
     }  # fmt: skip
-    text = json.dumps(summary, indent=2, ensure_ascii=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    figure = balance.plot().figure
-    figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
 
 
 def _balance_rows(balance: GroupBalance, names: tuple[str, ...]) -> tuple[list[str], list[Any]]:

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.fit_command import FitRequest, refuse_limits
+from kvariates.cli.app import remark
+from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import phase
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report import fit as report
+from kvariates.sources.parquet_writer import write_label_parts
 
 SHOWN = 2_000  # synopses in the picture
 SECONDS = 10  # to connect
@@ -34,14 +37,16 @@ def fit_on_cluster(
 
         frame = dataframe.read_parquet(str(request.data))
         X, left_out = _columns(frame, request)
-        w = None if request.weights is None else frame[request.weights]
+        weights = request.reading.weights
+        w = None if weights is None else frame[weights]
         begin = time.perf_counter()
         with phase(progress, f"clustering {request.data.name} on {address}"):
             model = KMeans(**choices, client=client).fit(X, sample_weight=w)
         seconds = time.perf_counter() - begin
         totals = report.ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
-            report.write_labels(_labels(client, model.labels_, w, totals), folder / "labels.csv")
+            parts = _labels(client, model.labels_, w, totals)
+            write_label_parts(folder / "labels.parquet", parts)
         with phase(progress, "drawing"):
             summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
             points = summary.fit(X, sample_weight=w).synopses_
@@ -51,31 +56,48 @@ def fit_on_cluster(
     table = report.FittedTable(request.data, names, left_out, rows, w is not None, False, True)
     run = report.FitRun(
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
-        model.n_iter_, seconds,
+        model.n_iter_, seconds, model, request.command,
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     report.write_fit(run, report.ShownRows(points, nearest, centers), folder)
+    save_model(_in_memory(model, choices), names, None, folder / "model.skops")
+    if left_out and not request.quiet:
+        remark(f"left out, not numeric: {', '.join(left_out)}")
     return run
+
+
+def _in_memory(model: Any, choices: dict[str, Any]) -> Any:
+    """A model that predicts without a cluster."""
+    from kvariates.estimators.kmeans import KMeans
+
+    centers = np.ascontiguousarray(model.cluster_centers_)
+    made = KMeans(choices["n_clusters"], init=centers, n_init=1, max_iter=1)
+    return made.fit(centers)
 
 
 def _dask_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of kvariates.dask.KMeans; ValueError for what it cannot do."""
-    choices = request.choices
-    usual = {"metric": "euclidean", "algorithm": "auto", "n_init": "auto"}
+    choices, reading, why = request.choices, request.reading, "does not work with --dask"
+    usual = {"metric": "euclidean", "algorithm": "auto"}
     for name, value in usual.items():
-        if choices[name] != value:
-            option = name.replace("_", "-")
-            raise ValueError(f"--{option} {choices[name]} does not work with --dask; leave it out")
-    refuse_limits(choices, "does not work with --dask; leave it out")
-    if request.standardize:
-        raise ValueError("--standardize does not work with --dask; standardize the columns before")
-    if choices["init"] not in PEER_SEEDINGS:
-        raise ValueError(
-            f"--init {choices['init']} does not work with --dask; use one of {PEER_SEEDINGS.names}"
-        )
+        if choices.get(name, value) != value:
+            request.refuse(f"{why}; leave it out", name)
+    request.refuse(f"{why}; leave it out", "n_init", "size_min", "size_max", "certify")
+    if request.k is None:
+        raise ValueError(f"-k auto {why}; give a number")
+    if request.scaling != "none":
+        raise ValueError(f"--scale {request.scaling} {why}; scale the columns before")
+    for name, given in (("--id", reading.identifier), ("--keep", reading.keep or None)):
+        if given is not None:
+            raise ValueError(f"{name} {why}; leave it out")
+    if reading.missing != "error":
+        raise ValueError(f"--missing {reading.missing} {why}; leave such rows out before")
+    if choices.get("init") is not None and choices["init"] not in PEER_SEEDINGS:
+        raise ValueError(f"--init {choices['init']} {why}; use one of {PEER_SEEDINGS.names}")
     if not request.data.is_dir() and request.data.suffix != ".parquet":
         raise ValueError(f"{request.data} is not Parquet; --dask reads a .parquet file or a folder")
-    return {name: choices[name] for name in ("n_clusters", "init", "random_state")}
+    kept = {name: choices[name] for name in ("init", "random_state") if name in choices}
+    return {"n_clusters": request.k} | kept
 
 
 @contextmanager
@@ -98,12 +120,13 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
     """The columns to cluster, and those that are not numeric."""
     from kvariates.dask.partitions import is_numeric
 
-    if missing := {*(request.columns or ()), request.weights} - {*frame.columns, None}:
+    wanted, weights = request.reading.columns, request.reading.weights
+    if missing := {*(wanted or ()), weights} - {*frame.columns, None}:
         raise ValueError(f"{request.data}: has no column {', '.join(sorted(map(str, missing)))}")
     numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
-    if request.columns is not None:
-        return frame[[name for name in request.columns if name != request.weights]], ()
-    kept = [name for name in numeric if name != request.weights]
+    if wanted is not None:
+        return frame[[name for name in wanted if name != weights]], ()
+    kept = [name for name in numeric if name != weights]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out
 

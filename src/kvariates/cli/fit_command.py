@@ -1,151 +1,137 @@
-"""The work of `kvariates fit`: reads a file, clusters its rows in memory or as a stream, writes."""
+"""The work of `kvariates fit` in memory: k-means of a table."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import io
+import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.screen import ReadingProgress, fit_with_bar, phase
-from kvariates.data.blocks import SourceBlocks, assign_blocks
-from kvariates.data.exact_sums import exact_total
-from kvariates.data.rows import Floats, Rows
+from kvariates.cli.app import check_name, remark
+from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.reading import ReadTable, read_table, say_remarks
+from kvariates.cli.saved_model import save_model
+from kvariates.cli.screen import ProgressBar, fit_with_bar, phase, said_warnings
+from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
-from kvariates.estimators.streaming_kmeans import StreamingKMeans
+from kvariates.objectives.objective import OBJECTIVES
+from kvariates.refining.refinements import REFINEMENTS
 from kvariates.report import fit as report
-from kvariates.sources import DataTable, StandardizedBlocks, blocks, read, standardize
+from kvariates.seeding.seedings import SEEDINGS
+from kvariates.sources import Scale, scale_for
+from kvariates.sources.parquet_writer import write_labels
+
+MOST_CHOSEN = 20  # clusters that -k auto tries
+MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
+KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """What `fit` was asked to do. `choices`: the parameters of KMeans."""
-
-    data: Path
-    columns: list[str] | None
-    weights: str | None
-    standardize: bool
-    choices: dict[str, Any]
+def check_names(request: FitRequest) -> None:
+    """Raise ValueError if a name is not in its table."""
+    choices = request.choices
+    check_name("metric", choices.get("metric"), OBJECTIVES)
+    check_name("init", choices.get("init"), SEEDINGS)
+    check_name("algorithm", choices.get("algorithm"), REFINEMENTS)
 
 
 def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
     """Read the whole file, cluster its rows and write the files."""
-    choices, data = request.choices, request.data
-    with phase(progress, f"reading {data.name}"):
-        table, w = _read(data, request.columns, request.weights)
-        X, how = standardize(table.X, w) if request.standardize else (table.X, None)
-    with phase(progress, f"clustering {len(X):,} rows") as bar:
-        model = KMeans(**choices)
+    check_names(request)
+    with phase(progress, f"reading {request.data.name}"):
+        data = read_table(request.reading, quiet=request.quiet)
+        X, w, scale = _scaled(request, data)
+    k = request.k or _chosen_k(request, X, w, progress)
+    with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
+        model = KMeans(k, **request.choices)
+        seconds, costs = _fitted(model, X, w, bar)
+    with phase(progress, "writing"):
+        run = _run(request, data, model, scale, seconds, costs)
+        shown = shown_rows(data.table.X, X, model, run.centers)
+        write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
+        save_model(model, data.table.names, scale, folder / "model.skops")
+        report.write_fit(run, shown, folder)
+    return run
+
+
+def _scaled(request: FitRequest, data: ReadTable) -> tuple[Any, Any, Scale | None]:
+    """The rows to cluster, their weights and the scale."""
+    X, w = data.table.X, data.table.weight
+    metric, scaling = request.choices.get("metric", "euclidean"), request.scaling
+    if not request.quiet:
+        say_remarks(data.table, scaling != "none" or metric != "euclidean", request.reading)
+    if not isinstance(X, np.ndarray) and scaling != "none":
+        raise ValueError(f"--scale {scaling} would fill in a sparse matrix; use --scale none")
+    scale = None if scaling == "none" else scale_for(X, w, scaling)  # type: ignore[arg-type]
+    return (X if scale is None else scale.apply(X)), w, scale
+
+
+def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
+    """The number of clusters that `choose_k` suggests."""
+    if request.choices.get("metric", "euclidean") != "euclidean":
+        raise ValueError("-k auto works with --metric euclidean only; give a number")
+    most = min(MOST_CHOSEN, X.shape[0])
+    with phase(progress, f"trying 1 to {most} clusters"), said_warnings():
+        choice = choose_k(
+            X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
+        )
+    if not request.quiet:
+        remark(f"k = {choice.k}: {choice.reason}")
+    return int(choice.k)
+
+
+def _fitted(model: KMeans, X: Any, w: Any, bar: ProgressBar) -> tuple[float, tuple[float, ...]]:
+    """Fit. Returns the seconds, and the cost after each iteration of the best run."""
+    model.set_params(verbose=1)  # prints the costs
+    with redirect_stdout(io.StringIO()) as printed:
         seconds = fit_with_bar(model, X, w, bar)
-    with phase(progress, "drawing and writing"):
-        labels, k = model.labels_, choices["n_clusters"]
-        centers = model.cluster_centers_ if how is None else how.undo(model.cluster_centers_)
-        run = report.FitRun(
-            report.FittedTable(
-                data, table.names, table.left_out, len(X), w is not None, how is not None, False
-            ),
-            choices, centers, np.bincount(labels, minlength=k),
-            report.cluster_masses(labels, w, k), model.inertia_, model.n_iter_, seconds,
-        )  # fmt: skip
-        shown = report.ShownRows(X, labels, model.cluster_centers_)
-        if model._objective.unit:
-            shown = replace(shown, X=X / np.linalg.norm(X, axis=1, keepdims=True))
-        elif X.shape[1] <= 2:  # in the units of the table
-            shown = report.ShownRows(table.X, labels, centers)
-        report.write_labels([labels], folder / "labels.csv")
-        report.write_fit(run, shown, folder)
-    return run
+    model.set_params(verbose=0)
+    line = re.compile(r"^Iteration \d+, inertia (\S+)\.$", re.MULTILINE)
+    parts = printed.getvalue().split("Initialization complete")[1:]
+    runs = [tuple(map(float, line.findall(part))) for part in parts]
+    return seconds, min((run for run in runs if run), key=lambda run: run[-1], default=())
 
 
-def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
-    """Two passes: one for the centres, one for the labels and the cost; one more to standardize."""
-    choices, reading = _stream_choices(request.choices), ReadingProgress(progress)
-    file = blocks(request.data, columns=request.columns, weights=request.weights, progress=reading)
-    reading.total = file.n_bytes
-    source: SourceBlocks = file
-    scale = None
-    if request.standardize:
-        with reading.phase(f"measuring {request.data.name}"):
-            source = standardized = StandardizedBlocks(file)
-            scale = standardized.scale
-    begin = time.perf_counter()
-    with reading.phase(f"clustering {request.data.name}"):
-        model = StreamingKMeans(**choices).fit(source)
-        synopses, centers = model.synopses_, model.cluster_centers_
-    seconds = time.perf_counter() - begin
-    shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    totals = report.ClusterTotals(len(centers))
-    with reading.phase("writing labels"):
-        report.write_labels(_labels(source, centers, totals), folder / "labels.csv")
-    if scale is not None:
-        synopses, centers = scale.undo(synopses), scale.undo(centers)
-    names = source.names or tuple(f"x{j}" for j in range(centers.shape[1]))
-    table = report.FittedTable(
-        request.data, names, file.left_out, model.n_rows_seen_,
-        request.weights is not None, scale is not None, True,
+def _run(
+    request: FitRequest, data: ReadTable, model: KMeans, scale: Scale | None, seconds: float,
+    costs: tuple[float, ...],
+) -> report.FitRun:  # fmt: skip
+    table, labels, k = data.table, model.labels_, model.n_clusters
+    centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
+    read = report.FittedTable(
+        request.data, table.names, table.left_out, table.X.shape[0], table.weight is not None,
+        scale is not None, False,
     )  # fmt: skip
-    run = report.FitRun(
-        table, choices, centers, totals.sizes, totals.masses, totals.cost, model.n_iter_, seconds
-    )
-    with phase(progress, "drawing"):
-        shown = report.ShownRows(synopses, shown_labels, centers)
-        report.write_fit(run, shown, folder)
-    return run
+    return report.FitRun(
+        read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
+        report.cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
+        model, request.command, costs,
+    )  # fmt: skip
 
 
-def _stream_choices(choices: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of StreamingKMeans; ValueError for those that it does not have."""
-    for name, usual in (("metric", "euclidean"), ("algorithm", "auto")):
-        if choices[name] != usual:
-            raise ValueError(f"--{name} {choices[name]} does not work on a stream; use --no-stream")
-    refuse_limits(choices, "does not work on a stream; use --no-stream")
-    kept = {name: choices[name] for name in ("n_clusters", "init", "random_state")}
-    return kept | {"n_init": 1 if choices["n_init"] == "auto" else choices["n_init"]}
+def parameters_of(model: Any, request: FitRequest) -> Mapping[str, Any]:
+    """The parameters for the summary: the usual ones, and all that were given."""
+    given = model.get_params(deep=False)
+    names = [*KEPT, *(name for name in request.choices if name not in KEPT)]
+    found = {name: given[name] for name in names if name in given}
+    return found | ({"scale": request.scaling} if request.scaling != "none" else {})
 
 
-def refuse_limits(choices: dict[str, Any], why: str) -> None:
-    """ValueError if limits on the sizes of clusters are given."""
-    for name in ("size_min", "size_max"):
-        if name in choices:
-            raise ValueError(f"--{name.replace('_', '-')} {choices[name]:g} {why}")
-
-
-def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:
-    """The labels of each block, which is added to the totals."""
-    for part in assign_blocks(source, np.ascontiguousarray(centers, dtype=np.float64)):
-        masses = report.cluster_masses(part.labels, part.weight, totals.k)
-        totals.add(part.labels, masses, exact_total(part.cost, part.weight))
-        yield part.labels
-
-
-def _read(
-    data: Path, columns: list[str] | None, weights: str | None
-) -> tuple[DataTable, Floats | None]:
-    table = read(data, columns)
-    if weights is None:
-        return table, None
-    return table.without(weights), read(data, [weights]).X[:, 0]
-
-
-def too_large(data: Path) -> bool:
-    """Whether a table would fill more than a third of the memory."""
-    if not data.exists() or data.stat().st_size < _memory() / 100 or data.suffix == ".npz":
-        return False
-    source = blocks(data)
-    size = source.n_bytes or 0
-    if source.n_rows is not None and source.names is not None:
-        size = max(size, 8 * source.n_rows * len(source.names))
-    return size > _memory() / 3
-
-
-def _memory() -> float:
-    """Bytes of memory that this process may use."""
-    most = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
-    words = limit.read_text().strip() if limit.exists() else ""
-    return min(most, float(words)) if words.isdigit() else most
+def shown_rows(raw: Any, X: Any, model: Any, centers: Any) -> report.ShownRows:
+    """The rows for the report: in the units of the file if they have one or two columns."""
+    labels = model.labels_
+    if not isinstance(X, np.ndarray):
+        step = max(1, -(-X.shape[0] * X.shape[1] // MOST_SHOWN))
+        X, labels = X[::step].toarray(), labels[::step]
+        raw = X
+    shown = report.ShownRows(X, labels, model.cluster_centers_)
+    if model.metric == "cosine":
+        return replace(shown, X=X / np.linalg.norm(X, axis=1, keepdims=True))
+    if X.shape[1] <= 2:
+        return report.ShownRows(raw, labels, centers)
+    return shown

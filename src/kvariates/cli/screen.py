@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,41 +18,49 @@ import typer
 from rich import progress as bars
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as ScreenTable
+from rich.text import Text
 
-from kvariates.data.rows import Floats
-from kvariates.demo import Region
-from kvariates.estimators.kmeans import KMeans
+from kvariates.cli.app import printable, remark
 
 if TYPE_CHECKING:
+    from kvariates.demo.cities import Region
     from kvariates.report.fit import FitRun
 
 MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
+DELAY = 1.0  # seconds of work before bars appear
 
 
-def say(message: str) -> None:
-    """Print a message as one line on standard error."""
-    typer.echo(f"kvariates: {' '.join(message.split())}", err=True)
-
-
-def progress_display(quiet: bool) -> bars.Progress:
-    """Return a progress display on standard error; it is off if that is not a terminal."""
+@contextmanager
+def progress_display(quiet: bool) -> Iterator[bars.Progress]:
+    """Progress bars on standard error, after a second; none if that is not a terminal."""
     console = Console(stderr=True)
-    return bars.Progress(
+    shown = not quiet and console.is_terminal
+    progress = bars.Progress(
         bars.SpinnerColumn(finished_text="[green]✓"),
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(bar_width=24),
         bars.TimeElapsedColumn(),
         console=console,
-        disable=quiet or not console.is_terminal,
+        disable=not shown,
     )
+    timer = threading.Timer(DELAY, progress.start)
+    timer.daemon = True
+    if shown:
+        timer.start()
+    try:
+        yield progress
+    finally:
+        timer.cancel()
+        if timer.is_alive():
+            timer.join()
+        progress.stop()
 
 
 @contextmanager
 def phase(progress: bars.Progress, what: str) -> Iterator[ProgressBar]:
     """Show a bar for a part of the work."""
-    task = progress.add_task(what, total=None)
+    task = progress.add_task(printable(what), total=None)
     yield ProgressBar(progress, task)
     progress.update(task, total=1, completed=1)
 
@@ -86,7 +96,8 @@ class ReadingProgress:
 
     @contextmanager
     def phase(self, what: str) -> Iterator[None]:
-        self._what, self._task = what, self._progress.add_task(what, total=self.total)
+        self._what = printable(what)
+        self._task = self._progress.add_task(self._what, total=self.total)
         yield
         self._progress.update(self._task, total=1, completed=1)
 
@@ -96,24 +107,36 @@ class ReadingProgress:
             self._progress.update(self._task, completed=n_bytes, description=words)
 
 
-def fit_with_bar(model: KMeans, X: Floats, weights: Floats | None, bar: ProgressBar) -> float:
-    """Fit with a progress bar, print warnings on standard error, return the seconds."""
-    start = time.perf_counter()
+@contextmanager
+def said_warnings() -> Iterator[None]:
+    """Print warnings on standard error, each as one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.set_callbacks(bar).fit(X, sample_weight=weights)
-    for warning in caught:
-        say(f"warning: {warning.message}")
+        yield
+    for words in dict.fromkeys(str(warning.message) for warning in caught):
+        remark(f"warning: {words}")
+
+
+def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:
+    """Fit with a progress bar, print warnings on standard error, return the seconds."""
+    start = time.perf_counter()
+    with said_warnings():
+        if hasattr(model, "set_callbacks"):
+            model.set_callbacks(bar)
+        model.fit(X, sample_weight=weights)
+    if hasattr(model, "_skl_callbacks"):
+        del model._skl_callbacks  # the saved model has no bar
     return time.perf_counter() - start
 
 
-def show_fit(run: FitRun, out: Path) -> None:
+def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     """Print the largest clusters and the first columns, as many as fit a screen."""
-    masses, names = run.masses, run.table.names[:MOST_COLUMNS]
+    masses, names = np.maximum(run.masses, 0), run.table.names[:MOST_COLUMNS]
+    total = float(masses.sum()) or 1.0
     order = np.argsort(-masses, kind="stable")
     centers = run.centers[:, : len(names)]
     rows = [
-        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / masses.sum():.1%}", *map(_short, centers[j]))
+        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / total:.1%}", *map(_short, centers[j]))
         for j in order[:MOST_CLUSTERS]
     ]
     print_table([">cluster", ">rows", ">share", *(f">{name}" for name in names)], rows)
@@ -123,12 +146,40 @@ def show_fit(run: FitRun, out: Path) -> None:
     ]
     if any(hidden):
         typer.echo(f"not shown: {', '.join(h for h in hidden if h)} (see centers.csv)")
-    typer.echo(f"inertia {run.inertia:.6g}, seed {run.parameters['random_state']}")
-    files = "labels.csv, centers.csv, summary.json, picture.png"
-    print_end(run.n_iter, run.seconds, out, files)
+    if run.inertia is not None:
+        seed = run.parameters.get("random_state")
+        typer.echo(f"inertia {run.inertia:.6g}, seed {seed}")
+    if (certificate := getattr(run.model, "certificate_", None)) is not None:
+        typer.echo(str(certificate))
+    if (ledger := getattr(run.model, "ledger_", None)) is not None:
+        loss = ledger.total()
+        typer.echo(f"private: epsilon {loss.epsilon:g}, delta {loss.delta:g}; counts are noisy")
+    end = ", ".join(files)
+    if run.inertia is None:
+        typer.echo(printable(f"wrote {end} to {out}"))
+    else:
+        what = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"
+        print_end(run.n_iter or 0, run.seconds, out, end, what)
 
 
-def _short(x: float) -> str:
+def show_json(content: Any) -> None:
+    """Print a result for programs. NaN and infinity become null."""
+    typer.echo(json.dumps(_plain(content), indent=2, ensure_ascii=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _short(x: Any) -> str:
+    if isinstance(x, str):
+        return x
     return f"{x:,.0f}" if 1e3 <= abs(x) < 1e9 else f"{x:.4g}"
 
 
@@ -136,15 +187,16 @@ def print_table(columns: list[str], rows: Iterable[tuple[str, ...]]) -> None:
     """Print a table; a column whose name starts with > is aligned to the right."""
     table = ScreenTable(box=SIMPLE_HEAD, header_style="bold")
     for name in columns:
-        table.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
+        side: Any = "right" if name[:1] == ">" else "left"
+        table.add_column(Text(printable(name.removeprefix(">"))), justify=side)
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     Console().print(table)
 
 
 def print_end(number: int, seconds: float, out: Path, files: str, what: str = "iterations") -> None:
     """Print the last line of a command."""
-    typer.echo(f"{number} {what} in {seconds:.2f} s; wrote {files} to {out}")
+    typer.echo(printable(f"{number} {what} in {seconds:.2f} s; wrote {files} to {out}"))
 
 
 def show_regions(regions: list[Region]) -> None:

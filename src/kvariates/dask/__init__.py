@@ -7,16 +7,14 @@
 interface.
 """
 
-try:
-    import dask  # noqa: F401
-    import distributed  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "kvariates.dask needs Dask: pip install 'dask[array,dataframe]' distributed."
-    ) from error
+from kvariates.extras import needed
 
-from kvariates.dask.dask_kmeans import KMeans
-from kvariates.dask.dask_transport import DaskTransport
-from kvariates.dask.summary import StreamingSummary
+needed("dask", "dask")
+needed("distributed", "dask")
+needed("rich", "dask")
+
+from kvariates.dask.dask_kmeans import KMeans  # noqa: E402
+from kvariates.dask.dask_transport import DaskTransport  # noqa: E402
+from kvariates.dask.summary import StreamingSummary  # noqa: E402
 
 __all__ = ["DaskTransport", "KMeans", "StreamingSummary"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from kvariates.dask.prediction import FittedModel, cost_of_blocks, lazy_distance
 from kvariates.estimators import validation
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
+from kvariates.estimators.names import GivenCenters, PeerInit, RandomState
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
@@ -100,10 +100,10 @@ class KMeans(HasClient, FittedCenters):
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "d2",
+        init: PeerInit | GivenCenters = "d2",
         max_iter: int = 300,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: RandomState = None,
         client: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -116,8 +116,8 @@ class KMeans(HasClient, FittedCenters):
         self.verbose = verbose
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
         Parameters

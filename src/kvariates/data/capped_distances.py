@@ -16,8 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.graph import Graph
+from kvariates.data.hst_tree import is_squared
 from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Vectors
 from kvariates.data.rows import Floats
+from kvariates.data.sparse_cosine import SparseCosine
 
 STEPS = 20  # bits: the cap has between 2^20 and 2^21 steps
 FINER = 20  # bits: a step has 2^20 of the parts that edge lengths are rounded to
@@ -80,7 +82,8 @@ def farthest(space: MetricSpace, rng: np.random.Generator) -> float:
     if isinstance(space, Graph):
         exact = n * len(space.csr.data) <= EXACT_EDGES
     else:
-        width = space.X.shape[1] if isinstance(space, Vectors) else 2**17
+        rows = isinstance(space, Vectors | SparseCosine)
+        width = space.X.shape[1] if rows else 2**17  # type: ignore[attr-defined]
         exact = n * n * width <= EXACT_WORK
     points = np.arange(n) if exact else rng.permutation(n)[:PIVOTS].astype(np.int64)
     far, connected = np.zeros(len(points)), True
@@ -92,7 +95,7 @@ def farthest(space: MetricSpace, rng: np.random.Generator) -> float:
     if exact:
         return float(far.max(initial=0.0))
     bound = 2.0 * float(far.min() if connected else far.max())
-    return min(bound, 2.0) if isinstance(space, Vectors) and space.metric == "cosine" else bound
+    return min(bound, 2.0) if is_squared(space) else bound
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:

@@ -21,7 +21,8 @@ points, so no diameter is needed. Nodes with a single child are left out; hardly
 because points within half the radius of each other's centre always stay together.
 
 Cosine distances break the triangle inequality. Their tree is over the chord ||x - y||: a cosine
-distance is half the square of the chord.
+distance is half the square of the chord. The tree of great-circle distances is over pi / 2 times
+the chord, which is at least the arc.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ from kvariates import _native
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Vectors
 from kvariates.data.rows import F64, Rows
+from kvariates.data.sparse_cosine import SparseCosine
+from kvariates.notebook_html import HtmlTable, boxed
+
+ARC = 1.5707963267948968  # just above pi / 2
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,23 @@ class HstTree:
     @property
     def nodes(self) -> int:
         return len(self.parent)
+
+    def __repr__(self) -> str:
+        heights = f"{self.height.min()} to {self.height.max()}"
+        size = f"points={len(self.leaf)}, nodes={self.nodes}"
+        return f"HstTree({size}, heights={heights}, unit={self.unit:.6g})"
+
+    def _repr_html_(self) -> str:
+        values, counts = np.unique(self.height, return_counts=True)
+        with np.errstate(over="ignore"):
+            radii = np.ldexp(self.unit, values)
+        rows = [
+            [str(value), str(count), f"{radius:.4g}"]
+            for value, count, radius in zip(values[::-1], counts[::-1], radii[::-1], strict=True)
+        ]
+        title = f"A 2-HST over {len(self.leaf):,} points: {self.nodes:,} nodes"
+        lines = ["Distances in the tree are never below the true ones."]
+        return boxed(title, lines, HtmlTable(["height", "nodes", "radius"], rows))
 
     def distance(self, i: int, j: int) -> float:
         return float(self.distances(np.array([[i, j]]))[0])
@@ -101,8 +123,10 @@ def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
     seed = int(rng.integers(2**64, dtype=np.uint64))
     if isinstance(space, Rows):
         return HstTree(*_over_rows(space.X, False, seed))
-    if isinstance(space, Vectors):
-        return HstTree(*_over_rows(space.X, space.metric == "manhattan", seed))
+    if isinstance(space, Vectors | SparseCosine):
+        # An arc is at most pi / 2 times its chord.
+        X = space.X * ARC if space.metric == "haversine" else space.X
+        return HstTree(*_over_rows(X, space.metric == "manhattan", seed))
     if isinstance(space, DistanceMatrix):
         return HstTree(*_native.tree_over_matrix(space.D, seed))
     if isinstance(space, Graph):
@@ -122,7 +146,7 @@ def lengths(space: MetricSpace | Rows, distances: F64) -> F64:
 
 def is_squared(space: MetricSpace | Rows) -> bool:
     """The space's distances are half the squares of the distances of its trees."""
-    return isinstance(space, Vectors) and space.metric == "cosine"
+    return isinstance(space, Vectors | SparseCosine) and space.metric == "cosine"
 
 
 def _over_rows(X: Any, manhattan: bool, seed: int) -> _native.Nodes:

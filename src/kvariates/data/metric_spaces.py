@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.rows import F64, Floats, TwoNearest
+from kvariates.data.sphere import arc_lengths
 
 Ints = NDArray[np.int64]
 
-NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2}
+# Great-circle distances are computed from straight ones.
+NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2, "haversine": 1}
 FEW = 16  # features up to which a transposed copy of the rows is kept
 ROWS_BYTES = 2**24  # of distances computed at once
 KEPT_BYTES = 2**29  # of distances kept for later
@@ -138,9 +140,10 @@ class Rounding:
 
 
 class Vectors(DistanceRows):
-    """Rows of X under L1, L2 or cosine distance. Pre: finite, C order; unit length for cosine.
+    """Rows of X under L1, L2, cosine or great-circle distance ("haversine").
 
-    `at` holds the rows at which costs are measured; None means X.
+    `at` holds the rows at which costs are measured; None means X. Pre: finite, C order; of length
+    one for the last two, and for "haversine" float64 points in three dimensions.
     """
 
     def __init__(self, X: Floats, metric: str, at: Floats | None = None) -> None:
@@ -155,6 +158,9 @@ class Vectors(DistanceRows):
     def rounding(self) -> Rounding:
         """Differences, squares and sums of at least eight lanes, and the root, are rounded."""
         d, limits = self.X.shape[1], np.finfo(self.dtype)
+        if self.metric == "haversine":
+            # The arcsine of half a chord near 1 has a relative error of up to sqrt(2 eps).
+            return Rounding(2.0**-24, 32 * float(limits.eps), 0.0)
         eps, cosine = float(limits.eps), self.metric == "cosine"
         terms = min(d, d / 8 + 20) + 8
         absolute = (
@@ -167,6 +173,8 @@ class Vectors(DistanceRows):
     def exact_if_whole(self, farthest: float) -> bool:
         """If the rows are whole numbers too, and squares have few digits."""
         digits = np.finfo(self.dtype).nmant / 2 - 1
+        if self.metric == "haversine":
+            return False
         return farthest < 2.0**digits and bool(np.all(np.rint(self.X) == self.X))
 
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
@@ -177,7 +185,7 @@ class Vectors(DistanceRows):
         out = np.empty((len(points), len(at)), dtype=self.dtype)
         rows = np.ascontiguousarray(self.X[points])
         _native.metric_rows(at, transposed, rows, NATIVE_METRICS[self.metric], out)
-        return out
+        return arc_lengths(out) if self.metric == "haversine" else out
 
     def two_nearest(self, medoids: Ints) -> TwoNearest:
         near = TwoNearest.empty(self.n, self.dtype)
@@ -196,7 +204,7 @@ class Vectors(DistanceRows):
             return super().matrix()
         out = np.empty((self.n, self.n), dtype=self.dtype)
         _native.metric_square(self.X, self._transposed, NATIVE_METRICS[self.metric], out)
-        return DistanceMatrix(out)
+        return DistanceMatrix(arc_lengths(out) if self.metric == "haversine" else out)
 
 
 @dataclass(frozen=True)

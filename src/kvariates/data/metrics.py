@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from scipy import sparse
+
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MetricSpace, Vectors
+from kvariates.data.metric_spaces import (
+    CallableMetric,
+    DistanceMatrix,
+    MetricSpace,
+    Vectors,
+)
 from kvariates.data.rows import unit_rows
+from kvariates.data.sparse_cosine import SparseCosine
+from kvariates.data.sphere import unit_points
 from kvariates.guarantees import LOST
 from kvariates.tables import Entry, Table
 
@@ -16,9 +25,11 @@ MakeSpace = Callable[[Any, Any], MetricSpace]
 """Takes X and the points at which costs are measured; None means X itself."""
 
 # What X must be. Each entry needs one of these.
-ROWS, DISTANCES, EDGES, OBJECTS = map(
-    frozenset, (["rows"], ["distances"], ["edge lengths"], ["objects"])
+ROWS, PLACES, DISTANCES, EDGES, OBJECTS = map(
+    frozenset, (["rows"], ["places"], ["distances"], ["edge lengths"], ["objects"])
 )
+WITH_CENTERS = (ROWS, PLACES, OBJECTS)  # a medoid is a row
+SPARSE_ROWS = {"cosine"}  # metrics that take CSR matrices of rows
 SWAPS = "A local optimum of swaps costs at most 5 times the optimum (Arya et al. 2004)."
 
 
@@ -27,7 +38,22 @@ def _vectors(metric: str) -> MakeSpace:
 
 
 def _cosine(X: Any, at: Any) -> MetricSpace:
+    if sparse.issparse(X) or sparse.issparse(at):
+        rows = [None if rows is None else unit_rows(_csr(rows)) for rows in (X, at)]
+        return SparseCosine(*rows)
     return Vectors(unit_rows(X), "cosine", None if at is None else unit_rows(at))
+
+
+def _csr(rows: Any) -> Any:
+    out = sparse.csr_array(rows)
+    if not out.has_canonical_format:
+        out = out.copy() if out is rows else out
+        out.sum_duplicates()
+    return out
+
+
+def _haversine(X: Any, at: Any) -> MetricSpace:
+    return Vectors(unit_points(X), "haversine", None if at is None else unit_points(at))
 
 
 METRICS: Table[MakeSpace] = Table(
@@ -35,7 +61,16 @@ METRICS: Table[MakeSpace] = Table(
     {
         "euclidean": Entry(_vectors("euclidean"), "Rows under L2.", ROWS, SWAPS),
         "manhattan": Entry(_vectors("manhattan"), "Rows under L1.", ROWS, SWAPS),
-        "cosine": Entry(_cosine, "Rows under 1 - cos(x, y).", ROWS, lost=LOST["not a metric"]),
+        "cosine": Entry(
+            _cosine, "Rows under 1 - cos(x, y); dense or CSR.", ROWS, lost=LOST["not a metric"]
+        ),
+        "haversine": Entry(
+            _haversine,
+            "Latitude and longitude in radians under great-circle distance, also in radians: times "
+            "6371 for kilometres.",
+            PLACES,
+            SWAPS,
+        ),
         "precomputed": Entry(
             lambda D, _: DistanceMatrix(D), "X is a square matrix of distances.", DISTANCES, SWAPS
         ),

@@ -17,8 +17,9 @@ from kvariates.balancing.anticlusters import SearchOptions
 from kvariates.balancing.group_folds import grouped_folds
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS, standardised, with_squares
 from kvariates.data.rows import F64, Labels
-from kvariates.estimators import group_input, validation
+from kvariates.estimators import group_input, input_errors, validation
 from kvariates.estimators.anticlustering import AntiClustering
+from kvariates.estimators.names import GroupObjectiveName, RandomState
 from kvariates.tables import documented
 
 GROUP_RESTARTS, GROUP_SWEEPS = 5, 20
@@ -64,10 +65,14 @@ class AntiClusterKFold(BaseCrossValidator):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, objective: str = "variance", random_state: Any = None
+        self,
+        n_splits: int = 5,
+        *,
+        objective: GroupObjectiveName = "variance",
+        random_state: RandomState = None,
     ) -> None:
         self.n_splits = _checked_splits(n_splits)
-        if objective not in GROUP_OBJECTIVES:
+        if str(objective) not in GROUP_OBJECTIVES:
             raise ValueError(
                 f"objective should be one of {list(GROUP_OBJECTIVES)}; got {objective!r}."
             )
@@ -94,6 +99,7 @@ class AntiClusterKFold(BaseCrossValidator):
         ------
         train, test : ndarray
         """
+        input_errors.refuse_kind(X)
         yield from super().split(X, y, groups)
 
     def _iter_test_masks(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
@@ -102,7 +108,8 @@ class AntiClusterKFold(BaseCrossValidator):
             yield labels == fold
 
     def _folds(self, X: Any, y: Any, groups: Any) -> Labels:
-        X = check_array(X, dtype=np.float64)
+        with input_errors.one_line(X):
+            X = check_array(X, dtype=np.float64)
         check_consistent_length(X, y, groups)
         if len(X) < self.n_splits:
             raise ValueError(f"n_samples={len(X)} should be >= n_splits={self.n_splits}.")
@@ -130,7 +137,10 @@ class AntiClusterKFold(BaseCrossValidator):
             if y.dtype.kind not in "iuf" or np.median(count) >= self.n_splits:
                 return FoldTarget(classes=y)
         if y.dtype.kind not in "iufb":
-            raise ValueError(f"y should be classes or numbers; got a target of type {kind!r}.")
+            raise ValueError(
+                "y should be classes or numbers without missing values; scikit-learn takes it for "
+                f"a target of type {kind!r}."
+            )
         y = check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y")
         return FoldTarget(columns=y)
 
@@ -139,7 +149,7 @@ class AntiClusterKFold(BaseCrossValidator):
         if target.classes is not None:
             number = group_input.categories_of(target.classes, n).number
             columns.append(standardised(np.eye(int(number.max()) + 1)[number]))
-        group = group_input.categories_of(groups, n).number
+        group = group_input.categories_of(groups, n, "groups").number
         count = int(group.max()) + 1
         if count < self.n_splits:
             raise ValueError(f"{count} groups should be >= n_splits={self.n_splits}.")

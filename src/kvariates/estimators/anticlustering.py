@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
@@ -15,8 +15,11 @@ from kvariates.balancing.group_balance import NamedColumns, group_balance
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS
 from kvariates.balancing.group_problem import GroupProblem, group_problem
 from kvariates.data.rows import F64, Labels
-from kvariates.estimators import group_input, validation
+from kvariates.estimators import group_input, input_errors, validation
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.estimators.group_input import GROUP_METRICS, Categories
+from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
 from kvariates.tables import documented
 
 SAMPLED_SWEEPS, ALL_SWEEPS = 5, 1000
@@ -24,7 +27,7 @@ MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 5_000
 
 
 @documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
-class AntiClustering(BaseEstimator):
+class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
     """Groups of given sizes that are as alike as possible.
 
     The opposite of clustering: rows of one group are as different as possible, so that every group
@@ -54,6 +57,8 @@ class AntiClustering(BaseEstimator):
         The most sweeps over all rows. A sweep tries 4 million exchanges, or 32 for each row if that
         is more. "auto": until no exchange helps, if these are all exchanges (up to 2,000 rows);
         otherwise 5.
+    verbose : int, default=0
+        Print a line for every phase: the exchanges (or the exact search), and the balance.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
 
@@ -89,6 +94,7 @@ class AntiClustering(BaseEstimator):
         "method": [StrOptions({"exchange", "exact"})],
         "n_restarts": [Interval(Integral, 1, 10**6, closed="both"), StrOptions({"auto"})],
         "max_sweeps": [Interval(Integral, 0, 10**9, closed="both"), StrOptions({"auto"})],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -96,13 +102,14 @@ class AntiClustering(BaseEstimator):
         self,
         n_groups: int = 2,
         *,
-        objective: str = "variance",
-        metric: str = "euclidean",
-        group_sizes: Any = None,
-        method: str = "exchange",
-        n_restarts: Any = "auto",
-        max_sweeps: Any = "auto",
-        random_state: Any = None,
+        objective: GroupObjectiveName = "variance",
+        metric: GroupMetric = "euclidean",
+        group_sizes: Integers | None = None,
+        method: Literal["exchange", "exact"] = "exchange",
+        n_restarts: int | Auto = "auto",
+        max_sweeps: int | Auto = "auto",
+        verbose: int = 0,
+        random_state: RandomState = None,
     ) -> None:
         self.n_groups = n_groups
         self.objective = objective
@@ -111,14 +118,16 @@ class AntiClustering(BaseEstimator):
         self.method = method
         self.n_restarts = n_restarts
         self.max_sweeps = max_sweeps
+        self.verbose = verbose
         self.random_state = random_state
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
+    @reported_fit
+    @validation.checked_parameters
     def fit(
         self, X: Any, y: Any = None, *, categories: Any = None, must_link: Any = None,
         cannot_link: Any = None,
-    ) -> AntiClustering:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Find the groups.
 
         Parameters
@@ -141,7 +150,8 @@ class AntiClustering(BaseEstimator):
         self : AntiClustering
         """
         dtype = [np.float64, np.float32] if self._uses_distances() else np.float64
-        X = validate_data(self, X, dtype=dtype, order="C")
+        with input_errors.one_line(X):
+            X = validate_data(self, X, dtype=dtype, order="C")
         n, G = len(X), int(self.n_groups)
         if n < G:
             raise ValueError(f"n_samples={n} should be >= n_groups={G}.")
@@ -151,8 +161,13 @@ class AntiClustering(BaseEstimator):
         problem = group_problem(
             named.number, links, G, group_input.sizes_of(self.group_sizes, n, G)
         )
-        self._search(X, problem)
-        self._store_balance(X, named)
+        report = FitReport(self, 2)
+        with report.phase("exchanges" if self.method == "exchange" else "exact search"):
+            self._search(X, problem)
+        report.say(f"objective {self.objective_:.6g} after {self.n_sweeps_} sweeps")
+        with report.phase("balance"):
+            self._store_balance(X, named)
+        report.end()
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **constraints: Any) -> Labels:

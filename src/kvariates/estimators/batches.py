@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from kvariates.data.blocks import Block, SourceBlocks
 from kvariates.data.rows import F64, Floats, check_sparse
-from kvariates.estimators import validation
+from kvariates.estimators import input_errors, validation
 
 BATCH = 2**16  # rows of a batch that is cut from an array
 
@@ -40,8 +40,10 @@ def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: s
     options = {**validation.CSR_OR_DENSE, "ensure_min_samples": 0}
     options |= {"ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
-    with np.errstate(all="ignore"):  # what float32 cannot hold becomes infinite, and is refused
-        X = validation.canonical(validate_data(model, X, reset=dtype is None, **options))
+    # What float32 cannot hold becomes infinite, and is refused.
+    with np.errstate(all="ignore"), input_errors.one_line(X):
+        X = validate_data(model, X, reset=dtype is None, **options)
+    X = validation.canonical(X)
     if X.shape[0] == 0:
         return Batch(X, None, 0)
     weight = validation.weights(sample_weight, X)
@@ -74,6 +76,8 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     """
     if isinstance(X, str | PathLike) or hasattr(X, "collect_batches"):
         raise TypeError(f"X is a {type(X).__name__}; give kvariates.sources.blocks(X).")
+    if X is None:
+        input_errors.refuse_kind(X)
     if isinstance(X, SourceBlocks):
         validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import F64, Rows, count_distinct
 from kvariates.estimators import validation
+from kvariates.estimators.callbacks import printed
+from kvariates.estimators.names import RandomState
 from kvariates.k_selection import Choice, SelectionOptions, choose
 
 
@@ -18,15 +20,17 @@ from kvariates.k_selection import Choice, SelectionOptions, choose
     k_range=["array-like", range],
     method=[StrOptions({"warm", "global"})],
     silhouette_sample=[Interval(Integral, 2, None, closed="left")],
+    verbose=["verbose"],
 )
 def choose_k(
     X: Any,
     k_range: Any = (1, 10),
     *,
     sample_weight: Any = None,
-    method: str = "warm",
+    method: Literal["warm", "global"] = "warm",
     silhouette_sample: int = 2000,
-    random_state: Any = None,
+    random_state: RandomState = None,
+    verbose: int = 0,
 ) -> Choice:
     """Suggest a number of clusters and give the reason, or say that there is no clear answer.
 
@@ -52,6 +56,8 @@ def choose_k(
         The largest number of rows for the silhouette.
     random_state : int, RandomState, Generator or None, default=None
         The source of randomness.
+    verbose : int, default=0
+        Print a line for every k, and for every test whether clusters divide.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def choose_k(
     if distinct < high:
         said = f"X has {distinct} distinct rows: k_range ends there, not at {high}."
         warnings.warn(said, ConvergenceWarning, stacklevel=3)
-    options = SelectionOptions(method, silhouette_sample)
+    options = SelectionOptions(method, silhouette_sample, printed if verbose else None)
     rng = validation.generator(random_state)
     return choose(rows, weight, range(low, distinct + 1), options, rng)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Rows, check_sparse, total_cost
-from kvariates.estimators import validation
+from kvariates.data.rows import Floats, Labels, Rows, check_sparse, total_cost
+from kvariates.estimators import input_errors, validation
 from kvariates.estimators.block_results import (
     BlockDistances,
     BlockLabels,
@@ -24,10 +24,13 @@ from kvariates.estimators.block_results import (
     FittedColumns,
     cost_of_blocks,
 )
+from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
 
-class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class FittedCenters(
+    FittedHtml, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """An estimator with `cluster_centers_` under an objective."""
 
     _objective: Objective = SquaredEuclidean()
@@ -35,7 +38,9 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         check_sparse(X)
-        return validation.canonical(validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE))
+        with input_errors.one_line(X):
+            X = validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE)
+        return validation.canonical(X)
 
     def _fitted_rows(self, X: Any) -> Rows:
         """New rows, checked, in the objective's coordinates."""
@@ -43,6 +48,12 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         rows = self._objective.rows(self._validated(X, reset=False))
         rows.check_squares()
         return rows
+
+    @overload
+    def predict(self, X: SourceBlocks) -> BlockLabels: ...
+
+    @overload
+    def predict(self, X: Any) -> Labels: ...
 
     def predict(self, X: Any) -> Any:
         """The index of the nearest centre of every row of X: ndarray of shape (n_samples,).
@@ -53,6 +64,12 @@ class FittedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if isinstance(X, SourceBlocks):
             return BlockLabels(self._fitted_blocks(X), self._float64_centers)
         return self._objective.nearest(self._fitted_rows(X), self._float64_centers)
+
+    @overload
+    def transform(self, X: SourceBlocks) -> BlockDistances: ...
+
+    @overload
+    def transform(self, X: Any) -> Floats: ...
 
     def transform(self, X: Any) -> Any:
         """Distances of every row to all centres: ndarray of shape (n_samples, n_clusters).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,29 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
+from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import Ints
-from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, ROWS, metric_entry
-from kvariates.estimators import metric_input
+from kvariates.data.metrics import (
+    DISTANCES,
+    EDGES,
+    OBJECTS,
+    PLACES,
+    ROWS,
+    SPARSE_ROWS,
+    WITH_CENTERS,
+    metric_entry,
+)
+from kvariates.estimators import input_errors, metric_input
+from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.estimators.metric_input import ValidatedPoints
 
 
-class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class FittedMedoids(
+    FittedHtml, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """A model with `metric`, `n_clusters`, `medoid_indices_` and, for rows, `cluster_centers_`."""
 
     metric: Any
@@ -29,6 +44,7 @@ class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     medoid_indices_: Ints
     cluster_centers_: Any
     labels_: NDArray[np.int32]
+    _graph: Any  # edge lengths
 
     @property
     def _labels_of_points(self) -> NDArray[np.int32]:
@@ -37,10 +53,14 @@ class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _validate(self, X: Any, demand: Any = None, sample_weight: Any = None) -> ValidatedPoints:
         """X as its metric wants it; `n_features_in_` is set."""
-        if metric_entry(self.metric).needs == ROWS and not sparse.issparse(X):
-            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        else:
+        is_row = metric_entry(self.metric).needs in (ROWS, PLACES)
+        if is_row and (self._takes_sparse or not sparse.issparse(X)):
+            X = self._validated_rows(X, reset=True)
+        elif callable(self.metric):
             _check_feature_names(self, X, reset=True)
+        else:
+            with input_errors.one_line(X):
+                _check_feature_names(self, X, reset=True)
         points = metric_input.validated_points(
             X, self.metric, self.n_clusters, demand, sample_weight
         )
@@ -48,14 +68,35 @@ class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             self.n_features_in_ = points.X.shape[1]
         return points
 
+    @property
+    def _takes_sparse(self) -> bool:
+        return not callable(self.metric) and self.metric in SPARSE_ROWS
+
+    def _validated_rows(self, X: Any, *, reset: bool) -> Any:
+        check = partial(validate_data, self, reset=reset)
+        return metric_input.checked_rows(X, check, sparse_allowed=self._takes_sparse)
+
+    def _store_medoids(self, points: ValidatedPoints, medoids: Ints) -> None:
+        """Keep the medoids, and their rows or the graph, for `predict` and `transform`."""
+        for name in ("cluster_centers_", "_graph"):  # of an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
+        self.medoid_indices_ = medoids
+        needs = metric_entry(self.metric).needs
+        if needs in WITH_CENTERS:
+            self.cluster_centers_ = taken(points.X, medoids)
+        elif needs == EDGES:
+            self._graph = points.X
+
     def predict(self, X: Any) -> NDArray[np.int32]:
         """The number of the nearest medoid of every row.
 
         Parameters
         ----------
         X : array-like
-            New rows; with "precomputed", distances from new points to all points of the fit,
-            shape (n_new, n_samples); with "graph", numbers of nodes.
+            New rows; with "precomputed", distances from new points to the medoids, shape
+            (n_new, n_clusters), or to all points of the fit, shape (n_new, n_samples); with
+            "graph", numbers of nodes.
 
         Returns
         -------
@@ -63,34 +104,63 @@ class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         check_is_fitted(self)
         if metric_entry(self.metric).needs == EDGES:
-            nodes = np.asarray(X)
-            if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
-                raise ValueError("With metric='graph', predict takes numbers of nodes (integers).")
-            of_points = self._labels_of_points
-            if nodes.size and not 0 <= nodes.min() <= nodes.max() < len(of_points):
-                raise ValueError(f"Nodes have numbers from 0 to {len(of_points) - 1}.")
-            return np.asarray(of_points[nodes])
+            return np.asarray(self._labels_of_points[self._checked_nodes(X)])
         nearest: NDArray[np.int32] = np.argmin(self.transform(X), axis=1).astype(np.int32)
         return nearest
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Distances from every row to the medoids: ndarray of shape (n_new, n_clusters)."""
+        """Distances from every row of X to the medoids: ndarray of shape (n_new, n_clusters).
+
+        X is as in `predict`. On a graph the distance to a medoid that cannot be reached is
+        infinite.
+        """
         check_is_fitted(self)
         entry = metric_entry(self.metric)
         if entry.needs == EDGES:
-            raise ValueError("With metric='graph' there is no transform; see predict.")
+            return self._graph_distances(self._checked_nodes(X))
+        if entry.needs == DISTANCES:
+            return self._given_distances(X)
         if entry.needs == OBJECTS:
             X, centers = metric_input.objects(X), self.cluster_centers_
             wanted = getattr(self, "n_features_in_", 0)
             if getattr(X, "ndim", 0) == 2 and X.shape[1] != wanted:
                 raise ValueError(f"X has {X.shape[1]} features, the fit had {wanted}.")
         else:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-            if entry.needs == DISTANCES:
-                return np.ascontiguousarray(X[:, self.medoid_indices_])
+            X = self._validated_rows(X, reset=False)
             centers = np.ascontiguousarray(self.cluster_centers_, dtype=X.dtype)
         space = entry.run(centers, X)
-        return np.ascontiguousarray(space.distances(np.arange(len(self.medoid_indices_))).T)
+        far = space.distances(np.arange(len(self.medoid_indices_))).T
+        return np.ascontiguousarray(far, dtype=X.dtype if entry.needs == PLACES else far.dtype)
+
+    def _checked_nodes(self, X: Any) -> Ints:
+        nodes, count = np.asarray(X), len(self._labels_of_points)
+        if sparse.issparse(X) or nodes.ndim != 1 or nodes.dtype.kind not in "iu":
+            raise ValueError(
+                "With metric='graph', predict and transform take numbers of nodes (integers): for "
+                f"all nodes, np.arange({count})."
+            )
+        if nodes.size and not 0 <= nodes.min() <= nodes.max() < count:
+            raise ValueError(f"Nodes have numbers from 0 to {count - 1}.")
+        return nodes.astype(np.int64)
+
+    def _graph_distances(self, nodes: Ints) -> NDArray[np.float64]:
+        different, place = np.unique(nodes, return_inverse=True)
+        far = Graph(self._graph).distances(self.medoid_indices_, different)
+        return np.ascontiguousarray(far.T[place])
+
+    def _given_distances(self, X: Any) -> NDArray[Any]:
+        """The columns of the medoids, of a matrix of distances from new points."""
+        X = metric_input.checked_rows(X, check_array, sparse_allowed=False)
+        k, n = len(self.medoid_indices_), int(self.n_features_in_)
+        if X.shape[1] == n:
+            return np.ascontiguousarray(X[:, self.medoid_indices_])
+        if X.shape[1] == k:
+            return np.asarray(X)
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n} features as "
+            f"input, or {k}: with metric='precomputed', X holds distances from new points to all "
+            f"{n} points of the fit, or to the {k} medoids alone, in the order of medoid_indices_."
+        )
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of distances of the rows to their nearest medoids."""
@@ -103,12 +173,14 @@ class FittedMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         needs = metric_entry(self.metric).needs
-        tags.input_tags.sparse = needs == EDGES
+        tags.input_tags.sparse = needs == EDGES or self._takes_sparse
         tags.input_tags.pairwise = needs == DISTANCES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
 def taken(X: Any, rows: Ints) -> Any:
-    """Rows of an array, or entries of a list."""
+    """Rows of an array, as a dense array, or entries of a list."""
+    if sparse.issparse(X):
+        return X[rows].toarray()
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,63 +37,80 @@ def check_range(X: Any) -> None:
         )
 
 
-def categories_of(categories: Any, n: int) -> Categories:
+def categories_of(categories: Any, n: int, name: str = "categories") -> Categories:
     """One category for each row. Of several columns, every combination is a category."""
     if categories is None:
         return Categories(np.zeros(n, dtype=np.int64), ())
-    columns = _columns(categories, n)
+    columns = _columns(categories, n, name)
     number, names = np.zeros(n, dtype=np.int64), [""]
     for column in columns:
-        found, parts = _numbered(column)
+        found, parts = _numbered(column, name)
         number = number * len(parts) + found
-        names = [f"{name}, {part}" if name else part for name in names for part in parts]
+        names = [f"{first}, {part}" if first else part for first in names for part in parts]
         used, number = np.unique(number, return_inverse=True)
         names = [names[i] for i in used]
     return Categories(number.astype(np.int64), tuple(names))
 
 
-def _columns(categories: Any, n: int) -> list[Any]:
+def _columns(categories: Any, n: int, name: str) -> list[Any]:
     """One-dimensional arrays of length n."""
-    if hasattr(categories, "columns"):  # a data frame
-        columns = [np.asarray(categories[name]) for name in categories.columns]
+    if hasattr(categories, "iloc"):  # of pandas; its columns may have the same name
+        two = categories.to_frame() if categories.ndim == 1 else categories
+        columns = [np.asarray(two.iloc[:, j]) for j in range(two.shape[1])]
+    elif hasattr(categories, "columns"):  # another data frame
+        columns = [np.asarray(categories[column]) for column in categories.columns]
     else:
-        table = np.asarray(categories)
+        table = _array(categories, name)
         if table.ndim not in (1, 2):
-            raise ValueError(f"categories has {table.ndim} dimensions; give one or more columns.")
+            raise ValueError(f"{name} has {table.ndim} dimensions; give one or more columns.")
         columns = [table] if table.ndim == 1 else list(table.T)
     for column in columns:
         if len(column) != n:
-            raise ValueError(f"categories has {len(column)} rows, but X has {n}.")
+            raise ValueError(f"{name} has {len(column)} rows, but X has {n}.")
     return columns
 
 
-def _numbered(column: Any) -> tuple[Ints, list[str]]:
+def _array(values: Any, name: str) -> Any:
+    """An array of a list; an iterator becomes a list first."""
+    try:
+        return np.asarray(list(values) if hasattr(values, "__next__") else values)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"{name} has entries of different lengths.") from None
+
+
+def _numbered(column: Any, name: str) -> tuple[Ints, list[str]]:
     """Numbers of the values, in sorted order where they can be sorted."""
     values = column.tolist()
     for row, value in enumerate(values):
         if value is None or value != value:  # NaN
             raise ValueError(
-                f"categories has no value at row {row}; fill it, or give missing values a category "
-                "of their own."
+                f"{name} has no value at row {row}; fill it, or give missing values a value of "
+                "their own."
             )
-    distinct = list(dict.fromkeys(values))
+    try:
+        distinct = list(dict.fromkeys(values))
+    except TypeError:
+        raise ValueError(f"{name} should be numbers or text, one or more for each row.") from None
     try:
         distinct.sort()
     except TypeError:  # values of several types
         distinct.sort(key=str)
     rank = {value: i for i, value in enumerate(distinct)}
-    return np.array([rank[v] for v in values], dtype=np.int64), [str(v) for v in distinct]
+    texts = [str(value) for value in distinct]
+    names = texts if len(set(texts)) == len(texts) else [repr(value) for value in distinct]
+    return np.array([rank[v] for v in values], dtype=np.int64), names
 
 
 def links_of(must_link: Any, cannot_link: Any, n: int) -> Links:
     """Pairs of rows; must-links may also be labels, with -1 for rows without any."""
-    return Links(_must(must_link, n), _pairs(cannot_link, n, "cannot_link"))
+    must = None if must_link is None else _array(must_link, "must_link")
+    cannot = None if cannot_link is None else _array(cannot_link, "cannot_link")
+    return Links(_must(must, n), _pairs(cannot, n, "cannot_link"))
 
 
-def _must(must_link: Any, n: int) -> Ints:
-    if must_link is None or np.ndim(must_link) != 1 or not len(must_link):
-        return _pairs(must_link, n, "must_link")
-    label = np.asarray(must_link)
+def _must(label: Any, n: int) -> Ints:
+    if label is None or label.ndim != 1 or not len(label):
+        return _pairs(label, n, "must_link")
     if label.shape != (n,) or label.dtype.kind not in "iu":
         raise ValueError(
             f"must_link should be pairs of rows, of shape (pairs, 2), or an integer for each of "
@@ -104,10 +122,9 @@ def _must(must_link: Any, n: int) -> Ints:
     return np.stack([rows[:-1][same], rows[1:][same]], axis=1).astype(np.int64)
 
 
-def _pairs(pairs: Any, n: int, name: str) -> Ints:
-    if pairs is None or not len(pairs):
+def _pairs(table: Any, n: int, name: str) -> Ints:
+    if table is None or not table.size:
         return np.empty((0, 2), dtype=np.int64)
-    table = np.asarray(pairs)
     if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
         raise ValueError(
             f"{name} should be pairs of rows, of shape (pairs, 2); got {table.dtype} of shape "
@@ -121,22 +138,23 @@ def _pairs(pairs: Any, n: int, name: str) -> Ints:
     if name == "cannot_link" and loop.any():
         row = table[int(np.argmax(loop)), 0]
         raise InfeasibleError(f"cannot_link keeps row {row} apart from itself; remove this pair.")
-    return table.astype(np.int64)
+    return np.asarray(table, dtype=np.int64)
 
 
 def sizes_of(group_sizes: Any, n: int, n_groups: int) -> Ints | None:
     """Rows of each group, or None for sizes that differ by at most one."""
     if group_sizes is None:
         return None
-    sizes = np.asarray(group_sizes)
+    sizes = _array(group_sizes, "group_sizes")
     if sizes.shape != (n_groups,) or sizes.dtype.kind not in "iu" or sizes.min() < 1:
         raise ValueError(
             f"group_sizes should be {n_groups} positive integers, one for each group; got "
-            f"{group_sizes!r}."
+            f"{reprlib.repr(sizes.tolist())}."
         )
-    if sizes.sum() != n:
-        raise ValueError(f"group_sizes add up to {sizes.sum()}, but X has {n} rows.")
-    return sizes.astype(np.int64)
+    total = sum(sizes.tolist())
+    if total != n:
+        raise ValueError(f"group_sizes add up to {total}, but X has {n} rows.")
+    return np.asarray(sizes, dtype=np.int64)
 
 
 def distances_of(X: Floats, metric: str) -> Floats:

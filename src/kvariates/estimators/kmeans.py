@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _is_arraylike_not_scalar
 
@@ -17,15 +15,38 @@ from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
 from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
 from kvariates.data.blocks import SourceBlocks
+from kvariates.data.rows import Floats, Labels
 from kvariates.estimators import validation
-from kvariates.estimators.block_results import BlockLabels, FittedColumns, set_features
-from kvariates.estimators.callbacks import reporting
+from kvariates.estimators.block_results import (
+    BlockDistances,
+    BlockLabels,
+    FittedColumns,
+    set_features,
+)
+from kvariates.estimators.callbacks import (
+    CallbackSupportMixin,
+    certifying,
+    reported_fit,
+    reporting,
+)
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
 from kvariates.estimators.kmeans_runs import Fit, RunOptions, first_centers, size_limits
+from kvariates.estimators.names import (
+    Algorithm,
+    Auto,
+    DistortionName,
+    GivenCenters,
+    Init,
+    KMeansMetric,
+    MakeCenters,
+    RandomState,
+)
 from kvariates.numerics.draws import I64, TOO_LARGE
+from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
+from kvariates.progress import Report
 from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
@@ -42,7 +63,7 @@ class KMeans(CallbackSupportMixin, FittedCenters):
     """k-means clustering behind scikit-learn's interface.
 
     Results are identical on any number of threads and for every instruction set. All algorithms
-    except "hartigan" and "minibatch" give the same result.
+    except "hartigan", "swap" and "minibatch" give the same result.
 
     Parameters
     ----------
@@ -139,23 +160,23 @@ default="k-means++"
         "distortion": [StrOptions(DISTORTIONS.keys()), HasMethods(["divergence", "nearest"]), None],
         "certify": ["boolean"],
         "size_min": [Interval(Real, 0, None, closed="left"), None],
-        "size_max": [Interval(Real, 0, None, closed="neither"), None],
+        "size_max": [Interval(Real, 0, None, closed="right"), None],
     }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "k-means++",
-        n_init: Any = "auto",
+        init: Init | MakeCenters | GivenCenters = "k-means++",
+        n_init: int | Auto = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         verbose: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
         copy_x: bool = True,
-        algorithm: str = "auto",
-        metric: str = "euclidean",
-        distortion: Any = None,
+        algorithm: Algorithm = "auto",
+        metric: KMeansMetric = "euclidean",
+        distortion: DistortionName | Distortion | None = None,
         certify: bool = False,
         size_min: float | None = None,
         size_max: float | None = None,
@@ -176,9 +197,9 @@ default="k-means++"
         self.size_max = size_max
 
     @validation.all_or_nothing
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    @reported_fit
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
         Parameters
@@ -216,7 +237,8 @@ default="k-means++"
         options, algorithm = self._run_options(rows.spread()), self._algorithm()
         rng = validation.generator(self.random_state)
 
-        task = self._init_callback_context(max_subtasks=options.n_init)
+        tasks = options.n_init + bool(self.certify)
+        task = self._init_callback_context(max_subtasks=tasks)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         fit = Fit(objective, rows, weight, X, limits)
         runs = (self._run(task, fit, options, algorithm, rng) for _ in range(options.n_init))
@@ -224,15 +246,34 @@ default="k-means++"
         if not np.isfinite(best.inertia):
             raise ValueError(TOO_LARGE)
         best = objective.finish(rows, weight, best)
-        certificate = self._certificate(fit, best, rng) if self.certify else None
-        self._store(objective, best, best.labels, np.bincount(best.labels))
+        certificate = None
+        if self.certify:
+            with certifying(self, task) as report:
+                certificate = self._certificate(fit, best, rng, report)
         self._store_certificate(certificate)
+        self._store(objective, best, best.labels, np.bincount(best.labels))
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
+
+    @overload
+    def fit_predict(
+        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
+    ) -> BlockLabels: ...
+
+    @overload
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).labels_``, X and its weights as in `fit`."""
         return self.fit(X, sample_weight=sample_weight).labels_
+
+    @overload
+    def fit_transform(
+        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
+    ) -> BlockDistances: ...
+
+    @overload
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats: ...
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).transform(X)``, X and its weights as in `fit`."""
@@ -240,7 +281,7 @@ default="k-means++"
 
     # -- blocks ------------------------------------------------------------------------------------
 
-    def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> KMeans:
+    def _fit_blocks(self, source: SourceBlocks, sample_weight: Any) -> Self:
         check_options(self, source, sample_weight)
         objective = objective_for(self.metric, None, None, None)
         assert isinstance(objective, SquaredEuclidean)  # noqa: S101
@@ -256,8 +297,8 @@ default="k-means++"
         best = run_blocks(self, task, fit, options, rng)
         blocks = replace(fit.blocks, columns=FittedColumns.of(self))
         labels = BlockLabels(blocks, best.centers.astype(np.float64))
-        self._store(objective, best, labels, best.counts)
         self._store_certificate(None)
+        self._store(objective, best, labels, best.counts)
         task.call_on_fit_task_end(estimator=self, X=source)
         return self
 
@@ -324,12 +365,15 @@ default="k-means++"
     def _certifiable(self) -> bool:
         return self.metric == "euclidean" and self.distortion is None
 
-    def _certificate(self, fit: Fit, best: LloydResult, rng: np.random.Generator) -> Certificate:
+    def _certificate(
+        self, fit: Fit, best: LloydResult, rng: np.random.Generator, report: Report | None
+    ) -> Certificate:
         centers = best.centers.astype(np.float64)
+        labels = best.labels if fit.limits is None else fit.rows.nearest(centers)
+        labelled = LabelledCenters(centers, labels)
+        found = certify_kmeans(fit.rows, labelled, fit.weight, rng, report=report)
         if fit.limits is None:
-            return certify_kmeans(fit.rows, LabelledCenters(centers, best.labels), fit.weight, rng)
-        nearest = LabelledCenters(centers, fit.rows.nearest(centers))
-        found = certify_kmeans(fit.rows, nearest, fit.weight, rng)
+            return found
         rounding = found.only_rounding and found.cost == best.inertia
         return replace(found, cost=best.inertia, only_rounding=rounding)
 
@@ -345,8 +389,10 @@ default="k-means++"
         if self.guarantee_lost_ is None and isinstance(best, BlockResult):
             self.guarantee_lost_ = guarantees.LOST["summary"]
         if self.guarantee_lost_ is None:
-            k, certifiable = int(self.n_clusters), self._certifiable()
-            self.guarantee_ = guarantees.plain_seeding(k, certifiable=certifiable)
+            self.guarantee_ = guarantees.plain_seeding(
+                int(self.n_clusters), certifiable=self._certifiable(),
+                certificate=getattr(self, "certificate_", None),
+            )  # fmt: skip
         self.n_iter_ = best.n_iter
         distinct = int(np.count_nonzero(counts))
         validation.warn_of_few_clusters(distinct, self.n_clusters)

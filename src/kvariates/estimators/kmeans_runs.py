@@ -34,11 +34,11 @@ def size_limits(model: Any, rows: int, weight: F64 | None) -> SizeLimits | None:
     if model.size_min is None and model.size_max is None:
         return None
     for option, given, wanted in (
-        ("algorithm", model.algorithm, ("auto", "lloyd")),
+        ("algorithm", model.algorithm, ("auto", "lloyd", "swap")),
         ("distortion", model.distortion, (None,)),
     ):
         if given not in wanted:
-            names = " or ".join(map(repr, wanted))
+            names = ", ".join(map(repr, wanted))
             raise ValueError(
                 f"size_min and size_max do not work with {option}={given!r}; use {option}={names}."
             )

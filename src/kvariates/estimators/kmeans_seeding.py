@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import Labels
 from kvariates.estimators import validation
+from kvariates.estimators.names import RandomState
 from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding import global_kmeans as global_seeding
 from kvariates.seeding import kmeans_parallel as parallel_seeding
@@ -29,7 +30,7 @@ def kmeans_plusplus(
     *,
     sample_weight: Any = None,
     x_squared_norms: Any = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_local_trials: int | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Pick n_clusters rows of X, each by its squared distance to those picked before.
@@ -82,7 +83,7 @@ def kmeans_parallel(
     sample_weight: Any = None,
     n_rounds: int = parallel_seeding.ROUNDS,
     oversampling: float = parallel_seeding.OVERSAMPLING,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Pick n_clusters rows of X as centres by k-means||: many rows a round, few rounds.
 
@@ -124,11 +125,11 @@ def global_kmeans(
     n_clusters: int,
     *,
     sample_weight: Any = None,
-    candidates: Any = "auto",
+    candidates: int | Literal["auto", "all"] = "auto",
     full: bool = False,
     max_iter: int = 300,
     tol: float = 1e-3,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> list[Clustering]:
     """Cluster X into 1, 2, ..., n_clusters clusters, one more centre at a time.
 

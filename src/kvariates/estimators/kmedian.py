@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
-from kvariates.certificates.certificate import certify
+from kvariates.certificates.certificate import Certificate, certify
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
-from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
+from kvariates.data.metrics import EDGES, METRICS, metric_entry
 from kvariates.estimators import metric_input, validation
-from kvariates.estimators.fitted_medoids import FittedMedoids, taken
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
+from kvariates.estimators.names import (
+    Auto,
+    DistanceFunction,
+    Integers,
+    MedianInit,
+    MedianMetric,
+    RandomState,
+)
 from kvariates.refining.medoid_search import SearchTask, Start, find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.tables import documented
 
 
 @documented(METRICS=METRICS, MEDOID_SEEDINGS=MEDOID_SEEDINGS)
-class KMedian(FittedMedoids):
+class KMedian(CallbackSupportMixin, FittedMedoids):
     """k-median clustering: the centres are points of the data, the cost is the sum of distances.
 
     Parameters
@@ -54,6 +61,9 @@ class KMedian(FittedMedoids):
     certify : bool, default=False
         Compute ``certificate_``, a lower bound on the cost of any k medoids. Takes longer than the
         fit itself.
+    verbose : int, default=0
+        Print a line for every run, and for swaps and steps of the certificate. Where all distances
+        fit into memory, the swaps of a run are made by one call and not reported.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
 
@@ -77,6 +87,8 @@ class KMedian(FittedMedoids):
         "Within x % of optimal". Only with ``certify=True``.
     """
 
+    certificate_: Certificate
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "metric": [StrOptions(METRICS.keys()), callable],
@@ -85,6 +97,7 @@ class KMedian(FittedMedoids):
         "n_restarts": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "max_swaps": [Interval(Integral, 0, None, closed="left"), None],
         "certify": ["boolean"],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -92,13 +105,14 @@ class KMedian(FittedMedoids):
         self,
         n_clusters: int = 8,
         *,
-        metric: str | Callable[[Any, Any], float] = "euclidean",
-        init: Any = "hst",
+        metric: MedianMetric | DistanceFunction = "euclidean",
+        init: MedianInit | Integers = "hst",
         n_init: int = 1,
-        n_restarts: Any = "auto",
+        n_restarts: int | Auto = "auto",
         max_swaps: int | None = None,
         certify: bool = False,
-        random_state: Any = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric
@@ -107,13 +121,13 @@ class KMedian(FittedMedoids):
         self.n_restarts = n_restarts
         self.max_swaps = max_swaps
         self.certify = certify
+        self.verbose = verbose
         self.random_state = random_state
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None
-    ) -> KMedian:
+    @reported_fit
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None) -> Self:
         """Find the medoids.
 
         Parameters
@@ -134,14 +148,35 @@ class KMedian(FittedMedoids):
         points = self._validate(X, demand, sample_weight)
         space, weight = points.space, points.weight
         rng = validation.generator(self.random_state)
+        report = FitReport(self, int(self.n_init) + bool(self.certify))
         task = self._task(points, rng)
-        found = self._search(task, rng)
+        found = self._search(task, rng, report)
         if len(found.near.labels) < space.n:  # costs were measured at the demand only
             found = replace(found, near=space.two_nearest(found.medoids))
-        self._store(points, found, _checked_triangles(points, task))
+        labels, triangles = _reached_labels(points, found), _checked_triangles(points, task)
+        certificate = None
         if self.certify:
-            self.certificate_ = certify(space, int(self.n_clusters), found.near, weight, rng)
+            with report.phase("certify") as told:
+                k = int(self.n_clusters)
+                certificate = certify(space, k, found.near, weight, rng, report=told)
+        self._store(points, found, labels, certificate)
+        self._store_guarantee(points, found, triangles)
+        report.end()
         return self
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.int32]:
+        """``fit(X).labels_``, with the parameters of `fit`."""
+        return self.fit(X, demand=demand, sample_weight=sample_weight).labels_
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
+        """Fit, and the distances of all points of X to the medoids."""
+        self.fit(X, demand=demand, sample_weight=sample_weight)
+        graph = metric_entry(self.metric).needs == EDGES
+        return self.transform(np.arange(X.shape[0]) if graph else X)
 
     def _task(self, points: ValidatedPoints, rng: np.random.Generator) -> SearchTask:
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
@@ -153,10 +188,18 @@ class KMedian(FittedMedoids):
             max_swaps=most, rng=rng,
         )  # fmt: skip
 
-    def _search(self, task: SearchTask, rng: np.random.Generator) -> MedoidSearchResult:
+    def _search(
+        self, task: SearchTask, rng: np.random.Generator, report: FitReport
+    ) -> MedoidSearchResult:
         start = self._start(task.space.n, rng)
-        runs = (find_medoids(task, start) for _ in range(self.n_init))
-        return min(runs, key=lambda run: run.cost)
+
+        def run() -> MedoidSearchResult:
+            with report.phase("run") as told:
+                found = find_medoids(replace(task, report=told), start)
+            report.say(f"cost {found.cost:.6g} after {found.n_swaps} swaps")
+            return found
+
+        return min((run() for _ in range(self.n_init)), key=lambda run: run.cost)
 
     def _start(self, n: int, rng: np.random.Generator) -> Start:
         k = int(self.n_clusters)
@@ -166,27 +209,31 @@ class KMedian(FittedMedoids):
         return lambda space, weight: seed(space, k, weight, rng)
 
     def _store(
+        self, points: ValidatedPoints, found: MedoidSearchResult, labels: NDArray[np.int32],
+        certificate: Certificate | None,
+    ) -> None:  # fmt: skip
+        if hasattr(self, "certificate_"):  # of an earlier fit
+            del self.certificate_
+        if certificate is not None:
+            self.certificate_ = certificate
+        self.labels_ = labels
+        self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
+        self._store_medoids(points, found.medoids)
+        distinct = len(np.unique(labels[labels >= 0]))
+        reason = "Some medoids are at distance 0 of others."
+        validation.warn_of_few_clusters(distinct, self.n_clusters, reason)
+
+    def _store_guarantee(
         self, points: ValidatedPoints, found: MedoidSearchResult, triangles: TriangleCheck
     ) -> None:
-        labels = _reached_labels(points, found)
-        for name in ("certificate_", "cluster_centers_"):  # of an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
-        self.medoid_indices_, self.labels_ = found.medoids, labels
-        self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
-        if metric_entry(self.metric).needs in (ROWS, OBJECTS):
-            self.cluster_centers_ = taken(points.X, found.medoids)
         lost = None if found.local_optimum else guarantees.LOST["not a local optimum"]
         self.guarantee_lost_, self.guarantee_ = triangles.lost or lost, None
         if self.guarantee_lost_ is None:
             total = float(points.space.n if points.weight is None else points.weight.sum())
             self.guarantee_ = guarantees.local_optimum(
                 found.cost, len(found.medoids), slack=4 * total * triangles.error,
-                assumes=triangles.assumed,
+                assumes=triangles.assumed, certificate=getattr(self, "certificate_", None),
             )  # fmt: skip
-        distinct = len(np.unique(labels[labels >= 0]))
-        reason = "Some medoids are at distance 0 of others."
-        validation.warn_of_few_clusters(distinct, self.n_clusters, reason)
 
 
 def _checked_triangles(points: ValidatedPoints, task: SearchTask) -> TriangleCheck:

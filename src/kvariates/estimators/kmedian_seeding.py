@@ -12,6 +12,7 @@ from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS
 from kvariates.estimators import metric_input, validation
+from kvariates.estimators.names import DistanceFunction, MedianMetric, RandomState
 from kvariates.seeding import medoid_seedings
 from kvariates.seeding.hst import hst_seed
 from kvariates.tables import documented
@@ -31,10 +32,10 @@ def hst_seeding(
     X: Any,
     n_clusters: int,
     *,
-    metric: Any = "euclidean",
+    metric: MedianMetric | DistanceFunction = "euclidean",
     demand: Any = None,
     power: int = 1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Ints:
     """Pick n_clusters points by a random tree over all of them (Fan et al. 2023, Algorithm 4).
 
@@ -67,10 +68,10 @@ def kmedian_plusplus(
     X: Any,
     n_clusters: int,
     *,
-    metric: Any = "euclidean",
+    metric: MedianMetric | DistanceFunction = "euclidean",
     demand: Any = None,
     n_local_trials: int = 1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Ints:
     """Pick n_clusters points, each in proportion to its distance to those before it.
 
@@ -92,7 +93,12 @@ def kmedian_plusplus(
 
 
 @validation.parameters(COMMON)
-def hst_tree(X: Any, *, metric: Any = "euclidean", random_state: Any = None) -> HstTree:
+def hst_tree(
+    X: Any,
+    *,
+    metric: MedianMetric | DistanceFunction = "euclidean",
+    random_state: RandomState = None,
+) -> HstTree:
     """Grow a random 2-HST over the points: a tree whose distances are never below the true ones.
 
     Parameters

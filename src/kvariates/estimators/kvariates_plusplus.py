@@ -12,7 +12,9 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from kvariates import guarantees
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.estimators import validation
+from kvariates.estimators.names import DistortionName, RandomState
 from kvariates.guarantees import Guarantee
+from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.distortions import LOST as DISTORTION_LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
@@ -59,8 +61,8 @@ def kvariates_plusplus(
     density: Any = None,
     probe: Any = None,
     sample_weight: Any = None,
-    distortion: Any = None,
-    random_state: Any = None,
+    distortion: DistortionName | Distortion | None = None,
+    random_state: RandomState = None,
 ) -> KVariates:
     """Seed n_clusters centres by k-variates++ (Nock et al. 2016, Algorithm 0).
 
@@ -93,8 +95,7 @@ def kvariates_plusplus(
                 "distortion cannot be combined with density or probe. Remove distortion, or remove "
                 "the other two."
             )
-        named = isinstance(distortion, str)
-        entry = DISTORTIONS[distortion] if named else Entry(distortion, "")
+        entry = DISTORTIONS[distortion] if isinstance(distortion, str) else Entry(distortion, "")
         entry.run.check(problem.rows.X)
         objective = DivergenceObjective(entry.run.fitted(problem.rows.X, problem.weight))
         own = replace(problem, make_potential=objective.potential, density=objective.density)

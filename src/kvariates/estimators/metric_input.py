@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,14 +19,16 @@ from kvariates.data.metric_spaces import (
     MetricSpace,
     Vectors,
 )
-from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, Metric, metric_entry
+from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, SPARSE_ROWS, Metric, metric_entry
 from kvariates.data.rows import F64, check_sparse
-from kvariates.estimators import validation
+from kvariates.data.sparse_cosine import SparseCosine
+from kvariates.estimators import input_errors, validation
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ
 TRIANGLES = 5e6  # about so many are checked; of up to 270 points, all
 PAIRS = 16  # pairs for which a callable is called in both orders
+FARTHEST_ANGLES = {"cosine": 2.0, "haversine": np.pi}  # the largest distance there is
 LARGEST, SMALLEST = 1e300, 1e-290  # of weights times distances
 
 
@@ -75,17 +78,26 @@ def _checked(X: Any, metric: Metric) -> Any:
         return objects(X)
     if needs == EDGES:
         return _edges(X)
-    if sparse.issparse(X):
+    if sparse.issparse(X) and metric not in SPARSE_ROWS:
         raise ValueError(
             f"X is sparse, and metric={metric!r} takes a dense array: X.toarray(). A sparse matrix "
             "of edge lengths is metric='graph'."
         )
-    X = check_array(X, dtype=[np.float64, np.float32], order="C")
+    X = checked_rows(X, check_array, sparse_allowed=metric in SPARSE_ROWS)
     if needs == DISTANCES and X.shape[0] != X.shape[1]:
         raise ValueError(
             f"metric={metric!r} needs a square matrix of distances; X has shape {X.shape}."
         )
     return X
+
+
+def checked_rows(X: Any, check: Callable[..., Any], *, sparse_allowed: bool) -> Any:
+    """X as a dense array, or CSR if that is allowed; `check` is a validator of scikit-learn."""
+    options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_allowed else False}
+    check_sparse(X)
+    with input_errors.one_line(X):
+        X = check(X, **options)
+    return validation.canonical(X)
 
 
 def objects(X: Any) -> Any:
@@ -182,10 +194,12 @@ def _check_costs(space: MetricSpace, weight: F64 | None) -> None:
 def _farthest(space: MetricSpace) -> float:
     """A number that no finite distance exceeds."""
     with np.errstate(over="ignore"):
+        if isinstance(space, Vectors | SparseCosine) and space.metric in FARTHEST_ANGLES:
+            return FARTHEST_ANGLES[space.metric]
         if isinstance(space, Vectors):
             X = space.X
             spans = X.max(axis=0).astype(np.float64) - X.min(axis=0)
-            return float(spans.sum()) if space.metric != "cosine" else 2.0
+            return float(spans.sum())
         if isinstance(space, DistanceMatrix):
             return float(space.D.max(initial=0.0))
         return float(space.csr.data.sum()) if isinstance(space, Graph) else FARTHEST

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
@@ -24,6 +23,7 @@ from kvariates.estimators.batches import (
 )
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.names import MissingRows, RandomState
 from kvariates.streaming.online import OnlineRule, OnlineState
 
 NOTE = (
@@ -92,15 +92,15 @@ class OnlineKMeans(FittedCenters):
         n_clusters: int = 8,
         *,
         update: bool = True,
-        missing: str = "error",
-        random_state: Any = None,
+        missing: MissingRows = "error",
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.update = update
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKMeans:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn from a whole stream.
 
         Parameters
@@ -125,8 +125,8 @@ class OnlineKMeans(FittedCenters):
         return self
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKMeans:
+    @validation.checked_parameters
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the next batch: draw a centre from it, or move the centres.
 
         Parameters
@@ -146,7 +146,7 @@ class OnlineKMeans(FittedCenters):
         return self
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
+    @validation.checked_parameters
     def _fit_table(self, X: Any, sample_weight: Any) -> None:
         table = self._checked(X, sample_weight, None)
         X, weight = table.X, table.weight

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.estimators import validation
+from kvariates.estimators import input_errors, validation
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss, check_loss
 from kvariates.privacy.ledger import FitFacts
+from kvariates.privacy.noise_source import check_installed
 from kvariates.privacy.rounding import at_most, rho_for, up_square_half
 from kvariates.private_methods.task import F64, Method
 
@@ -33,7 +34,8 @@ LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
 
 
 def checked_claim(epsilon: float, delta: float) -> Loss:
-    """(epsilon, delta), with a warning if they protect little."""
+    """(epsilon, delta), with a warning if they protect little; an error if noise is missing."""
+    check_installed()
     check_loss(float(epsilon), float(delta))
     if epsilon > LARGE_EPSILON:
         validation.warn(
@@ -51,6 +53,9 @@ def checked_claim(epsilon: float, delta: float) -> Loss:
 def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     """Raise if X cannot be a table of numbers, by its type alone: before a budget is spent."""
     is_sparse = sparse.issparse(X)
+    if type(X).__name__ == "LazyFrame":
+        input_errors.refuse_kind(X)
+    input_errors.refuse_columns_by_type(X)
     if X is None or (isinstance(X, (str, bytes, dict, set)) and not is_sparse):
         raise TypeError(f"X must be a table of numbers; got {type(X).__name__}.")
     if is_sparse and not sparse_allowed:

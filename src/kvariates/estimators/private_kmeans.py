@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
 from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     NO_MISSING,
@@ -45,7 +46,7 @@ DTYPES = [np.float64, np.float32]
 
 
 @documented(PRIVATE_METHODS=PRIVATE_METHODS)
-class PrivateKMeans(FittedCenters):
+class PrivateKMeans(CallbackSupportMixin, FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
     A fitted model tells almost nothing about any one row. Each release it was computed from has a
@@ -83,6 +84,8 @@ class PrivateKMeans(FittedCenters):
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
         before it reads X. The number of features is public and looked at before; if X turns out to
         be bad otherwise (text), the budget is spent all the same.
+    verbose : int, default=0
+        Print a line for every phase. The lines say nothing about rows.
 
     Attributes
     ----------
@@ -103,6 +106,7 @@ class PrivateKMeans(FittedCenters):
         **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
         **CONSTRAINTS,
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -115,9 +119,10 @@ class PrivateKMeans(FittedCenters):
         radius: float | None = None,
         center: Any = None,
         adjacency: Adjacency = "add-remove",
-        method: str | Method = "auto",
+        method: PrivateMethodName | Method = "auto",
         missing: Missing = "drop",
         budget: Budget | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -129,9 +134,11 @@ class PrivateKMeans(FittedCenters):
         self.method = method
         self.missing = missing
         self.budget = budget
+        self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> PrivateKMeans:
+    @reported_fit
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Compute private centres and their ledger.
 
         Parameters
@@ -146,13 +153,15 @@ class PrivateKMeans(FittedCenters):
         -------
         self : PrivateKMeans
         """
-        warning = self._fit(X)
+        report = FitReport(self, 2)
+        warning = self._fit(X, report)
+        report.end()
         if warning is not None:  # after the model is stored: its budget was spent
             validation.warn(warning)
         return self
 
     @validation.all_or_nothing
-    def _fit(self, X: Any) -> str | None:
+    def _fit(self, X: Any, report: FitReport) -> str | None:
         """Fit, and what the caller should be warned of."""
         spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
@@ -172,14 +181,16 @@ class PrivateKMeans(FittedCenters):
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
             spend(self.budget, claim, method, self.adjacency, condition, label)
-        X = self._validate(X)
-        domain = spec.domain(X)
-        rows = domain.rows(without_missing(X, self.adjacency, domain.center))
+        with report.phase("read the rows"):
+            X = self._validate(X)
+            domain = spec.domain(X)
+            rows = domain.rows(without_missing(X, self.adjacency, domain.center))
         loss = Loss(at_most(claim.epsilon), at_most(claim.delta))
         task = PrivateTask(
             rows, domain, int(self.n_clusters), self.adjacency, loss, sparse=is_sparse
         )
-        result = run_method(method, task)
+        with report.phase("releases"):
+            result = run_method(method, task)
         self._store(result, domain, claim, words)
         return result.warning
 

@@ -5,21 +5,21 @@ check the parameters and the points -> spend the budget -> read the demand -> ru
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.metric_spaces import Ints
-from kvariates.data.metrics import METRICS, OBJECTS, ROWS, metric_entry
+from kvariates.data.metrics import METRICS
 from kvariates.estimators import validation
-from kvariates.estimators.fitted_medoids import FittedMedoids, taken
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.metric_input import ValidatedPoints
+from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     Missing,
@@ -46,7 +46,7 @@ MOST = 2**31  # points of the demand
 
 
 @documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
-class PrivateKMedian(FittedMedoids):
+class PrivateKMedian(CallbackSupportMixin, FittedMedoids):
     """k-median for a private demand: where to put k medoids, without telling who needs them.
 
     X is public: addresses, crossings, catalogue items. The *demand* is private: the numbers of the
@@ -94,6 +94,8 @@ class PrivateKMedian(FittedMedoids):
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
         before it reads the demand.
+    verbose : int, default=0
+        Print a line for every phase. The lines say nothing about the demand.
     random_state : int, RandomState, Generator or None, default=None
         For draws that the demand has no part in: trees, cells and starts.
 
@@ -119,6 +121,7 @@ class PrivateKMedian(FittedMedoids):
         "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
         "theory": ["boolean"],
         "diameter": [Interval(Real, 1e-150, 1e150, closed="both"), None],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -128,15 +131,16 @@ class PrivateKMedian(FittedMedoids):
         *,
         epsilon: float,
         delta: float = 0.0,
-        metric: str | Callable[[Any, Any], float] = "euclidean",
-        method: str | DemandMethod = "auto",
+        metric: MedianMetric | DistanceFunction = "euclidean",
+        method: DemandMethodName | DemandMethod = "auto",
         adjacency: Adjacency = "add-remove",
         n_swaps: int | None = None,
         theory: bool = False,
         diameter: float | None = None,
         missing: Missing = "drop",
         budget: Budget | None = None,
-        random_state: Any = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -149,10 +153,12 @@ class PrivateKMedian(FittedMedoids):
         self.diameter = diameter
         self.missing = missing
         self.budget = budget
+        self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, demand: Any = None) -> PrivateKMedian:
+    @reported_fit
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None, *, demand: Any = None) -> Self:
         """Find medoids for a private demand.
 
         Parameters
@@ -168,17 +174,20 @@ class PrivateKMedian(FittedMedoids):
         -------
         self : PrivateKMedian
         """
-        warning = self._fit(X, demand)
+        report = FitReport(self, 2)
+        warning = self._fit(X, demand, report)
+        report.end()
         if warning is not None:  # after the model is stored: its budget was spent
             validation.warn(warning)
         return self
 
     @validation.all_or_nothing
-    def _fit(self, X: Any, demand: Any) -> str | None:
+    def _fit(self, X: Any, demand: Any, report: FitReport) -> str | None:
         """Fit, and what the caller should be warned of."""
         claim = checked_claim(self.epsilon, self.delta)
         check_kind_of_demand(demand)
-        points = self._validate(X)
+        with report.phase("read the points"):
+            points = self._validate(X)
         method = self._method(points.space.n)
         getattr(method, "check_space", lambda _: None)(points.space)
         notice = getattr(method, "notice", lambda *_: None)(points.space.n, int(self.n_clusters))
@@ -195,7 +204,8 @@ class PrivateKMedian(FittedMedoids):
             validation.generator(self.random_state),
             None if self.diameter is None else float(self.diameter),
         )  # fmt: skip
-        result = run_demand_method(method, task)
+        with report.phase("releases"):
+            result = run_demand_method(method, task)
         self._store(points, result, claim, words)
         return result.warning
 
@@ -251,13 +261,10 @@ class PrivateKMedian(FittedMedoids):
             self._condition,
         )  # fmt: skip
         ledger = Ledger(self.adjacency, result.charges, claim, facts)
-        if hasattr(self, "cluster_centers_"):  # of an earlier fit
-            del self.cluster_centers_
         self.ledger_, self.condition_ = ledger, self._condition
-        self.medoid_indices_, self.cluster_counts_ = result.medoids, result.counts
+        self.cluster_counts_ = result.counts
         self._nearest = points.space.two_nearest(result.medoids).labels
-        if metric_entry(self.metric).needs in (ROWS, OBJECTS):
-            self.cluster_centers_ = taken(points.X, result.medoids)
+        self._store_medoids(points, result.medoids)
 
     @property
     def _labels_of_points(self) -> NDArray[np.int32]:

@@ -11,6 +11,7 @@ from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
+from kvariates.estimators.names import Init, SynopsisName
 from kvariates.guarantees import Guarantee
 from kvariates.refining.lloyd import LloydResult, StopRule
 from kvariates.seeding.seedings import SEEDINGS
@@ -29,8 +30,8 @@ class StreamedCenters(FittedCenters):
     """Centres of the synopses, computed when they are asked for and kept until the next batch."""
 
     n_clusters: int
-    synopsis: str
-    init: str
+    synopsis: SynopsisName
+    init: Init
     n_init: int
     max_iter: int
     tol: float

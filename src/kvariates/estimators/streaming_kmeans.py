@@ -5,15 +5,14 @@ from __future__ import annotations
 import zlib
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Rows
+from kvariates.data.rows import Labels, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
     batches_of,
@@ -22,8 +21,11 @@ from kvariates.estimators.batches import (
     checked_batch,
     keeping_rows_seen,
 )
-from kvariates.estimators.block_results import set_features
+from kvariates.estimators.block_results import BlockLabels, set_features
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.names import Init, MissingRows, RandomState, SynopsisName
 from kvariates.estimators.streamed_centers import StreamedCenters
+from kvariates.progress import Progress, Report
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
 from kvariates.streaming.stream_state import StreamState
@@ -34,7 +36,7 @@ ROOM = 4  # synopses of a cluster, at least
 
 
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=SEEDINGS)
-class StreamingKMeans(StreamedCenters):
+class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
     The rows are summarized by weighted points, the synopses. The centres are those of k-means on
@@ -70,6 +72,8 @@ class StreamingKMeans(StreamedCenters):
     missing : {"error", "drop"}, default="error"
         What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them. For
         blocks of a source, use ``blocks(..., missing=...)`` instead.
+    verbose : int, default=0
+        Print a line for every batch that `fit` takes in.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from. It is read at the first batch.
 
@@ -124,6 +128,7 @@ class StreamingKMeans(StreamedCenters):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "missing": [StrOptions({"error", "drop"})],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -132,14 +137,15 @@ class StreamingKMeans(StreamedCenters):
         n_clusters: int = 8,
         *,
         n_synopses: int = 20_000,
-        synopsis: str = "coreset",
+        synopsis: SynopsisName = "coreset",
         half_life: float | None = None,
-        init: str = "k-means++",
+        init: Init = "k-means++",
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
-        missing: str = "error",
-        random_state: Any = None,
+        missing: MissingRows = "error",
+        verbose: int = 0,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_synopses = n_synopses
@@ -150,11 +156,13 @@ class StreamingKMeans(StreamedCenters):
         self.max_iter = max_iter
         self.tol = tol
         self.missing = missing
+        self.verbose = verbose
         self.random_state = random_state
 
     # -- the stream --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StreamingKMeans:
+    @reported_fit
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, then take in all batches of X.
 
         If reading a batch fails, the batches before it are kept, and the error says how many rows
@@ -172,22 +180,26 @@ class StreamingKMeans(StreamedCenters):
         -------
         self
         """
-        with keeping_rows_seen(self):
+        report = FitReport(self, 1)
+        with keeping_rows_seen(self), report.phase("batches") as told:
             self._state = self._solution = None
             if isinstance(X, SourceBlocks):
-                self._take_in_blocks(X, sample_weight)
+                self._take_in_blocks(X, sample_weight, told)
             else:
-                for batch, weight in batches_of(X, sample_weight):
+                for number, (batch, weight) in enumerate(batches_of(X, sample_weight), 1):
                     self.partial_fit(batch, sample_weight=weight)
+                    if told is not None:
+                        told(Progress("rows after batch", number, self._rows_seen))
             if self._rows_seen < self.n_clusters:
                 raise ValueError(
                     f"n_samples={self._rows_seen} should be >= n_clusters={self.n_clusters}."
                 )
+        report.end()
         return self
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StreamingKMeans:
+    @validation.checked_parameters
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in one batch of rows. A batch without rows changes nothing.
 
         Parameters
@@ -232,11 +244,13 @@ class StreamingKMeans(StreamedCenters):
                     "Set it back, or begin a new stream with fit."
                 )
 
-    def _take_in_blocks(self, source: SourceBlocks, sample_weight: Any) -> None:
+    def _take_in_blocks(
+        self, source: SourceBlocks, sample_weight: Any, report: Report | None = None
+    ) -> None:
         """Blocks were checked when they were read."""
         self._validate_params()
         validation.no_weights(sample_weight)
-        for block in source:
+        for number, block in enumerate(source, 1):
             if not block.X.shape[0]:
                 continue
             state = self._state
@@ -248,6 +262,8 @@ class StreamingKMeans(StreamedCenters):
             block.rows.check_squares()
             state.add(block.X, block.weight)
             self.n_rows_dropped_ = source.rows_dropped
+            if report is not None:
+                report(Progress("rows after block", number, self._rows_seen))
         self.n_rows_dropped_ = source.rows_dropped
 
     def _begin(self, X: Any) -> StreamState:
@@ -267,7 +283,7 @@ class StreamingKMeans(StreamedCenters):
         self.n_rows_dropped_ = 0
         return self._state
 
-    def merge(self, other: StreamingKMeans) -> StreamingKMeans:
+    def merge(self, other: StreamingKMeans) -> Self:
         """Take in the rows that another model has summarized. `other` is not changed.
 
         Both models need the same features, dtype, n_synopses, synopsis and half_life. A model that
@@ -289,6 +305,14 @@ class StreamingKMeans(StreamedCenters):
             self.n_rows_dropped_ += other.n_rows_dropped_
         self._solution = None
         return self
+
+    @overload
+    def fit_predict(
+        self, X: SourceBlocks, y: Any = None, sample_weight: Any = None
+    ) -> BlockLabels: ...
+
+    @overload
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Labels: ...
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
@@ -317,7 +341,7 @@ class StreamingKMeans(StreamedCenters):
         save_state(path, type(self).__name__, content)
 
     @classmethod
-    def load(cls, path: str | Path) -> StreamingKMeans:
+    def load(cls, path: str | Path) -> Self:
         """The model that `save` wrote. Its stream goes on as if it had not been saved."""
         content = load_state(path, cls.__name__)
         try:
@@ -326,7 +350,7 @@ class StreamingKMeans(StreamedCenters):
             raise ValueError(f"{path}: is damaged; {error} is missing or wrong") from error
 
     @classmethod
-    def _restored(cls, content: dict[str, Any]) -> StreamingKMeans:
+    def _restored(cls, content: dict[str, Any]) -> Self:
         model = cls(**content["params"])
         fitted = content["fitted"]
         if content["stream"] is not None:

@@ -7,17 +7,19 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
 from kvariates.data.rows import Rows, check_sparse
+from kvariates.estimators import input_errors
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -25,7 +27,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
 COUNT = [Interval(Integral, 1, None, closed="left")]
 COMMON: dict[str, Any] = {  # parameters that most functions of rows take
-    "X": ["array-like", "sparse matrix"],
+    "X": "no_validation",  # see `rows`
     "n_clusters": COUNT,
     "sample_weight": ["array-like", None],
     "random_state": ["random_state", np.random.Generator],
@@ -38,9 +40,15 @@ CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
 }
 
 
-def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Any:
+def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Callable[[Fit], Fit]:
     """scikit-learn's decorator that checks parameters: the common ones and others."""
-    return validate_params({**common, **others}, prefer_skip_nested_validation=True)
+    check = validate_params({**common, **others}, prefer_skip_nested_validation=True)
+    return cast("Callable[[Fit], Fit]", check)
+
+
+def checked_parameters(fit: Fit) -> Fit:
+    """A `fit` that checks the parameters of its estimator first; mypy knows its types."""
+    return cast("Fit", _fit_context(prefer_skip_nested_validation=True)(fit))
 
 
 def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:
@@ -129,7 +137,9 @@ def weight_range(least: float, most: float) -> None:
 def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
     check_sparse(X)
-    X = canonical(check_array(X, **CSR_OR_DENSE))
+    with input_errors.one_line(X):
+        X = check_array(X, **CSR_OR_DENSE)
+    X = canonical(X)
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
     return X

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from kvariates import guarantees
-from kvariates.estimators import validation
+from kvariates.data.rows import Labels
+from kvariates.estimators import input_errors, validation
+from kvariates.estimators.fitted_html import FittedHtml
+from kvariates.estimators.names import RandomState
 from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 
 
-class VerticalKMeans(ClusterMixin, BaseEstimator):
+class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
     """k-means over parties that hold different columns of the same rows.
 
     All parties and the aggregator are in this process, to study the protocol. They exchange the
@@ -88,7 +91,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: RandomState = None,
         block_bytes: int = 2**22,
     ) -> None:
         self.n_clusters = n_clusters
@@ -99,8 +102,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         self.block_bytes = block_bytes
 
     @validation.all_or_nothing
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, ids: Any = None) -> VerticalKMeans:
+    @validation.checked_parameters
+    def fit(self, X: Any, ids: Any = None) -> Self:
         """Find the clusters.
 
         Parameters
@@ -133,7 +136,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):
         self.transcript_ = aggregator.transcript
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any) -> Labels:
         """The index of the nearest centre of every row: ndarray of shape (n_samples,).
 
         X : the columns of each party, as in `fit`. The messages are those of one iteration.
@@ -177,10 +180,18 @@ def _columns(X: Any) -> list[Any]:
             f"X holds the columns of {len(X)} party; two at least are needed, since the values of "
             "a single party would not be hidden."
         )
-    return [
-        check_array(own, dtype=np.float64, order="C", input_name=f"X[{i}]")
-        for i, own in enumerate(X)
-    ]
+    return [_checked_columns(i, own) for i, own in enumerate(X)]
+
+
+def _checked_columns(number: int, columns: Any) -> Any:
+    name = f"X[{number}]"
+    try:
+        with input_errors.one_line(columns):
+            return check_array(columns, dtype=np.float64, order="C", input_name=name)
+    except (TypeError, ValueError) as error:
+        if name in str(error):
+            raise
+        raise type(error)(f"Party {number}: {error}") from None
 
 
 def _party(number: int, columns: Any, ids: Any) -> VerticalParty:

@@ -5,21 +5,19 @@ machine. `vertical_client_app`, `vertical_server_app` and `simulate_vertical` ar
 hold different columns of the same rows. Needs Flower: the extra `federated` of kvariates.
 """
 
-try:
-    import flwr  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "kvariates.federated needs Flower: pip install 'flwr[simulation]>=1.41,<2'."
-    ) from error
+from kvariates.extras import needed
 
-from kvariates.federated.client import FEDERATED, client_app
-from kvariates.federated.flower_parties import PartyLost
-from kvariates.federated.releases import Private
-from kvariates.federated.result import FederatedResult
-from kvariates.federated.server import server_app
-from kvariates.federated.simulation import simulate, simulate_vertical
-from kvariates.federated.vertical_client import PartyResult, vertical_client_app
-from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app
+needed("flwr", "federated")
+needed("cryptography", "federated")
+
+from kvariates.federated.client import FEDERATED, client_app  # noqa: E402
+from kvariates.federated.flower_parties import PartyLost  # noqa: E402
+from kvariates.federated.releases import Private  # noqa: E402
+from kvariates.federated.result import FederatedResult  # noqa: E402
+from kvariates.federated.server import server_app  # noqa: E402
+from kvariates.federated.simulation import simulate, simulate_vertical  # noqa: E402
+from kvariates.federated.vertical_client import PartyResult, vertical_client_app  # noqa: E402
+from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app  # noqa: E402
 
 __all__ = [
     "FEDERATED",

@@ -11,6 +11,8 @@
 
 Whoever does not know the keys of a party cannot tell its mask from uniform numbers. Whoever knows
 all keys but those of two parties learns the sum of these two, and nothing else.
+
+The package cryptography is imported inside functions: only who makes keys needs it.
 """
 
 from __future__ import annotations
@@ -21,13 +23,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
+
+from kvariates.extras import needed
 
 U64 = NDArray[np.uint64]
 
@@ -44,6 +42,9 @@ class KeyPair:
     """
 
     def __init__(self, secret: bytes | None = None) -> None:
+        needed("cryptography", "private", "A secure sum of several parties")
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
         new = X25519PrivateKey.generate
         self._secret = new() if secret is None else X25519PrivateKey.from_private_bytes(secret)
         self.public_key = self._secret.public_key().public_bytes_raw()
@@ -59,6 +60,10 @@ class KeyPair:
         `purpose` must name the pair: several public keys (other bits, the same point) give the same
         secret.
         """
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
         secret = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
         return HKDF(SHA256(), 32, salt, b"kvariates " + purpose).derive(secret)
 
@@ -135,12 +140,17 @@ class PairwiseKeys:
 
     def seal(self, other: int, message: bytes) -> bytes:
         """A message that only party `other` can read."""
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
         nonce = os.urandom(NONCE)
         sender = bytes([self.index])
         return nonce + ChaCha20Poly1305(self._seals[other]).encrypt(nonce, message, sender)
 
     def unseal(self, other: int, sealed: bytes) -> bytes:
         """A message from party `other`. ValueError if it is not."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
         nonce, encrypted = sealed[:NONCE], sealed[NONCE:]
         try:
             return ChaCha20Poly1305(self._seals[other]).decrypt(nonce, encrypted, bytes([other]))
@@ -156,6 +166,8 @@ def stream(key: bytes, round_number: int, size: int) -> Iterator[tuple[slice, U6
 
     A part is valid until the next one.
     """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
     counter_and_nonce = bytes(8) + round_number.to_bytes(8, "little")
     encryptor = Cipher(algorithms.ChaCha20(key, counter_and_nonce), mode=None).encryptor()
     numbers = np.empty(min(size, PART), dtype="<u8")

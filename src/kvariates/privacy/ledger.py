@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kvariates.file_writing import write_aside
+from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import BudgetError, Loss, check_adjacency
 from kvariates.privacy.ledger_report import page, units
@@ -188,12 +189,30 @@ class Ledger:
 
     def __str__(self) -> str:
         """One line for each release; releases that differ in a number of their labels share one."""
-        columns = zip([*COLUMNS.values(), "times"], *table(self.charges), strict=True)
-        used = [column for column in columns if any(word != "-" for word in column[1:])]
-        padded = [[word.ljust(max(map(len, column))) for word in column] for column in used]
+        columns = self._used_columns()
+        padded = [[word.ljust(max(map(len, column))) for word in column] for column in columns]
         lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
         claim = f"claim: {self.claim.words()} ({self.adjacency})"
         return "\n".join([*lines, claim, f"total: {self.total().words()}"])
+
+    def __repr__(self) -> str:
+        made = "" if self.facts is None else f", {shortened(self.facts.method, 150)!r}"
+        count = f"{len(self.charges)} charge{'' if len(self.charges) == 1 else 's'}"
+        return f"Ledger({self.claim.words()!r}, {self.adjacency!r}, {count}{made})"
+
+    def _repr_html_(self) -> str:
+        head, *rows = zip(*self._used_columns(), strict=True) if self.charges else [()]
+        made = [] if self.facts is None else [f"{self.facts.method}. Protected: {self.facts.unit}."]
+        if self.facts is not None and self.facts.condition is not None:
+            made.append(f"Only if: {self.facts.condition}.")
+        title = f"Private: {self.claim.words()}, {self.adjacency}"
+        lines = [*made, f"All releases together cost {self.total().words()}."]
+        return boxed(title, lines, HtmlTable(head, rows))
+
+    def _used_columns(self) -> list[tuple[str, ...]]:
+        """The columns of the table that are not empty, each with its heading."""
+        columns = zip([*COLUMNS.values(), "times"], *table(self.charges), strict=True)
+        return [column for column in columns if any(word != "-" for word in column[1:])]
 
 
 def _check_groups(charges: Iterable[Charge]) -> None:

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge, SensitivityNorm
-from kvariates.privacy.noise_source import Calibrated, Law, calibrated
+from kvariates.privacy.noise_source import Calibrated, Law, calibrated, check_installed
 from kvariates.privacy.query import Query, Scores
 from kvariates.privacy.rounding import root_up, up
 from kvariates.privacy.secret import Secret
@@ -51,6 +51,9 @@ class Accountant:
     """Makes releases and records their charges."""
 
     charges: list[Charge] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_installed()  # inside of a computation on private rows, no error is shown
 
     def release(self, query: Secret[Query[T]], cost: Cost) -> Release[T]:
         """The release of a query; its charge is recorded."""

@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.extras import needed
 from kvariates.privacy.fork_guard import GUARD
 
 I64 = NDArray[np.int64]
@@ -78,6 +79,11 @@ if hasattr(os, "register_at_fork"):
 def _cores() -> int:
     """The number of cores that this process may use, if the system tells it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_installed() -> None:
+    """MissingPackageError without OpenDP: before a budget is spent, or a private row is read."""
+    needed("opendp", "private", "Noise for a private fit")
 
 
 @lru_cache(maxsize=4096)

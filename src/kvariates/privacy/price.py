@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.notebook_html import HtmlTable, boxed, few
+
 F64 = NDArray[np.float64]
 BLOCK = 2**20  # distances at a time
 
@@ -64,6 +66,17 @@ class Price:
         for epsilon, *rest in zip(*columns.values(), strict=True):
             lines.append(f"{epsilon:12g}" + "".join(f"{value:12.4g}" for value in rest))
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        mean = few(self.mean.tolist())
+        return f"Price(epsilons={few(self.epsilons)}, mean={mean}, runs={self.ratios.shape[1]})"
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
+        runs = self.ratios.shape[1]
+        lines = [f"Costs of {runs} private fits each, divided by {self.against:.6g}."]
+        return boxed("The price of privacy", lines, HtmlTable(list(columns), rows))
 
     def _columns(self) -> dict[str, Any]:
         lower, median, upper = self.quartiles.T

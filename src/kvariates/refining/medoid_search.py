@@ -24,6 +24,7 @@ from kvariates.data.hst_tree import is_squared
 from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace, Vectors
 from kvariates.data.rows import F64, Floats
 from kvariates.numerics.draws import priority_sample
+from kvariates.progress import Report
 from kvariates.refining import swaps
 from kvariates.refining.swaps import MedoidProblem, SwapSearch
 
@@ -53,11 +54,12 @@ class SearchTask:
     restarts: int
     max_swaps: int
     rng: np.random.Generator
+    report: Report | None = None
 
 
 def search_task(
     space: MetricSpace, weight: F64 | None, k: int, *, restarts: int, max_swaps: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator, report: Report | None = None,
 ) -> SearchTask:  # fmt: skip
     """Leave out points of weight zero, and compute the matrix of distances if it fits."""
     measured, mass, points = space, weight, np.arange(space.n)
@@ -71,7 +73,7 @@ def search_task(
     if mass is not None and (mass == 1).all():
         mass = None
     problem = MedoidProblem(measured, mass, points)
-    return SearchTask(problem, space, weight, k, restarts, max_swaps, rng)
+    return SearchTask(problem, space, weight, k, restarts, max_swaps, rng, report)
 
 
 def _matrix_fits(space: spaces.DistanceRows) -> bool:
@@ -93,7 +95,7 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
     graph = not isinstance(space, spaces.DistanceRows)
     if isinstance(space, spaces.DistanceMatrix) or (graph and space.n_candidates <= EXHAUSTIVE):
         proposals = swaps.AllCandidates(rng.permutation(space.n_candidates), swaps.BLOCK)
-        how = SwapSearch(proposals, swaps.Improving(), task.max_swaps, task.restarts)
+        how = SwapSearch(proposals, swaps.Improving(), task.max_swaps, task.restarts, task.report)
     else:
         how = _sampled_swaps(task, close=True)
     return swaps.search(problem, medoids, how, rng)
@@ -102,7 +104,8 @@ def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:
 def _sampled_swaps(task: SearchTask, *, close: bool) -> SwapSearch:
     patience = PATIENCE + task.k
     proposals = swaps.SampledCandidates(swaps.BLOCK, patience, close=close, rng=task.rng)
-    return SwapSearch(proposals, swaps.Improving(ALPHA / task.k), task.max_swaps, task.restarts)
+    choose = swaps.Improving(ALPHA / task.k)
+    return SwapSearch(proposals, choose, task.max_swaps, task.restarts, task.report)
 
 
 def _move_and_swap(task: SearchTask, space: Vectors, medoids: Ints) -> MedoidSearchResult:
@@ -130,7 +133,7 @@ def _search_sample(task: SearchTask, space: Vectors, start: Start) -> Ints:
     weight[np.searchsorted(rows, drawn)] = sampled.weight
     sample = search_task(
         Vectors(np.ascontiguousarray(space.X[rows]), space.metric), weight, task.k,
-        restarts=task.restarts, max_swaps=task.max_swaps, rng=rng,
+        restarts=task.restarts, max_swaps=task.max_swaps, rng=rng, report=task.report,
     )  # fmt: skip
     found = find_medoids(sample, start if callable(start) else np.searchsorted(rows, given))
     return rows[found.medoids]
@@ -221,4 +224,14 @@ def _mean_direction(rows: Floats, weight: F64) -> F64:
     return total / length if length > 0 else rows[0].astype(np.float64)
 
 
-MEDIANS = {"manhattan": _coordinate_medians, "euclidean": _weiszfeld, "cosine": _mean_direction}
+def _median_direction(rows: Floats, weight: F64) -> F64:
+    """The median of straight distances, moved to the sphere."""
+    median = _weiszfeld(rows, weight)
+    length = float(np.sqrt(np.sum(median * median)))
+    return median / length if length > 0 else rows[0].astype(np.float64)
+
+
+MEDIANS = {
+    "manhattan": _coordinate_medians, "euclidean": _weiszfeld, "cosine": _mean_direction,
+    "haversine": _median_direction,
+}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kvariates.refining.center_swaps import lloyd_with_swaps
 from kvariates.refining.hartigan import hartigan
 from kvariates.refining.lloyd import LloydResult, RefineProblem
 from kvariates.refining.minibatch import minibatch
@@ -34,6 +35,12 @@ REFINEMENTS: Table[Refinement] = Table(
         "yinyang": Entry(lloyd_with("yinyang"), f"Sixteen bounds per row. {SAME}", DISTANCES),
         "hartigan": Entry(
             hartigan, "Lloyd, then moves of single rows that lower the cost.", FREE_CENTERS
+        ),
+        "swap": Entry(
+            lloyd_with_swaps,
+            "Lloyd, then seven times: a random centre moves to another row, Lloyd again, and the "
+            "better result is kept.",
+            DISTANCES,
         ),
         "minibatch": Entry(
             minibatch,

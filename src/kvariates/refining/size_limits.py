@@ -63,12 +63,17 @@ class SizeLimits:
 
 
 def check_units(error: float, weight: F64, limits: SizeLimits) -> None:
-    """ValueError if weights in whole units differ too much from what they are."""
-    least = min((limit for limit in (limits.low, limits.high) if limit), default=math.inf)
+    """ValueError if weights in whole units differ too much from what they are.
+
+    A lower limit below the lightest row asks for one row, so that its own size does not matter.
+    """
+    low = max(limits.low, float(weight.min())) if limits.low else None
+    least = min((limit for limit in (low, limits.high) if limit), default=math.inf)
     if error > UNIT_ERROR * least:
         raise ValueError(
             f"Weights from {weight.min():.3g} to {weight.max():.3g} are too different for size "
-            f"limits of {least:.3g}: leave out rows of almost no weight, or limit large weights."
+            f"limits of {least:.3g}: leave out rows of almost no weight, limit large weights, or "
+            "raise size_min and size_max (size_min=None: no lower limit)."
         )
 
 
@@ -113,7 +118,7 @@ class Supply:
             check_units(float(np.abs(each * unit - positive).sum()), positive, limits)
         low = 0 if limits.low is None else math.ceil(limits.low / unit * (1 - ROUNDING))
         high = units
-        if limits.high is not None:
+        if limits.high is not None and limits.high < math.inf:
             high = min(units, math.floor(limits.high / unit * (1 + ROUNDING)))
         return cls(index, each, unit, units, UnitLimits(low, high))
 

@@ -27,9 +27,11 @@ from kvariates.data import metric_spaces
 from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace
 from kvariates.data.rows import F64, TwoNearest, total_cost
 from kvariates.numerics.draws import draw_proportional
+from kvariates.progress import Progress, Report
 
 BLOCK = 16  # candidates that an eager search compares before it makes the best of their swaps
 TOL = 1e-12  # a swap must save more than this part of the cost; less may be rounding
+QUIET_BLOCKS = 64  # blocks of candidates without a swap, after which progress is reported
 CLOSE = 8  # points drawn for one candidate close to its medoid
 
 
@@ -186,11 +188,16 @@ class SwapSearch:
     choose: Chooser = Improving()
     max_swaps: int = 10**9  # in a search or in one restart
     restarts: int = 0
+    report: Report | None = None  # called for each swap, and now and then between swaps
+
+    def tell(self, swaps: int, state: MedoidState) -> bool:
+        """Report the cost after so many swaps; whether the search should end."""
+        return self.report is not None and self.report(Progress("cost, swap", swaps, state.cost))
 
 
 def swap_medoids(state: MedoidState, how: SwapSearch) -> MedoidSearchResult:
     """Make the chosen swaps until `patience` candidates in a row brought none."""
-    proposals, unchanged, swaps = how.proposals, 0, 0
+    proposals, unchanged, swaps, blocks = how.proposals, 0, 0, 0
     while unchanged < proposals.patience and swaps < how.max_swaps:
         candidates = proposals.next(state)
         fresh = candidates[~np.isin(candidates, state.medoids)]
@@ -201,6 +208,9 @@ def swap_medoids(state: MedoidState, how: SwapSearch) -> MedoidSearchResult:
             state.swap(int(fresh[chosen.candidate]), chosen.slot)
             # With rounding errors a swap may save nothing; such swaps must not go on forever.
             unchanged, swaps = 0 if state.cost < before else unchanged, swaps + 1
+        blocks += 1
+        if (chosen is not None or blocks % QUIET_BLOCKS == 0) and how.tell(swaps, state):
+            break
     local_optimum = proposals.exhaustive and unchanged >= proposals.patience
     return MedoidSearchResult(state.medoids, state.near, state.cost, swaps, local_optimum)
 

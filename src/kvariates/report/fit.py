@@ -1,10 +1,8 @@
-"""Writes the four files of `kvariates fit`: labels, centres, summary and picture."""
+"""Writes the files of `kvariates fit`: labels, centres, summary and report."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,95 +10,97 @@ from typing import Any
 import numpy as np
 
 from ..data.exact_sums import to_float
+from .colors import Array
 from .files import write_rows
-from .picture import Array, draw
+from .fit_page import fit_html
+from .fit_run import FitRun, FittedTable, ShownRows
+
+__all__ = [
+    "ClusterTotals",
+    "FitRun",
+    "FittedTable",
+    "ShownRows",
+    "cluster_masses",
+    "write_fit",
+]
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTable:
-    """What was read, and how."""
+def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
+    """Write centers.csv, summary.json and report.html into a directory.
 
-    path: Path
-    names: tuple[str, ...]  # of the columns that were clustered
-    left_out: tuple[str, ...]
-    rows: int
-    weighted: bool
-    standardized: bool
-    streamed: bool
-
-
-@dataclass(frozen=True, eq=False)
-class FitRun:
-    """The result of one run."""
-
-    table: FittedTable
-    parameters: Mapping[str, Any]  # of the estimator
-    centers: Array  # in the units of the table
-    sizes: Array  # rows in each cluster
-    masses: Array  # weight of each cluster; the number of its rows if there are no weights
-    inertia: float
-    n_iter: int
-    seconds: float  # of the fit
-
-
-@dataclass(frozen=True, eq=False)
-class ShownRows:
-    """Labelled rows and centres for the picture, in the same units."""
-
-    X: Array
-    labels: Array
-    centers: Array
-
-
-def write_labels(labels: Iterable[Array], path: Path) -> None:
-    """Write one label a line, from arrays of labels."""
-    with path.open("w", encoding="utf-8") as file:
-        file.write("label\n")
-        for part in labels:
-            file.write("".join(f"{label}\n" for label in part.tolist()))
-
-
-def write_fit(run: FitRun, drawn: ShownRows, folder: Path) -> None:
-    """Write centers.csv, summary.json and picture.png into a directory."""
-    rows = zip(run.sizes.tolist(), run.centers.tolist(), strict=True)
+    If the model is private, the files hold nothing but what its ledger charged for: not `shown`,
+    nor the sizes, the cost, the time and the number of rows of `run`.
+    """
+    centers = [[name] for name in run.medoids] or run.centers.tolist()
+    rows = zip(run.counts.tolist(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
-        ["label", "rows", *run.table.names],
+        ["label", "noisy_rows" if run.private else "rows", *run.table.names],
         ([label, size, *center] for label, (size, center) in enumerate(rows)),
     )
-    summary = json.dumps(_summary(run), indent=2, ensure_ascii=False)
-    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
-    metric = run.parameters.get("metric", "euclidean")
-    subtitle = f"{run.table.path.name} · {metric}"
-    if run.table.streamed:
-        subtitle += f" · synopses of {run.table.rows:,} rows"
-    draw(
-        drawn.X, drawn.labels, drawn.centers, folder / "picture.png", run.table.names,
-        subtitle=subtitle,
-    )  # fmt: skip
+    summary = json.dumps(_summary(run), indent=2, ensure_ascii=False, default=_plain)
+    _write(folder / "summary.json", summary + "\n")
+    _write(folder / "report.html", fit_html(run, shown))
+
+
+def _write(path: Path, content: str) -> None:
+    """Write UTF-8. Half of a surrogate pair (of a file's name) becomes JSON's escape of it."""
+    path.write_bytes(content.encode("utf-8", "backslashreplace"))
+
+
+def _plain(value: Any) -> Any:
+    """A parameter that JSON does not know: an array, a NumPy number, an object."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _summary(run: FitRun) -> dict[str, Any]:
     table = run.table
-    clusters = zip(run.sizes.tolist(), run.masses.tolist(), strict=True)
-    return {
+    data = {
+        "path": str(table.path),
+        "rows": table.rows,
+        "columns": table.names,
+        "left_out": table.left_out,
+        "weighted": table.weighted,
+        "standardized": table.standardized,
+        "streamed": table.streamed,
+    }
+    found = {
         "kvariates": version("kvariates"),
-        "data": {
-            "path": str(table.path),
-            "rows": table.rows,
-            "columns": table.names,
-            "left_out": table.left_out,
-            "weighted": table.weighted,
-            "standardized": table.standardized,
-            "streamed": table.streamed,
-        },
+        "command": run.command,
+        "data": data,
         "parameters": dict(run.parameters),
+    }
+    return found | (_private_results(run, data) if run.private else _results(run))
+
+
+def _results(run: FitRun) -> dict[str, Any]:
+    clusters = zip(run.sizes.tolist(), run.masses.tolist(), strict=True)
+    certificate = getattr(run.model, "certificate_", None)
+    return {
         "inertia": run.inertia,
         "n_iter": run.n_iter,
         "seconds": round(run.seconds, 6),
+        **({} if certificate is None else {"certificate": str(certificate)}),
         "clusters": [
             {"label": label, "rows": size, "weight": mass}
             for label, (size, mass) in enumerate(clusters)
+        ],
+    }
+
+
+def _private_results(run: FitRun, data: dict[str, Any]) -> dict[str, Any]:
+    """What was charged; the exact number of rows is taken out of `data`."""
+    del data["rows"]
+    ledger = run.model.ledger_
+    return {
+        "privacy": {
+            "adjacency": ledger.adjacency,
+            "claim": ledger.claim._asdict(),
+            "total": ledger.total()._asdict(),
+            "condition": getattr(ledger.facts, "condition", None),
+        },
+        "clusters": [
+            {"label": label, "noisy_rows": count} for label, count in enumerate(run.counts.tolist())
         ],
     }
 

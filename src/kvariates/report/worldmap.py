@@ -17,7 +17,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from .picture import PALETTE, Array, picture, spread_colors
+from .colors import PALETTE, Array, spread_colors
+from .picture import picture
 
 BACKGROUND, GREY, WHITE = "#0c1220", "#8d98ad", "#f2f4f8"
 SOUTH, NORTH = -57.0, 74.0
@@ -51,7 +52,7 @@ def draw_map(
     bright = colors + 0.22 * (1 - colors)  # brighter, for the dark background
     sizes = 0.25 + 95 * (people / people.max()) ** 0.75
     with picture(path, (15, 7.15), BACKGROUND) as (figure, [axes]):
-        _tint(axes, centers, colors)
+        tint(axes, centers, colors)
         style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
         axes.scatter(lon[order], lat[order], s=sizes[order], c=bright[labels[order]], **style)
         axes.plot(*to_degrees(centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
@@ -70,7 +71,8 @@ def to_degrees(vectors: Array) -> tuple[Array, Array]:
     return lon, np.degrees(np.arcsin(np.clip(vectors[:, 2], -1, 1)))
 
 
-def _tint(axes: Axes, centers: Array, colors: Array) -> None:
+def tint(axes: Axes, centers: Array, colors: Array) -> None:
+    """Give each pixel a tint of the colour of its nearest centre, on the sphere."""
     lon = np.radians(np.linspace(-180, 180, 1440, endpoint=False) + 0.125)
     lat = np.radians(np.linspace(NORTH, SOUTH, 524))[:, None]
     grid = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat) + 0 * lon]

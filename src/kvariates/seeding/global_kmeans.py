@@ -29,6 +29,7 @@ from kvariates.data.exact_sums import unscaled
 from kvariates.data.row_costs import RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
+from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.seeding_problem import SeedingProblem
 
@@ -49,8 +50,9 @@ def sample_size(n: int) -> int:
 
 
 def global_kmeans(
-    problem: SeedingProblem, *, candidates: Candidates = "auto", full: bool = False
-) -> list[LloydResult]:
+    problem: SeedingProblem, *, candidates: Candidates = "auto", full: bool = False,
+    report: Report | None = None,
+) -> list[LloydResult]:  # fmt: skip
     """Solutions for 1..k centres, by the problem's `lloyd`. "auto": all rows where that is quick.
 
     Nothing random is drawn if all rows are candidates.
@@ -76,6 +78,8 @@ def global_kmeans(
             starts = [_best_cut(problem, costs, centers, tried)]
         ends = (lloyd(rows, weight, start) for start in starts)
         solutions.append(min(ends, key=lambda solution: solution.inertia))
+        if report is not None:
+            report(Progress("inertia, k =", len(solutions), solutions[-1].inertia))
     return solutions
 
 

@@ -127,7 +127,10 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
 
 def explain_guarantees() -> str:
     """Say in plain words what is promised for which init, and why not for the others."""
-    promise = "the expected cost is at most 8 (2 + ln k) times the optimum"
+    promise = (
+        "on average over the random draws, the cost is at most 8 (2 + ln k) times the lowest cost "
+        "of any k centres; a worst case, for all data"
+    )
     return "\n".join(
         f"init={name!r}: {entry.lost or f'{promise} ({entry.theorem}; {guarantees.PAPER}).'}"
         for name, entry in SEEDINGS.items()

@@ -23,7 +23,7 @@ from kvariates.sources.assembling import (
     rows_of_block,
 )
 from kvariates.sources.columns import ColumnChoice, Layout
-from kvariates.sources.file_readers import file_reader
+from kvariates.sources.file_readers import CsvReader, file_reader
 from kvariates.sources.pieces import Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
 from kvariates.sources.readers import (
@@ -33,6 +33,7 @@ from kvariates.sources.readers import (
     RelationReader,
     memory_reader,
 )
+from kvariates.sources.text_format import TextOptions
 
 BLOCK_BYTES = 2**26
 Progress = Callable[[int, int], object]
@@ -48,14 +49,16 @@ def blocks(
     dtype: DTypeLike | None = None,
     read_ahead: bool = True,
     progress: Progress | None = None,
+    text: TextOptions | None = None,
 ) -> Blocks:
     """Read a source in blocks of rows.
 
     Parameters
     ----------
     source : path or object
-        - The path of a .parquet, .csv, .csv.gz, .arrow, .feather, .ipc or .npy file, or of a folder
-          of .parquet files, which are read in the order of their paths.
+        - The path of a text table (.csv, .tsv and others, plain or .gz), of a .parquet, .arrow,
+          .feather, .ipc or .npy file, or of a folder of .parquet files, which are read in the order
+          of their paths.
         - A DuckDB relation, a pandas or polars frame, a polars LazyFrame, or anything with Arrow's
           C stream interface.
         - A NumPy matrix or a sparse matrix.
@@ -78,6 +81,8 @@ def blocks(
     progress : callable, optional
         Is called as ``progress(rows, n_bytes)`` after each block, with the rows that the caller has
         worked on, and the bytes of the source that they come from (0 if unknown).
+    text : TextOptions, optional
+        How a text table is written; by default its beginning shows that.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def blocks(
         raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
     if operator.index(block_bytes) < 1:
         raise ValueError(f"block_bytes must be at least 1, not {block_bytes}")
-    reader = _reader(source)
+    reader = _reader(source, text or TextOptions())
     row_weights = None
     if weights is not None and not isinstance(weights, str):
         row_weights = _row_weights(reader, weights)
@@ -170,6 +175,11 @@ class Blocks(SourceBlocks):
     @property
     def names(self) -> tuple[str, ...] | None:
         return self._layout.names if self._reader.named and self._layout else None
+
+    @property
+    def remarks(self) -> str:
+        """How a text table was read, in words; empty for other sources and plain CSV."""
+        return self._reader.format.words() if isinstance(self._reader, CsvReader) else ""
 
     @property
     def n_rows(self) -> int | None:
@@ -293,9 +303,9 @@ def _left_out(reader: Reader, choice: ColumnChoice) -> tuple[str, ...]:
     return tuple(field.name for field in reader.parts[0].fields if not field.numeric)
 
 
-def _reader(source: Any) -> Reader:
+def _reader(source: Any, text: TextOptions) -> Reader:
     if isinstance(source, str | os.PathLike):
-        return file_reader(Path(source))
+        return file_reader(Path(source), text)
     if hasattr(source, "collect_batches"):
         return LazyFrameReader(source, type(source).__name__)
     if hasattr(source, "fetch_record_batch"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,14 +96,15 @@ def _chosen(place: str, fields: Sequence[Field], choice: ColumnChoice) -> tuple[
 
 def check_names(place: object, known: list[str], wanted: list[str]) -> None:
     """Raise ValueError unless each wanted name is in the source once, and is wanted once."""
+    in_source, asked = Counter(known), Counter(wanted)
     for name in wanted:
-        if name not in known:
+        if name not in in_source:
             close = difflib.get_close_matches(name, known, n=3)
             hint = f"did you mean {listed(close)}?" if close else f"there are {listed(known)}"
             raise ValueError(f"{place}: no column {name!r}; {hint}")
-        if known.count(name) > 1:
-            raise ValueError(f"{place}: {known.count(name)} columns are named {name!r}")
-        if wanted.count(name) > 1:
+        if in_source[name] > 1:
+            raise ValueError(f"{place}: {in_source[name]} columns are named {name!r}")
+        if asked[name] > 1:
             raise ValueError(f"{place}: column {name!r} is asked for twice")
 
 

@@ -3,7 +3,7 @@
 | extension | read by | pieces |
 |---|---|---|
 | .parquet, or a folder of such files | `parquet_reader.py` | at most 65,536 rows |
-| .csv, .csv.gz | pyarrow | 4 MB of text |
+| text: .csv, .tsv and others, plain or .gz | pyarrow | 4 MB of text |
 | .arrow, .feather, .ipc: file or stream format | pyarrow | record batches |
 | .npy | numpy | a memory map of a block |
 """
@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kvariates.sources.columns import is_number, listed, matrix_fields
+from kvariates.extras import needed
+from kvariates.sources.columns import listed, matrix_fields
+from kvariates.sources.input_file import InputFile
 from kvariates.sources.parquet_reader import ParquetReader
 from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
 from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors
+from kvariates.sources.text_format import TextFormat, TextOptions
+from kvariates.sources.text_numbers import find_numbers
+from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
+from kvariates.sources.text_table import convert_options, parse_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,17 +39,25 @@ CSV_BYTES = 2**22
 IPC_MAGIC = b"ARROW1"  # the first bytes of the file format; the stream format has none
 
 
-def file_reader(path: Path) -> Reader:
+def file_reader(path: Path, text: TextOptions) -> Reader:
     """The reader of a file, by its extension, or of a folder of Parquet files."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
+        needed("pyarrow", "files", f"reading {path}")
         return ParquetReader.of_folder(path)
-    name = path.name.lower()
-    make = next((make for end, make in FILE_READERS.items() if name.endswith(end)), None)
-    if make is None:
-        raise ValueError(f"{path}: unknown extension; known are {listed(list(FILE_READERS))}")
-    return make(path)
+    file = InputFile(path)
+    file.needs()
+    kind = file.kind
+    if kind == "text":
+        return CsvReader(path, text)
+    if kind == "parquet":
+        return ParquetReader.of_file(path)
+    if kind == "arrow":
+        return IpcReader(path)
+    if path.name.lower().endswith(".npy"):
+        return NpyReader(path)
+    raise ValueError(f"{path}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
 
 @dataclass(frozen=True)
@@ -64,33 +78,75 @@ class _File:
 
 @dataclass(frozen=True)
 class CsvReader(_File):
-    """Reads a CSV file, plain or compressed."""
+    """Reads a text table, plain or compressed."""
 
+    text: TextOptions
     n_rows = None
     named = True
 
     @cached_property
-    def _schema(self) -> pa.Schema:
-        """The names of the columns, and their types in the first lines."""
+    def format(self) -> TextFormat:
+        """How the table is written, by its beginning."""
+        with one_line_errors(self.description), self._input() as (_, text):
+            sample = text.read(SAMPLE_BYTES)
+            try:
+                return find_format(sample, self.text, len(sample) < SAMPLE_BYTES)
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
+
+    @cached_property
+    def _first_types(self) -> dict[str, Any]:
+        """The types of the columns in the first lines; None for text that holds numbers."""
+        import pyarrow as pa
+
         with self._errors(), self._input() as (_, text):
-            schema = _csv_stream(text, None).schema
-        # pyarrow reads the first line as names; a file without names would lose a row.
-        if all(is_number(name) for name in schema.names):
-            raise ValueError(f"{self.path}: the first line holds numbers; add a line of names")
-        return schema
+            stream = _csv_stream(text, self.format, None)
+            types = {field.name: field.type for field in stream.schema}
+            batch = stream.read_next_batch()
+        for i, (name, kind) in enumerate(types.items()):
+            column = batch.column(i)
+            if pa.types.is_string(kind) and find_numbers(column, self.format.decimal).numbers:
+                types[name] = None
+        return types
 
     @property
     def parts(self) -> list[Part]:
-        return [Part(self.description, arrow_fields(self._schema))]
-
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         import pyarrow as pa
 
+        names = self.format.names
+        types = self._first_types
+        schema = pa.schema([(name, types[name] or pa.float64()) for name in names])
+        return [Part(self.description, arrow_fields(schema))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+
         # A column of integers may have decimals in later lines, so all numbers are float64.
-        found = {name: self._schema.field(name).type for name in wanted}
-        types = {n: t if pa.types.is_boolean(t) else pa.float64() for n, t in found.items()}
+        found = {name: self._first_types[name] for name in wanted}
+        types = {n: _read_as(kind) for n, kind in found.items()}
+        marked = [name for name, kind in found.items() if kind is None]
         with self._errors(), self._input() as (file, text):
-            yield from arrow_pieces(_csv_stream(text, types), self.description, file.tell)
+            batches: Any = _csv_stream(text, self.format, types)
+            if marked:
+                batches = self._without_marks(batches, marked)
+            yield from arrow_pieces(batches, self.description, file.tell)
+
+    def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
+        """The batches with numbers in place of text with thousands separators and per cents."""
+        first = 0
+        for batch in batches:
+            for name in marked:
+                at = batch.schema.get_field_index(name)
+                column = find_numbers(batch.column(at), self.format.decimal)
+                if column.bad >= 0:
+                    where = Place(self.description, first).row(column.bad, name)
+                    cell = batch.column(at)[column.bad].as_py()
+                    raise ValueError(f"{where}: {cell!r} is not a number")
+                numbers = column.numbers
+                if numbers is None:  # all are missing
+                    numbers = batch.column(at).cast("float64", safe=False)
+                batch = batch.set_column(at, name, numbers)
+            first += batch.num_rows
+            yield batch
 
     @contextmanager
     def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
@@ -98,7 +154,7 @@ class CsvReader(_File):
         import pyarrow as pa
 
         with pa.OSFile(self.description) as file:
-            if self.path.name.lower().endswith(".gz"):
+            if InputFile(self.path).gzipped:
                 yield file, pa.CompressedInputStream(file, "gzip")
             else:
                 yield file, file
@@ -116,26 +172,37 @@ class CsvReader(_File):
     def _with_row(self, message: str) -> str:
         """A message of pyarrow, with the column's name and the row as `Place` counts it.
 
-        pyarrow counts columns from 0, and lines from 1 with the line of names.
+        pyarrow counts columns from 0, and lines from 1 with those that are skipped.
         """
         if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
-            column, index = self._schema.names[int(found[1])], int(found[2]) - 2
+            column, index = self.format.names[int(found[1])], int(found[2]) - 1 - self.format.skip
             where = Place(self.description).row(index, column)
             return f"{where}: {found[3]!r} is not a number"
         if found := re.match(r"CSV parse error: Row #(\d+): (.*)", message):
-            return f"{self.path}: row {int(found[1]) - 1}: {found[2]}"
+            return f"{self.path}: row {int(found[1]) - self.format.skip}: {found[2]}"
         return message
 
 
-def _csv_stream(text: pa.NativeFile, types: dict[str, Any] | None) -> csv.CSVStreamingReader:
+def _read_as(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if kind is None:
+        return pa.string()
+    return kind if pa.types.is_boolean(kind) else pa.float64()
+
+
+def _csv_stream(
+    text: pa.NativeFile, how: TextFormat, types: dict[str, Any] | None
+) -> csv.CSVStreamingReader:
     from pyarrow import csv
 
     columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
+    # Messages have row numbers only without threads, and a stream is read by one thread anyway.
+    reading = {"block_size": CSV_BYTES, "use_threads": False, "encoding": how.encoding}
     return csv.open_csv(
         text,
-        # Messages have row numbers only without threads, and a stream is read by one thread anyway.
-        read_options=csv.ReadOptions(block_size=CSV_BYTES, use_threads=False),
-        convert_options=csv.ConvertOptions(**columns),
+        convert_options=convert_options(how, **columns),
+        **parse_options(how, skip_rows=how.skip, **reading),
     )
 
 
@@ -215,12 +282,4 @@ class NpyReader(_File):
             return np.asarray(np.lib.format.open_memmap(self.path, mode="r"))
 
 
-FILE_READERS: dict[str, Callable[[Path], Reader]] = {
-    ".parquet": ParquetReader.of_file,
-    ".csv": CsvReader,
-    ".csv.gz": CsvReader,
-    ".arrow": IpcReader,
-    ".feather": IpcReader,
-    ".ipc": IpcReader,
-    ".npy": NpyReader,
-}
+STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")

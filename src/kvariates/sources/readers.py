@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.rows import check_sparse
+from kvariates.extras import needed
 from kvariates.sources.columns import Field, matrix_fields
 from kvariates.sources.pieces import (
     ArrowPiece,
@@ -295,6 +296,8 @@ def memory_reader(source: Any, description: str | None = None) -> Reader | None:
     if sparse.issparse(source):
         check_sparse(source)
         return MatrixReader(source.tocsr(), description)
+    if hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__"):
+        needed("pyarrow", "files", "reading data frames")
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         return FrameReader(source, description)
     if hasattr(source, "__arrow_c_stream__"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kvariates.data.blocks import Block, SourceBlocks
-from kvariates.sources.data_table import Scale, scale_of
+from kvariates.sources.scaling import Scale, scale_of
 
 
 class StandardizedBlocks(SourceBlocks):

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from kvariates.extras import needed
 from kvariates.file_writing import write_aside
 
 FORMAT = 1  # raised whenever a state changes its meaning
@@ -60,8 +61,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError("Saving and loading need skops: pip install skops.") from error
-    return skops.io
+    return needed("skops.io", "save", "Saving or loading a stream")

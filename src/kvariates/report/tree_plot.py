@@ -1,23 +1,24 @@
-"""A picture of a 2-HST over points in the plane: its clusters, and the tree that they form.
+"""Draws a 2-HST on matplotlib's axes, for `kvariates.plot.tree`.
 
-Left: the points and the hull of every cluster, with thinner lines from level to level. Right: the
-same clusters as nodes in the same colours; a node's height is its width in the tree metric, and its
-dot grows with the number of its points. Deeper levels are not drawn, but their points are counted.
+As branches: a node's height is its width in the tree metric, and its dot grows with the number of
+its points. In the plane: the points and the hull of every node, with thinner lines from level to
+level, in the same colours. Deeper levels are not drawn, but their points are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.spatial import ConvexHull, QhullError
 
-from ..data.hst_tree import HstTree
-from .picture import FAINT, INK, PALETTE, PAPER, Array, picture, shown_rows
+from kvariates.data.hst_tree import HstTree
+from kvariates.palette import FAINT, INK, PALETTE, Array
+from kvariates.report.plane import MOST_SHOWN
+from kvariates.report.plots import MOST_VECTORS, new_axes, note
 
 
 @dataclass(frozen=True)
@@ -40,30 +41,34 @@ class Top:
             node_of = np.where(up, self.parent[node_of], node_of)
 
 
-def draw(tree: HstTree, X: Array, path: str | Path, *, levels: int = 4) -> None:
-    """Draw a 2-HST over points in the plane into a PNG file.
+def draw_tree(tree: HstTree, ax: Axes | None, levels: int) -> Axes:
+    """The upper levels of a tree as branches. See `kvariates.plot.tree`."""
+    ax, top = new_axes(ax, (6.8, 4.8)), _top(tree, levels)
+    _branches(ax, top, tree)
+    note(ax, _size_words(tree, top))
+    return ax
 
-    Parameters
-    ----------
-    tree : HstTree
-        A tree over the points, as `kvariates.hst_tree` returns it.
-    X : ndarray of shape (n_points, 2)
-        The points; at most 20,000 of them, drawn at random, are shown.
-    path : str or Path
-        The file to write.
-    levels : int, default=4
-        How many levels below the root are shown.
-    """
-    top = _top(tree, levels)
-    with picture(path, (12.0, 5.8), columns=2) as (figure, [left, right]):
-        _clusters(left, top, X)
-        _branches(right, top, tree)
-        deep = int(top.level.max())
-        figure.suptitle(
-            f"{len(X):,} points in a tree of {tree.nodes:,} nodes; the root and "
-            f"{deep} level{'' if deep == 1 else 's'} below it",
-            x=0.01, ha="left", size=14, weight="bold", color=INK,
-        )  # fmt: skip
+
+def draw_outlines(tree: HstTree, X: Any, ax: Axes | None, levels: int) -> Axes:
+    """The points in the plane, and the outlines of the nodes. See `kvariates.plot.tree`."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.shape != (len(tree.leaf), 2):
+        raise ValueError(
+            f"X must have two columns and a row for each of the {len(tree.leaf):,} points of the "
+            f"tree; its shape is {X.shape}"
+        )
+    ax, top = new_axes(ax, (6.2, 5.4)), _top(tree, levels)
+    _clusters(ax, top, X)
+    note(ax, _size_words(tree, top))
+    return ax
+
+
+def _size_words(tree: HstTree, top: Top) -> str:
+    deep = int(top.level.max())
+    return (
+        f"{len(tree.leaf):,} points in a tree of {tree.nodes:,} nodes; the root and "
+        f"{deep} level{'' if deep == 1 else 's'} below it"
+    )
 
 
 def _top(tree: HstTree, levels: int) -> Top:
@@ -83,16 +88,18 @@ def _top(tree: HstTree, levels: int) -> Top:
 
 
 def _clusters(axes: Axes, top: Top, X: Array) -> None:
-    shown = shown_rows(len(X))
+    shown = np.arange(len(X))
+    if len(X) > MOST_SHOWN:
+        shown = np.random.default_rng(0).choice(len(X), MOST_SHOWN, replace=False)
     size = float(np.clip(4000 / len(shown), 2, 24))
-    axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, linewidths=0, rasterized=True)
+    style: dict[str, Any] = {"linewidths": 0, "rasterized": len(shown) > MOST_VECTORS}
+    axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, **style)
     for node, points in top.inside():
         if len(points) > 1:
             order = 3 - 0.1 * top.level[node]
             axes.plot(*_outline(X[points]).T, alpha=0.85, zorder=order, **_line(top, node))
     axes.set_aspect("equal", adjustable="datalim")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("clusters", loc="left", size=11, weight="bold", color=INK)
 
 
 def _outline(points: Array) -> Array:
@@ -113,7 +120,7 @@ def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
         axes.plot([x[up], x[node], x[node]], [y[up], y[up], y[node]], **style)
     size = 12 + 220 * np.sqrt(top.count / top.count[0])
     colors = [_line(top, node)["color"] for node in range(len(top.nodes))]
-    axes.scatter(x, y, s=size, c=PAPER, edgecolors=colors, linewidths=1.6, zorder=3)
+    axes.scatter(x, y, s=size, c="white", edgecolors=colors, linewidths=1.6, zorder=3)
     if len(top.nodes) <= 40:
         for node, count in enumerate(top.count.astype(int).tolist()):
             axes.annotate(
@@ -123,11 +130,8 @@ def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
     axes.set_yscale("log", base=2)
     axes.margins(y=0.1)
     axes.set_xticks([])
-    axes.set_ylabel("distance in the tree of points that part here")
+    axes.set_ylabel("tree distance of points that part here")
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.set_title(
-        "the tree, with the numbers of points", loc="left", size=11, weight="bold", color=INK
-    )
 
 
 def _positions(top: Top) -> Array:

@@ -1,7 +1,7 @@
-"""The demo's data and files: the world's cities, names of regions, and a map (fit: `cli/`).
+"""The world's cities in twelve regions, by spherical k-means: the regions, their names and a map.
 
-A city is a unit vector, weighted by its population, and the regions come from spherical k-means. A
-region is named after a large city near its centre.
+A city is a unit vector, weighted by its population. A region is named after a large city near its
+centre.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .report.files import write_rows
+from kvariates.estimators.kmeans import KMeans
+from kvariates.report.files import write_rows
 
 Array = npt.NDArray[Any]
+REGIONS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +45,17 @@ class Region:
 
 def load_cities() -> Cities:
     """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
-    path = Path(__file__).parent / "datasets" / "cities.csv.gz"
+    path = Path(__file__).parents[1] / "datasets" / "cities.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         names, _, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
     y, x = np.radians(np.array([lat, lon], dtype=np.float64))
     places = np.column_stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)])
     return Cities(list(names), np.array(people, dtype=np.float64), places)
+
+
+def region_model() -> KMeans:
+    """The estimator of the regions, not fitted."""
+    return KMeans(n_clusters=REGIONS, metric="cosine", n_init=10, random_state=0)
 
 
 def name_regions(cities: Cities, labels: Array, centers: Array) -> list[Region]:
@@ -71,11 +78,11 @@ def _region(cities: Cities, rows: Array, center: Array) -> Region:
     return Region(city, cities.names[city], people, share, len(rows), largest)
 
 
-def write_demo(
+def write_regions(
     cities: Cities, regions: list[Region], labels: Array, centers: Array, folder: Path
 ) -> None:
     """Write regions.csv and picture.png into a directory."""
-    from .report.worldmap import draw_map
+    from kvariates.report.worldmap import draw_map
 
     header = ["region", "people", "share", "cities", "largest"]
     rows = [(r.name, r.people, r.share, r.cities, "; ".join(r.largest)) for r in regions]

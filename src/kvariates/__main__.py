@@ -1,0 +1,24 @@
+"""Starts the command `kvariates`, or prints one line if a package that it needs is missing."""
+
+from __future__ import annotations
+
+import sys
+
+from kvariates.extras import MissingPackageError, needed
+
+
+def main() -> None:
+    """Run the command; the entry point of the installed script."""
+    try:
+        for package in ("typer", "rich"):
+            needed(package, "cli", "The command kvariates")
+        from kvariates.cli import main as run
+
+        run()
+    except MissingPackageError as error:
+        sys.stderr.write(f"kvariates: {error}\n")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

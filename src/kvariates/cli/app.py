@@ -1,0 +1,210 @@
+"""The base of the command: one-line errors, exit codes, signals, and help from the tables.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a bug, with its traceback; or an audit that found a broken claim |
+| 2 | bad input, in one line |
+| 130, 143 | interrupted by Ctrl-C, or by SIGTERM |
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
+UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+
+class Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def tables(command: str) -> dict[str, list[Any]]:
+    """The tables whose names the options of a command take, by option."""
+    if command in ("predict", "experiment"):
+        return {}
+    if command == "anticluster":
+        from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
+
+        return {"objective": [GROUP_OBJECTIVES]}
+    if command == "audit":
+        from kvariates.private_methods.methods import PRIVATE_METHODS
+
+        return {"method": [PRIVATE_METHODS]}
+    from kvariates.data.metrics import METRICS
+    from kvariates.objectives.objective import OBJECTIVES
+    from kvariates.refining.refinements import REFINEMENTS
+    from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
+    from kvariates.seeding.seedings import SEEDINGS
+
+    found: dict[str, list[Any]] = {
+        "init": [SEEDINGS],
+        "algorithm": [REFINEMENTS],
+        "metric": [OBJECTIVES],
+    }
+    if command == "fit":
+        found["init"] += [MEDOID_SEEDINGS]
+        found["metric"] += [METRICS]
+    return found
+
+
+ARGUMENTS = {
+    "data": "A text table (.csv, .tsv, .txt, also .gz), .parquet, .arrow, .feather, .npz, .npy or "
+    ".mtx file, a folder of .parquet files, or - for standard input.",
+    "model": "A model.skops, or the folder that fit has written.",
+    "method": "A method of PrivateKMeans.",
+    "name": "The name of an experiment; arguments after it are its own.",
+}
+
+
+class TableOptions(TyperCommand):
+    """A command whose help lists the entries that the tables have when it is called."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        known = tables(str(self.name))
+        titles = ("means", "median")
+        listed: list[Any] = list(self.params)  # their type depends on the version of Typer
+        for option in listed:  # some versions of Typer and Click lose the help of arguments
+            option.help = option.help or ARGUMENTS.get(option.name, "")
+        plain = {option.name: option.help for option in listed if option.name in known}
+        for option in listed:
+            for title, table in zip(titles, known.get(option.name, []), strict=False):
+                words = f"For {title}:" if len(known[option.name]) > 1 else "One of these:"
+                entries = (f'"{n}": {entry.help}' for n, entry in table.items())
+                option.help = " ".join([option.help or "", words, *entries])
+        super().format_help(ctx, formatter)
+        for option in listed:
+            option.help = plain.get(option.name, option.help)
+
+
+def check_name(option: str, name: str | None, table: Any) -> None:
+    """Raise ValueError unless the table has the name, or none is given."""
+    if name is not None and name not in table:
+        raise ValueError(f"--{option}: {name!r} is not one of {table.names}.")
+
+
+class OneLineErrors(TyperGroup):
+    """A command group that prints an error as one line. `words`: of the command line."""
+
+    words: tuple[str, ...] = ()
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        standalone = options.pop("standalone_mode", True)
+        given = options.get("args", args[0] if args else None)
+        self.words = tuple(sys.argv[1:] if given is None else given)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except UsageError as error:
+            say(error.format_message())  # type: ignore[attr-defined]
+            code = 2
+        return sys.exit(code or 0) if standalone else code
+
+
+app = typer.Typer(
+    name="kvariates",
+    cls=OneLineErrors,
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def words_of(context: typer.Context) -> tuple[str, ...]:
+    """The words of the command line."""
+    return cast(OneLineErrors, context.find_root().command).words
+
+
+def say(message: str) -> None:
+    """Print a message as one line on standard error."""
+    typer.echo(f"kvariates: {printable(' '.join(message.split()))}", err=True)
+
+
+_held: list[str] = []
+
+
+def remark(message: str) -> None:
+    """Say a message later, if the command does not fail: an error is one line."""
+    _held.append(message)
+
+
+def say_held() -> None:
+    """Say the messages that were held back."""
+    held = list(dict.fromkeys(_held))
+    _held.clear()
+    for message in held:
+        say(message)
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of control characters, which could change the terminal."""
+    return re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
+        lambda found: f"\\x{ord(found[0]):02x}",
+        text,
+    )
+
+
+def run_command() -> NoReturn:
+    """Run the command in this process, in which SIGTERM is an orderly end."""
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        code = app()
+    except Terminated:
+        code = 143
+    sys.exit(code)
+
+
+def _end(*_: object) -> None:
+    raise Terminated
+
+
+@contextmanager
+def tidy_errors() -> Iterator[None]:
+    """End the command with one line after bad input or a signal; other errors are not caught."""
+    _held.clear()
+    try:
+        yield
+        say_held()
+    except KeyboardInterrupt:
+        say("interrupted; nothing was written")
+        raise typer.Exit(130) from None
+    except Terminated:
+        say("terminated; nothing was written")
+        raise typer.Exit(143) from None
+    except MemoryError:
+        say("the memory does not suffice; fit --stream reads a table in blocks")
+        raise typer.Exit(2) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except OSError as error:
+        say(os_error_words(error))
+        raise typer.Exit(2) from error
+    except (ValueError, ImportError) as error:
+        if isinstance(error, ImportError) and "pip install" not in str(error):
+            raise
+        say(str(error))
+        raise typer.Exit(2) from error
+
+
+def os_error_words(error: OSError) -> str:
+    """An error of the system in plain words."""
+    if error.errno == errno.ENOSPC:
+        return "the disk is full; nothing was written"
+    if error.errno in (errno.EFBIG, errno.EDQUOT):
+        return f"{os.strerror(error.errno).lower()}; nothing was written"
+    if error.errno is not None and error.filename is not None:
+        return f"{error.filename}: {os.strerror(error.errno)}"
+    return str(error) if error.errno is None else os.strerror(error.errno)

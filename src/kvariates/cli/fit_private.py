@@ -1,0 +1,169 @@
+"""The work of `kvariates fit --epsilon`: private k-means.
+
+Nothing that is written, and nothing that is printed, is computed from the rows without noise: the
+bounds come from the user, the sizes are noisy counts, and there are no inertia, no picture of rows,
+no number of rows and no time of the fit. Labels are written only if they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress
+
+from kvariates.cli.app import remark
+from kvariates.cli.fit_request import FitRequest, Interval, PrivateBudget
+from kvariates.cli.saved_model import save_model
+from kvariates.cli.screen import phase, said_warnings
+from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.report import fit as report
+from kvariates.sources import OpenedTable, Scale, TextOptions, open_table
+from kvariates.sources.parquet_writer import write_labels
+
+WHY = "does not work with --epsilon"
+NO_COLUMNS = (
+    "--epsilon needs --columns a,b, or --bounds that name the columns: which columns are numbers "
+    "must not be found out from the rows"
+)
+NOT_GUESSED = (
+    "a private fit does not guess the format of a text file; if it is not comma-separated UTF-8 "
+    "with decimal points and names in its first line, give --delimiter, --decimal, --encoding or "
+    "--no-header"
+)
+NO_LABELS = (
+    "no labels.parquet: the label of a row tells about this row, whatever the noise; --labels "
+    "writes it all the same, for your own use"
+)
+LABELS = "labels.parquet is not private: it tells about every row; do not publish it"
+
+
+def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
+    """Read the file, find private centres and write the files."""
+    budget = request.budget
+    assert budget is not None  # noqa: S101
+    _check(request)
+    with phase(progress, f"reading {request.data.name}"):
+        columns = request.reading.columns or [name for name in budget.bounds if name]
+        if not columns:
+            raise ValueError(NO_COLUMNS)
+        opened = open_table(request.data, fixed_format(request.data, request.reading.text))
+        for name in columns:
+            if name not in opened.names:
+                raise ValueError(f"{request.data}: has no column {name!r}; {NOT_GUESSED}")
+        table = opened.table(columns, None, "keep")
+        if not isinstance(table.X, np.ndarray):
+            raise ValueError(f"{request.data}: is sparse, and --epsilon takes dense tables")
+        low, high = _ends(budget.bounds, table.names)
+    X, bounds, scale = table.X, (low, high), None
+    if request.scaling == "minmax":
+        scale = Scale(low, high - low)
+        X, bounds = scale.apply(X), (np.zeros(len(low)), np.ones(len(low)))
+    with phase(progress, "clustering privately"):
+        model = _fitted(request, budget, X, bounds)
+    with phase(progress, "writing"):
+        run = _run(request, table.names, table.left_out, model, scale)
+        if request.labels:
+            _write_labels(request, opened, model, X, folder)
+        save_model(model, table.names, scale, folder / "model.skops")
+        report.write_fit(run, None, folder)
+    if not request.quiet:
+        remark(LABELS if request.labels else NO_LABELS)
+    return run
+
+
+def fixed_format(data: Path, text: TextOptions) -> TextOptions:
+    """The format of a text file without a look at its rows: what is not given has one value.
+
+    If it were found out, one row could change how all others are read.
+    """
+    delimiter = "\t" if ".tsv" in data.suffixes else ","
+    return TextOptions(
+        delimiter=text.delimiter or delimiter, decimal=text.decimal or ".",
+        encoding=text.encoding or "utf-8-sig", header=text.header is not False,
+    )  # fmt: skip
+
+
+def _check(request: FitRequest) -> None:
+    """Raise ValueError for options that a private fit does not have."""
+    reading = request.reading
+    if request.objective != "means":
+        raise ValueError("--epsilon works with --objective means; see PrivateKMedian in Python")
+    if request.k is None:
+        raise ValueError(f"-k auto {WHY}: the choice would tell about rows; give a number")
+    request.refuse(WHY, "metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")
+    if "random_state" in request.choices:
+        raise ValueError(f"--seed {WHY}: noise that can be repeated is not private")
+    if reading.weights is not None:
+        raise ValueError(f"--weights {WHY}")
+    if reading.missing == "mean":
+        raise ValueError(f"--missing mean {WHY}: the mean would be taken from the data")
+    if request.scaling not in ("none", "minmax"):
+        raise ValueError(
+            f"--scale {request.scaling} {WHY}: it is measured on the data; --scale minmax uses the "
+            "bounds"
+        )
+    for name, given in (("--id", reading.identifier), ("--keep", reading.keep or None)):
+        if given is not None and not request.labels:
+            raise ValueError(f"{name} needs --labels in a private fit")
+
+
+def _ends(bounds: Mapping[str, Interval], names: Sequence[str]) -> tuple[Any, Any]:
+    """The lower and the upper bound of each column."""
+    for name in bounds:
+        if name and name not in names:
+            raise ValueError(f"--bounds: {name!r} is not one of the columns {', '.join(names)}")
+    missing = [name for name in names if name not in bounds and "" not in bounds]
+    if missing:
+        raise ValueError(f"--bounds: none for {', '.join(missing)}")
+    pairs = np.array([bounds[name] if name in bounds else bounds[""] for name in names])
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _fitted(request: FitRequest, budget: PrivateBudget, X: Any, bounds: Any) -> PrivateKMeans:
+    model = PrivateKMeans(
+        request.k or 1, epsilon=budget.epsilon, delta=budget.delta,
+        bounds=tuple(end.tolist() for end in bounds),
+        missing="error" if request.reading.missing == "error" else "drop",
+    )  # fmt: skip
+    with said_warnings():
+        model.fit(X)
+    return model
+
+
+def _run(
+    request: FitRequest, names: tuple[str, ...], left_out: tuple[str, ...], model: PrivateKMeans,
+    scale: Scale | None,
+) -> report.FitRun:  # fmt: skip
+    centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
+    counts = np.rint(np.asarray(model.cluster_counts_)).astype(np.int64)
+    parameters = {
+        name: getattr(model, name)
+        for name in ("n_clusters", "epsilon", "delta", "bounds", "adjacency", "method", "missing")
+    }
+    if scale is not None:
+        parameters["scale"] = request.scaling
+    noisy_rows = int(max(counts.sum(), 0))
+    table = report.FittedTable(
+        request.data, names, left_out, noisy_rows, False, scale is not None, False
+    )
+    none: Any = None  # neither the cost nor the time was paid for
+    return report.FitRun(
+        table, parameters, centers, counts, counts.astype(np.float64), none, 0, 0.0, model,
+        request.command,
+    )  # fmt: skip
+
+
+def _write_labels(
+    request: FitRequest, opened: OpenedTable, model: PrivateKMeans, X: Any, folder: Path
+) -> None:
+    reading = request.reading
+    names = list(opened.names) if reading.keep else []
+    if reading.identifier is not None:
+        names = [reading.identifier, *(name for name in names if name != reading.identifier)]
+    kept = np.isfinite(X).all(axis=1)
+    labels = model.predict(np.ascontiguousarray(X[kept]))
+    beside = {name: opened.values(name) for name in names}
+    write_labels(folder / "labels.parquet", labels, beside, None if kept.all() else kept)

@@ -1,0 +1,97 @@
+"""Chooses how a fit is run, writes its files together, and shows the result."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kvariates.cli.app import remark, say_held
+from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.output_folder import moved_into_place
+from kvariates.cli.screen import progress_display, show_fit, show_json
+from kvariates.sources import input_file
+
+FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json")
+
+
+def run_fit(
+    request: FitRequest, out: Path, *, stream: bool | None, dask: str | None, force: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Fit, write the files to `out` and print the result."""
+    work = _work(request, stream, dask)
+    files = [name for name in FILES if name != "labels.parquet" or _labels(request)]
+    with (
+        progress_display(request.quiet) as progress,
+        moved_into_place(out, files, force=force) as folder,
+    ):
+        run = work(request, folder, progress)
+        written = sorted(path.name for path in folder.iterdir())
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    if force and not _labels(request):
+        (out / "labels.parquet").unlink(missing_ok=True)  # of an earlier fit
+    say_held()
+    if as_json:
+        show_json({**summary, "out": str(out), "files": written})
+    elif not request.quiet:
+        show_fit(run, out, written)
+
+
+def _labels(request: FitRequest) -> bool:
+    return request.budget is None or request.labels
+
+
+def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
+    """The function that does the fit."""
+    if request.labels and request.budget is None:
+        raise ValueError("--labels is for private fits; others write labels.parquet anyway")
+    if request.budget is not None:
+        if stream or dask is not None:
+            raise ValueError(f"--{'stream' if stream else 'dask'} does not work with --epsilon")
+        from kvariates.cli.fit_private import fit_private
+
+        return fit_private
+    if request.objective == "median":
+        if stream or dask is not None:
+            given = "stream" if stream else "dask"
+            raise ValueError(f"--{given} does not work with --objective median")
+        from kvariates.cli.fit_median import fit_median
+
+        return fit_median
+    if dask is not None:
+        if stream:
+            raise ValueError("--stream does not work with --dask; leave out one of them")
+        from kvariates.cli.dask_fitting import fit_on_cluster
+
+        return partial(fit_on_cluster, dask)
+    return _means(request, stream)
+
+
+def _means(request: FitRequest, stream: bool | None) -> Any:
+    data = request.data
+    if stream and str(data) == "-":
+        raise ValueError("--stream reads a file twice; standard input can be read only once")
+    if stream is None and str(data) != "-":
+        stream = data.is_dir() or _is_large(request)
+        if stream and not request.quiet:
+            why = "a folder" if data.is_dir() else "large beside the memory"
+            remark(f"{data.name} is {why}, so it is read as a stream")
+    if stream:
+        from kvariates.cli.fit_stream import fit_stream
+
+        return fit_stream
+    from kvariates.cli.fit_command import fit_in_memory
+
+    return fit_in_memory
+
+
+def _is_large(request: FitRequest) -> bool:
+    """Whether a file is large beside the memory; of a small file, nothing is read to know it."""
+    data = request.data
+    if not data.exists() or data.stat().st_size < input_file.memory() / 100:
+        return False
+    from kvariates.cli.fit_stream import too_large
+
+    return too_large(request)

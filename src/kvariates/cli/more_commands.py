@@ -1,0 +1,145 @@
+"""The commands `compare`, `anticluster`, `audit` and `experiment`: their options."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from kvariates.cli import options as given
+from kvariates.cli.app import TableOptions, app, say_held, tidy_errors
+from kvariates.cli.gathering import gathered
+from kvariates.cli.output_folder import moved_into_place
+
+
+@app.command(cls=TableOptions)
+def compare(
+    data: given.Data,
+    k: given.ClusterRange = "2:20",
+    init: given.Seedings = "k-means++,d2,random",
+    scale: given.Scale = given.Scaling.none,
+    columns: given.Columns = None,
+    weights: given.Weights = None,
+    seed: given.Seed = None,
+    missing: given.MissingValues = None,
+    delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    encoding: given.Encoding = None,
+    header: given.Header = None,
+    as_json: given.Json = False,
+    quiet: given.Quiet = False,
+) -> None:
+    """Compare seedings and numbers of clusters, and suggest one, with the reason."""
+    with tidy_errors():
+        from kvariates.cli import compare_command as command
+        from kvariates.cli.screen import progress_display, show_json
+
+        reading = gathered(
+            data, columns, missing, (delimiter, decimal, encoding, header), weights=weights
+        )
+        low, high = map(int, k.split(":"))
+        drawn = secrets.randbits(32) if seed is None else seed
+        inits = tuple(given.names_of(init) or ())
+        request = command.CompareRequest(reading, low, high, inits, scale.value, drawn, quiet)
+        with progress_display(quiet) as progress:
+            found = command.compare_file(request, progress)
+        say_held()
+        if as_json:
+            show_json({"seed": drawn, **found.summary()})
+        elif not quiet:
+            command.show_comparison(found)
+            typer.echo(f"k = {found.choice.k}: {found.choice.reason}")
+            typer.echo(f"seed {drawn}; silhouette and elbow are those of choose_k")
+
+
+@app.command(cls=TableOptions)
+def anticluster(
+    data: given.Data,
+    groups: given.Groups,
+    out: given.Out = Path("kvariates-groups"),
+    columns: given.Columns = None,
+    identifier: given.Identifier = None,
+    balance: given.Balance = None,
+    objective: given.GroupObjective = "variance",
+    standardize: given.Alike = True,
+    seed: given.Seed = None,
+    missing: given.MissingValues = None,
+    delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    encoding: given.Encoding = None,
+    header: given.Header = None,
+    force: given.Force = False,
+    as_json: given.Json = False,
+    quiet: given.Quiet = False,
+) -> None:
+    """Divide a table into groups that are alike: writes groups.csv, balance.csv and a picture."""
+    choices: dict[str, Any] = {
+        "n_groups": groups,
+        "objective": objective,
+        "random_state": secrets.randbits(32) if seed is None else seed,
+    }
+    with tidy_errors():
+        from kvariates.cli import anticluster_command as command
+        from kvariates.cli.screen import print_end, progress_display, show_json
+
+        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header),
+                           identifier=identifier)  # fmt: skip
+        names = given.names_of(balance) or []
+        request = command.GroupRequest(reading, names, standardize, choices, quiet)
+        with (
+            progress_display(quiet) as progress,
+            moved_into_place(out, command.FILES, force=force) as folder,
+        ):
+            run = command.anticluster_file(request, folder, progress)
+        say_held()
+        if as_json:
+            show_json({**command.summary_of(request, run), "out": str(out)})
+        elif not quiet:
+            command.show_groups(run)
+            typer.echo(f"seed {choices['random_state']}")
+            print_end(run.model.n_sweeps_, run.seconds, out, ", ".join(command.FILES), "sweeps")
+
+
+@app.command(cls=TableOptions)
+def audit(
+    method: given.Method = "auto",
+    epsilon: given.Claim = 1.0,
+    delta: given.ClaimDelta = 0.0,
+    seconds: given.Seconds = 30.0,
+    runs: given.Runs = None,
+    as_json: given.Json = False,
+    quiet: given.Quiet = False,
+) -> None:
+    """Attack a private method, and say what was certified beside its claim."""
+    with tidy_errors():
+        from kvariates.cli.audit_command import AuditRequest, attack
+        from kvariates.cli.screen import progress_display, show_json
+
+        request = AuditRequest(method, epsilon, delta, seconds, runs)
+        with progress_display(quiet) as progress:
+            found = attack(request, progress)
+        if as_json:
+            show_json(found.summary())
+        elif not quiet:
+            typer.echo("\n".join(found.words()))
+    raise typer.Exit(0 if found.audit.passed else 1)
+
+
+@app.command(
+    cls=TableOptions,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def experiment(context: typer.Context, name: given.Experiment = None) -> None:
+    """Run an experiment of the repository; without a name, list them."""
+    with tidy_errors():
+        from kvariates.cli import experiment_command as command
+
+        folder = command.repository()
+        if name is None:
+            for known, words in command.experiments(folder).items():
+                typer.echo(f"{known:20} {words}")
+            return
+        code = command.run_experiment(folder, name, context.args)
+    raise typer.Exit(code)

@@ -1,0 +1,173 @@
+"""The options that commands share, as Typer wants them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kvariates.cli.app import ARGUMENTS
+
+
+class Objective(StrEnum):
+    """What a fit minimises."""
+
+    means = "means"
+    median = "median"
+
+
+class Scaling(StrEnum):
+    """How columns are scaled; `sources.scaling` has what each means."""
+
+    none = "none"
+    standard = "standard"
+    minmax = "minmax"
+    robust = "robust"
+
+
+class Missing(StrEnum):
+    """What is done with rows that have a missing value."""
+
+    error = "error"
+    drop = "drop"
+    mean = "mean"
+
+
+def _one_k(words: str) -> str:
+    if words != "auto" and not (re.fullmatch(r"\d{1,9}", words) and int(words) >= 1):
+        raise typer.BadParameter(f"-k must be a number from 1 on, or auto, not {words!r}.")
+    return words
+
+
+def _range_of_k(words: str) -> str:
+    found = re.fullmatch(r"(\d{1,6}):(\d{1,6})", words)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise typer.BadParameter(f"-k must be LOW:HIGH, as 2:20, not {words!r}.")
+    return words
+
+
+Data = Annotated[Path, typer.Argument(help=ARGUMENTS["data"])]
+Clusters = Annotated[
+    str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
+]
+ClusterRange = Annotated[
+    str, typer.Option("-k", "--clusters", callback=_range_of_k, help="From LOW:HIGH clusters.")
+]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given.")
+]
+Weights = Annotated[str | None, typer.Option(help="Column that holds row weights.")]
+Identifier = Annotated[
+    str | None,
+    typer.Option("--id", help="Column that names the rows: copied beside the labels, not used."),
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Copy all columns beside the labels.")]
+Scale = Annotated[
+    Scaling,
+    typer.Option(
+        help="Bring columns to one scale first. standard: mean 0, deviation 1; minmax: 0 to 1; "
+        "robust: by median and quartiles. Centres are written in the units of the file."
+    ),
+]
+Standardize = Annotated[bool, typer.Option("--standardize", help="The same as --scale standard.")]
+MissingValues = Annotated[
+    Missing | None,
+    typer.Option(help="Rows with a missing value: an error, left out, or filled by the mean."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Of a text table: a character, or tab or space. Else found out.")
+]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark of a text table: . or ,")]
+Encoding = Annotated[str | None, typer.Option(help="Of a text table, as latin-1. Else found out.")]
+Header = Annotated[
+    bool | None, typer.Option(help="Whether a text table begins with names. Else found out.")
+]
+Name = Annotated[str | None, typer.Option(help="")]
+FitObjective = Annotated[
+    Objective,
+    typer.Option(
+        help="means: squared distances to centres; median: distances to k of the rows (medoids)."
+    ),
+]
+GroupObjective = Annotated[str, typer.Option(help="")]
+Seedings = Annotated[str, typer.Option("--init", help="Seedings to compare, as a,b.")]
+Certify = Annotated[
+    bool,
+    typer.Option("--certify", help="Compute a lower bound on the cost; often takes 10 to 25 s."),
+]
+Model = Annotated[Path, typer.Argument(help=ARGUMENTS["model"])]
+LabelsOut = Annotated[
+    Path, typer.Option("-o", "--out", help="File for the labels: .parquet or .csv.")
+]
+Method = Annotated[str, typer.Argument(help=ARGUMENTS["method"])]
+Claim = Annotated[float, typer.Option("--epsilon", help="The claim to attack.")]
+ClaimDelta = Annotated[float, typer.Option("--delta", help="The delta of the claim.")]
+Seconds = Annotated[float, typer.Option(min=1, max=86400, help="About how long to attack.")]
+Runs = Annotated[
+    int | None, typer.Option(min=4, help="Fits on each of two data sets, in place of --seconds.")
+]
+Experiment = Annotated[str | None, typer.Argument(help=ARGUMENTS["name"])]
+Starts = Annotated[int | None, typer.Option(min=1, help="Number of starts; the best is kept.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")
+]
+SizeMin = Annotated[
+    float | None, typer.Option(min=0, help="No cluster has fewer rows (or less weight).")
+]
+SizeMax = Annotated[
+    float | None, typer.Option(min=0, help="No cluster has more rows (or more weight).")
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Fit privately with this budget. Needs --bounds. Smaller is more private."),
+]
+Delta = Annotated[float | None, typer.Option(help="The delta of a private fit; 0 if not given.")]
+Bounds = Annotated[
+    str | None,
+    typer.Option(
+        help='The possible values of a private fit\'s columns, never taken from the data: "lo,hi" '
+        'for all, "a=0:10,b=0:1" by column, or a file of lines column,low,high.'
+    ),
+]
+Labels = Annotated[
+    bool, typer.Option("--labels", help="Write the labels of a private fit. They are not private.")
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        help="Read the file in blocks, cluster a summary of its rows (StreamingKMeans), and read "
+        "it again for the labels. By default this is done for a folder of .parquet files, and if "
+        "the table would fill more than a third of the memory."
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Cluster .parquet files on the Dask cluster with this scheduler, as "
+        "tcp://10.0.0.1:8786. Its workers must see the files under the same path.",
+    ),
+]
+Groups = Annotated[int, typer.Option("-g", "--groups", min=1, help="Number of groups.")]
+Balance = Annotated[
+    str | None,
+    typer.Option(help="Columns of categories, as a,b: all groups get the same shares."),
+]
+Alike = Annotated[bool, typer.Option(help="Give each column mean 0 and deviation 1 first.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def names_of(by_comma: str | None) -> list[str] | None:
+    """The names of a list a,b,c; a name with a comma stands in double quotes."""
+    if by_comma is None:
+        return None
+    import csv
+
+    cells = next(csv.reader([by_comma], skipinitialspace=True), [])
+    return [name.strip() for name in cells]

@@ -1,0 +1,122 @@
+"""Output files appear when all of them are complete; a run that fails leaves nothing behind.
+
+Files are written to a temporary folder in the output folder (beside it, if it is new) and moved at
+the end. If a move
+fails, the moves before it are undone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class OutputExistsError(ValueError):
+    """There is an output already, and it may not be replaced."""
+
+
+@contextmanager
+def moved_into_place(out: Path, files: Sequence[str] = (), *, force: bool = True) -> Iterator[Path]:
+    """Yield a new folder to write into; on success its files move to `out`.
+
+    They replace files of the same name; other files in `out` are not touched. Without `force`, an
+    existing one of `files` is an error before anything is done.
+    """
+    out = out.resolve()
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out}: exists and is not a directory")
+    check_free([out / name for name in files], force)
+    made = _make_folders(out.parent)
+    temporary: Path | None = None
+    done = False
+    try:
+        temporary = _temporary_folder(out)
+        yield temporary
+        with _signals_ignored():
+            _move_all(sorted(temporary.iterdir()), out)
+            done = True
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        for folder in [] if done else reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def check_free(files: Sequence[Path], force: bool) -> None:
+    """Raise ValueError if one of the files exists (unless `force`) or is a folder."""
+    for file in files:
+        if file.is_dir():
+            raise ValueError(f"{file}: is a folder, and a file of this name is to be written")
+        if file.exists() and not force:
+            raise OutputExistsError(f"{file}: exists; --force replaces it, -o names another place")
+
+
+@contextmanager
+def written_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """Yield a path to write a single file to, which moves to `path` on success."""
+    with moved_into_place(path.resolve().parent, [path.name], force=force) as folder:
+        yield folder / path.name
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those above it. Returns the new ones."""
+    missing = [part for part in (folder, *folder.parents) if not part.exists()][::-1]
+    above = missing[0].parent if missing else folder
+    if not above.is_dir():
+        raise ValueError(f"{above}: is not a directory")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder}: cannot be made: {error.strerror}") from None
+    return missing
+
+
+def _temporary_folder(out: Path) -> Path:
+    try:
+        # Inside of a folder that exists: it may be another disk than the folder above it.
+        where = out if out.is_dir() else out.parent
+        return Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=where))
+    except OSError as error:
+        raise ValueError(f"{out}: cannot be written: {error.strerror}") from None
+
+
+def _move_all(files: Sequence[Path], out: Path) -> None:
+    """Move files into a folder: all of them, or none."""
+    check_free([out / file.name for file in files], force=True)
+    new = not out.exists()
+    out.mkdir(exist_ok=True)
+    undo: list[tuple[Path, Path]] = []
+    try:
+        for file in files:
+            target, old = out / file.name, file.with_name(f"{file.name}.old")
+            if target.exists():
+                target.rename(old)
+                undo.append((old, target))
+            file.rename(target)
+            undo.append((target, file))
+    except BaseException:
+        for here, back in reversed(undo):
+            here.rename(back)
+        if new:
+            out.rmdir()
+        raise
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """The few renames are not interrupted. Only the main thread can change signals."""
+    before = {}
+    with suppress(ValueError):
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,154 @@
+"""Reads the table of a command, and points out what its user may not have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kvariates.cli.app import remark
+from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
+from kvariates.sources.columns import check_names, listed
+
+APART = 100.0  # times the smallest deviation of a column: very different scales
+FEWEST = 10  # rows in which equal steps show an identifier
+IDENTIFIER = re.compile(
+    r"(^|[_\s.-])(id|ids|nr|no|num|index|idx|key|code|row|rowid|uuid|zip|plz|phone)$|^id[_\s.-]"
+    r"|[a-z]I[dD]$|^#$|^column1$",
+    re.IGNORECASE,
+)
+REMEDY = "--missing drop leaves such rows out, --missing mean fills in the mean of the column"
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """What to read, and how.
+
+    Attributes
+    ----------
+    data : Path
+        The file, or "-".
+    columns : list of str or None
+        The columns to use; None: all numeric ones.
+    weights, identifier : str or None
+        The columns of weights and of names of the rows.
+    keep : bool
+        Whether the original columns are copied beside the labels.
+    missing : {"error", "drop", "mean", "keep"}
+    aside : tuple of str
+        Columns that are used otherwise, and not clustered unless they are named.
+    text : TextOptions
+    """
+
+    data: Path
+    columns: list[str] | None = None
+    weights: str | None = None
+    identifier: str | None = None
+    keep: bool = False
+    missing: Any = "error"
+    aside: tuple[str, ...] = ()
+    text: TextOptions = field(default_factory=TextOptions)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table, the columns that are copied beside the labels (of all rows), and the file."""
+
+    table: DataTable
+    beside: dict[str, Any]
+    opened: OpenedTable | None = None
+
+
+def read_table(request: ReadRequest, *, quiet: bool) -> ReadTable:
+    """Read the file and say on standard error how it was read."""
+    opened = open_table(request.data, request.text)
+    if not quiet:
+        for line in opened.remarks:
+            remark(f"{shown_name(request.data)}: {line}")
+    columns, aside = request.columns, _aside(request)
+    check_names(request.data, opened.names, aside)
+    if columns is None and opened.numeric & set(aside):
+        columns = [n for n in opened.names if n in opened.numeric and n not in aside]
+    try:
+        table = opened.table(columns, request.weights, request.missing)
+    except MissingValuesError as error:
+        raise ValueError(f"{error}; {REMEDY}") from None
+    if not quiet:
+        _say_left_out(opened, table, request)
+    return ReadTable(table, _beside(opened, request), opened)
+
+
+def _say_left_out(opened: OpenedTable, table: DataTable, request: ReadRequest) -> None:
+    if table.kept is not None:
+        n = int(np.count_nonzero(~table.kept))
+        remark(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
+    used = {*table.names, *_aside(request), request.weights}
+    left_out = [name for name in opened.names if name not in used and name not in opened.numeric]
+    if request.columns is None and left_out:
+        remark(f"left out, not numeric: {listed(left_out)}")
+        for name in left_out:
+            if name in opened.doubtful:
+                remark(opened.doubtful[name])
+
+
+def _aside(request: ReadRequest) -> list[str]:
+    names = [request.identifier, *request.aside]
+    return [name for name in dict.fromkeys(names) if name is not None]
+
+
+def shown_name(path: Path) -> str:
+    """The name of a file for messages."""
+    return "standard input" if str(path) == "-" else path.name
+
+
+def _beside(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
+    """The columns that are copied beside the labels."""
+    names = list(opened.names) if request.keep else []
+    if request.identifier is not None:
+        names = [request.identifier, *(name for name in names if name != request.identifier)]
+    return {name: opened.values(name) for name in names}
+
+
+def say_remarks(table: DataTable, scaled: bool, request: ReadRequest) -> None:
+    """Point out identifiers, and columns of very different scale."""
+    X, names = table.X, table.names
+    if not isinstance(X, np.ndarray) or X.shape[1] < 2:
+        return
+    if request.columns is None:
+        alike = [name for j, name in enumerate(names) if _is_identifier(name, X[:, j])]
+        rest = [name for name in names if name not in alike]
+        if alike and rest:
+            remark(
+                f"{listed(alike)}: looks like an identifier, and is clustered like a measurement; "
+                f"--id {alike[0]} uses it as a name only, --columns {','.join(rest[:4])}"
+                f"{',...' if len(rest) > 4 else ''} leaves it out"
+            )
+    if not scaled:
+        _say_scales(X, names)
+
+
+def _say_scales(X: Any, names: Sequence[str]) -> None:
+    spread = X[: 2**17].std(axis=0, dtype=np.float64)
+    varied = np.flatnonzero(spread > 0)
+    if not varied.size:
+        return
+    low, high = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
+    if spread[high] > APART * spread[low]:
+        remark(
+            f"columns have very different scales (deviation of {names[low]}: {spread[low]:.3g}, of "
+            f"{names[high]}: {spread[high]:.3g}), so {names[high]} decides; --scale standard gives "
+            "all columns the same say"
+        )
+
+
+def _is_identifier(name: str, column: Any) -> bool:
+    """Whether a column has different integers, and the name or the even steps of a numbering."""
+    if len(column) < FEWEST or not (column == np.round(column)).all():
+        return False
+    if (np.diff(column) == 1).all():
+        return True
+    return IDENTIFIER.search(name) is not None and len(np.unique(column)) == len(column)

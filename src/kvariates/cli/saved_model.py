@@ -1,0 +1,70 @@
+"""Fitted models as files: model.skops, which cannot run code when it is loaded.
+
+A model of scaled columns is a pipeline of scikit-learn: the scale, then the model. So ``predict``
+takes rows in the units of the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED
+
+import numpy as np
+
+from kvariates.extras import needed
+from kvariates.sources import Scale
+
+HARMLESS = frozenset({"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"})
+
+
+def save_model(model: Any, names: tuple[str, ...], scale: Scale | None, path: Path) -> None:
+    """Write a model whose features have these names."""
+    io = needed("skops.io", "save", "writing model.skops")
+    made = model
+    columns = np.array(names, dtype=object)
+    if scale is not None:
+        made = _pipeline(model, columns, scale)
+    elif getattr(model, "n_features_in_", None) == len(names):
+        model.feature_names_in_ = columns
+    path.write_bytes(io.dumps(made, compression=ZIP_DEFLATED, compresslevel=1))
+
+
+def _pipeline(model: Any, columns: Any, scale: Scale) -> Any:
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = scale.mean, scale.spread, scale.spread**2
+    scaler.n_features_in_, scaler.feature_names_in_ = len(columns), columns
+    return Pipeline([("scale", scaler), ("cluster", model)])
+
+
+def load_model(path: Path) -> Any:
+    """The model of a file. ValueError if it is none, or holds anything but parts of kvariates."""
+    io = needed("skops.io", "save", "reading a model")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if path.is_dir():
+        path = path / "model.skops"
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file")
+    data = path.read_bytes()
+    try:
+        foreign = io.get_untrusted_types(data=data)
+        ours = [name for name in foreign if name.startswith("kvariates.") or name in HARMLESS]
+        if len(ours) < len(foreign):
+            others = ", ".join(sorted(set(foreign) - set(ours))[:3])
+            raise ValueError(f"{path}: holds {others}, which is no part of a model of kvariates")
+        model = io.loads(data, trusted=ours)
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if line.startswith(str(path)):
+            raise ValueError(line) from None
+        raise ValueError(f"{path}: is damaged, or no saved model: {line}") from None
+    last = model[-1] if hasattr(model, "steps") else model
+    if not type(last).__module__.startswith("kvariates."):
+        raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
+    return model

@@ -1,0 +1,122 @@
+"""Facilities on the streets of Porto Alegre: medoids of a road network, with a certificate.
+
+The streets are a graph of crossings; people live in small areas and start at the crossing nearest
+to their area. Ten crossings are chosen so that all ways together are as short as possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from kvariates.certificates.certificate import Certificate
+from kvariates.demo.cities import Array
+from kvariates.estimators.kmeans import KMeans
+from kvariates.estimators.kmedian import KMedian
+
+FACILITIES = 10
+RANDOM_CHOICES = 20
+EARTH = 6_371_000.0  # metres
+
+
+@dataclass(frozen=True, eq=False)
+class Town:
+    """Streets and areas. Places are (longitude, latitude) in degrees."""
+
+    places: Array  # (n, 2), of the crossings
+    streets: Array  # (m, 2), pairs of crossings
+    metres: Array  # (m,)
+    areas: Array  # (a, 2)
+    area_node: Array  # (a,): the crossing where the people of an area start
+    table: dict[str, Array]  # of the areas: population, jobs, schools, healthcare
+
+    @property
+    def people(self) -> Array:
+        """How many people start at each crossing."""
+        return np.bincount(self.area_node, self.table["population"], len(self.places))
+
+    @property
+    def graph(self) -> sparse.csr_array:
+        """Lengths of streets, in both directions."""
+        n, (a, b) = len(self.places), self.streets.T
+        one_way = sparse.csr_array((self.metres, (a, b)), shape=(n, n))
+        return one_way + one_way.T
+
+
+@dataclass(frozen=True, eq=False)
+class FacilityPlan:
+    """Ten crossings, and how far people are from them, by street, in metres on average."""
+
+    nodes: Array
+    labels: Array  # of the crossings
+    certificate: Certificate
+    mean: float
+    bound: float  # no ten crossings have a smaller mean
+    straight_mean: float  # for centres of k-means in straight lines, moved to the nearest crossing
+    random_means: Array  # for crossings drawn at random, by the number of people
+    ways: Array  # of each crossing to its facility
+
+
+def load_town() -> Town:
+    """Read the streets and areas that come with the package (OpenStreetMap, ODbL; IPEA)."""
+    path = Path(__file__).parents[1] / "datasets" / "porto_alegre.npz"
+    with np.load(path) as file:
+        kept = {name: file[name] for name in file.files}
+    columns = ("population", "jobs", "schools", "healthcare")
+    return Town(
+        np.column_stack([kept["node_lon"], kept["node_lat"]]) / 1e6,
+        np.column_stack([kept["edge_from"], kept["edge_to"]]).astype(np.intp),
+        kept["edge_decimetres"] / 10,
+        np.column_stack([kept["area_lon"], kept["area_lat"]]) / 1e6,
+        kept["area_node"].astype(np.intp),
+        {name: kept[f"area_{name}"].astype(np.float64) for name in columns},
+    )
+
+
+def plan_facilities(town: Town) -> FacilityPlan:
+    """Choose the crossings, prove how good they are, and compare with two simple choices."""
+    graph, people, total = town.graph, town.people, float(town.people.sum())
+    model = KMedian(FACILITIES, metric="graph", certify=True, random_state=0)
+    model.fit(graph, demand=people)
+
+    def ways(nodes: Array) -> Array:
+        return np.asarray(dijkstra(graph, indices=nodes, min_only=True))
+
+    def mean(nodes: Array) -> float:
+        return float(ways(nodes) @ people) / total
+
+    rng = np.random.default_rng(0)
+    drawn = [
+        rng.choice(len(people), FACILITIES, replace=False, p=people / total)
+        for _ in range(RANDOM_CHOICES)
+    ]
+    nodes = np.asarray(model.medoid_indices_)
+    return FacilityPlan(
+        nodes,
+        np.asarray(model.labels_),
+        model.certificate_,
+        mean(nodes),
+        model.certificate_.lower_bound / total,
+        mean(straight_choice(town)),
+        np.array([mean(nodes) for nodes in drawn]),
+        ways(nodes),
+    )
+
+
+def straight_choice(town: Town) -> Array:
+    """The crossings nearest to the centres of k-means on the plane, weighted by people."""
+    plane = in_metres(town.places)
+    model = KMeans(FACILITIES, n_init=10, random_state=0).fit(plane, sample_weight=town.people)
+    gaps = np.square(plane[:, None] - model.cluster_centers_).sum(axis=2)
+    return np.asarray(gaps.argmin(axis=0))
+
+
+def in_metres(places: Array) -> Array:
+    """Longitudes and latitudes of a town on a plane, in metres from their mean."""
+    middle = places.mean(axis=0)
+    across = np.array([np.cos(np.radians(middle[1])), 1.0])
+    return np.asarray(np.radians(places - middle) * across * EARTH)

@@ -1,0 +1,35 @@
+"""Packages that only a part of kvariates needs, imported when that part is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+class MissingPackageError(ImportError):
+    """A package of an extra is not installed. The message is one line: what needs it, and how."""
+
+
+def needed(package: str, extra: str, what: str | None = None) -> ModuleType:
+    """The module `package`, or MissingPackageError if it is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The module to import, as "matplotlib" or "skops.io".
+    extra : str
+        The extra of kvariates that installs it.
+    what : str or None
+        What needs it, for the message; None: the module of kvariates named like the extra.
+    """
+    top = package.split(".", maxsplit=1)[0]
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != top:  # installed, but something that it needs is not
+            raise
+    raise MissingPackageError(
+        f"{what or f'kvariates.{extra}'} needs {top}, which is not installed: "
+        f"pip install 'kvariates[{extra}]'",
+        name=top,
+    )

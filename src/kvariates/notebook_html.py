@@ -1,0 +1,65 @@
+"""HTML for notebooks: a title, lines of text and a table.
+
+All text is escaped. There are no colours but those of the page, so light and dark pages both work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+MOST_ROWS = 50  # of a table; more are counted
+BOX = (
+    "margin:0.3em 0;padding:0.5em 0.8em;border:1px solid currentColor;border-radius:4px;"
+    "display:inline-block;max-width:100%;overflow-x:auto;color:inherit;background:transparent;"
+    "font-size:90%;line-height:1.4"
+)
+TABLE = "border-collapse:collapse;margin-top:0.4em;color:inherit;background:transparent"
+CELL = "padding:0.1em 0.7em;text-align:right;border-top:1px solid currentColor;color:inherit"
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """Words in rows under headings. The row of number `marked` is bold."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    marked: int | None = None
+
+    def html(self) -> str:
+        shown = [
+            _row(words, "td", bold=i == self.marked)
+            for i, words in enumerate(self.rows[:MOST_ROWS])
+        ]
+        left = len(self.rows) - len(shown)
+        more = (
+            [f'<tr><td colspan="{len(self.headings)}">and {left:,} more</td></tr>'] if left else []
+        )
+        body = "".join([*shown, *more])
+        head = _row(self.headings, "th")
+        return f'<table style="{TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
+
+
+def boxed(title: str, lines: Iterable[str] = (), table: HtmlTable | None = None) -> str:
+    """A box with a title, a line of text for each of `lines`, and a table."""
+    parts = [f"<strong>{escape(title)}</strong>", *(f"<div>{escape(line)}</div>" for line in lines)]
+    if table is not None and table.rows:
+        parts.append(table.html())
+    return f'<div class="kvariates" style="{BOX}">{"".join(parts)}</div>'
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut to `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def few(values: Sequence[object], most: int = 6) -> str:
+    """Values in brackets: the first ones if they are many."""
+    words = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values[:most]]
+    return f"[{', '.join([*words, '...'] if len(values) > most else words)}]"
+
+
+def _row(words: Sequence[str], tag: str, *, bold: bool = False) -> str:
+    style = f"{CELL};font-weight:bold" if bold or tag == "th" else CELL
+    return "<tr>" + "".join(f'<{tag} style="{style}">{escape(w)}</{tag}>' for w in words) + "</tr>"

@@ -1,0 +1,162 @@
+"""The scatter plot of a fit: which rows are shown, where, and what is said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .cluster_words import Contrast, same_units
+from .colors import Array
+from .figures import Scatter, scatter
+from .fit_run import FitRun, ShownRows
+from .map_places import city_near
+from .page import number
+from .plane import MOST_SHOWN, Plane, plane, shown_rows
+
+MOST_TIP_VALUES = 8
+MOST_CITIES = 25  # names on a map
+NOBODY = np.empty(0, np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The rows that are shown, as indices, in two dimensions."""
+
+    shown: ShownRows | None
+    rows: Array
+    flat: Plane
+
+    @property
+    def labels(self) -> Array:
+        labels: Array = NOBODY if self.shown is None else self.shown.labels[self.rows]
+        return labels
+
+
+class TipValues(NamedTuple):
+    """What tips show of each row: columns in the units of the table."""
+
+    values: Array | None
+    columns: tuple[str, ...]
+
+
+def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
+    """Rows and centres, or centres alone; None if neither have coordinates."""
+    if shown is not None:
+        reached = np.flatnonzero(shown.labels >= 0)  # some nodes of a graph are not
+        rows = reached[shown_rows(shown.labels[reached], run.k)]
+        X = shown.X.tocsr() if sparse.issparse(shown.X) else np.asarray(shown.X)
+        names = shown.names or run.table.names
+        names = names if len(names) == X.shape[1] else tuple(f"x{j}" for j in range(X.shape[1]))
+        return View(shown, rows, plane(X[rows], shown.centers, names))
+    if not run.has_columns:
+        return None
+    return View(None, NOBODY, plane(None, run.centers, run.table.names))
+
+
+def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
+    """The scatter plot as HTML."""
+    flat, shown = view.flat, view.shown
+    in_file = shown is not None and not run.table.streamed and len(shown.labels) == run.table.rows
+    tips = _tip_values(run, view, found)
+    plot = Scatter(
+        flat.points, view.labels, flat.centers, flat.axes, flat.limits,
+        sizes=tuple(number(v) for v in run.counts),
+        shares=run.shares,
+        values=tips.values,
+        columns=tips.columns,
+        rows=view.rows if in_file else None,
+        edges=_edges(view),
+        land=flat.land,
+        regions=_has_regions(run, view),
+        degrees=flat.degrees,
+        words=cities_of(view) if run.k <= MOST_CITIES else (),
+        aspect=flat.aspect if shown is None or shown.edges is None else _equal_units(flat),
+        caption=" ".join(_caption(run, view)),
+    )  # fmt: skip
+    return scatter(plot)
+
+
+def _caption(run: FitRun, view: View) -> list[str]:
+    flat = view.flat
+    words = [flat.how] if flat.how else []
+    words += [_about_centers(run)] if view.shown is None else _about_points(run, view, view.shown)
+    words.append(
+        "Numbers mark centres. Click a cluster in the legend to hide or show it; shift-click shows "
+        "it alone."
+    )
+    if len(flat.land):
+        words.append("Grey dots, and names near the centres: cities (GeoNames, CC BY 4.0).")
+    return words
+
+
+def _about_centers(run: FitRun) -> str:
+    if run.private:
+        return (
+            "Only released values are drawn: the noisy centres, and circles whose areas are the "
+            "noisy counts. There are no rows in this page."
+        )
+    return "The areas of the circles are the sizes of the clusters."
+
+
+def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
+    n, out, words = len(shown.labels), view.flat.n_outside, []
+    if n > MOST_SHOWN:
+        words.append(
+            f"{len(view.rows):,} of {n:,} points are shown, drawn at random from each cluster."
+        )
+    if run.table.streamed:
+        words.append("The points are weighted synopses of the stream, not rows.")
+    if out:
+        which = "1 point is" if out == 1 else f"{out:,} points are"
+        arrows = "an arrow" if out == 1 else "arrows"
+        words.append(f"{which} far outside the frame, shown as {arrows} at its border.")
+    return words
+
+
+def _tip_values(run: FitRun, view: View, found: Contrast | None) -> TipValues:
+    shown = view.shown
+    if shown is None or found is None:
+        return TipValues(None, ())
+    X: Any = shown.values
+    if X is None and same_units(run, shown):
+        X = shown.X
+    if X is None or sparse.issparse(X):
+        return TipValues(None, ())
+    columns = found.columns(MOST_TIP_VALUES)
+    values: Array = np.asarray(X)[view.rows][:, columns]
+    return TipValues(values, tuple(run.table.names[j] for j in columns))
+
+
+def _edges(view: View) -> Array | None:
+    """The edges of a graph as lines between coordinates."""
+    shown = view.shown
+    if shown is None or shown.edges is None:
+        return None
+    places: Array = np.asarray(shown.X, dtype=np.float64)[:, :2]
+    if view.flat.degrees:
+        places = plane(shown.X, shown.centers, shown.names).points
+    ends: Array = places[np.asarray(shown.edges)].reshape(-1, 4)
+    return ends
+
+
+def cities_of(view: View) -> tuple[str, ...]:
+    """Names of cities near the centres of a map; empty if it is no map."""
+    return city_near(view.flat.centers) if view.flat.degrees else ()
+
+
+def _equal_units(flat: Plane) -> float:
+    """Width by height of a frame in which both coordinates have the same scale."""
+    (x0, x1), (y0, y1) = flat.limits
+    return flat.aspect or min(max((x1 - x0) / (y1 - y0), 0.6), 2.4)
+
+
+def _has_regions(run: FitRun, view: View) -> bool:
+    """Whether the nearest centre in this plane is the cluster of a place."""
+    edges = view.shown is not None and view.shown.edges is not None
+    given = run.parameters.get
+    other = any(given(name) is not None for name in ("size_min", "size_max", "distortion"))
+    plain = given("metric", "euclidean") == "euclidean" and not run.table.standardized
+    return view.flat.own and plain and not other and not edges

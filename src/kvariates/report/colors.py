@@ -1,0 +1,56 @@
+"""Colours and marks of clusters: twelve colours and five marks tell 60 clusters apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kvariates.palette import PALETTE, Array
+
+__all__ = ["MARKS", "PALETTE", "Array", "Look", "lighter", "looks", "spread_colors"]
+MANY = 1000  # centres
+MARKS = ("circle", "square", "triangle", "diamond", "cross")
+
+
+class Look(NamedTuple):
+    """The look of a cluster: indices into `PALETTE` and `MARKS`."""
+
+    color: int
+    mark: int
+
+
+def lighter(color: str, part: float = 0.22) -> str:
+    """A colour for a dark background: `color` with a part of white."""
+    mixed = (round(v + part * (255 - v)) for v in bytes.fromhex(color[1:]))
+    return "#" + bytes(mixed).hex()
+
+
+def spread_colors(centers: Array) -> Array:
+    """Return an index into the palette for each centre; centres of one colour are far apart.
+
+    The first twelve centres get the twelve colours in order. No colour has more centres than there
+    are marks, if there are at most 60 centres.
+    """
+    if len(centers) > MANY:  # nobody can tell them apart
+        return np.arange(len(centers)) % len(PALETTE)
+    places = np.zeros(len(centers), dtype=np.intp)
+    nearest = np.full((len(PALETTE), len(centers)), np.inf)
+    most = len(MARKS) * max(1, -(-len(centers) // (len(MARKS) * len(PALETTE))))
+    centers = centers / (np.abs(centers).max(initial=0.0) or 1.0)  # squares stay finite
+    used = np.zeros(len(PALETTE), dtype=np.intp)
+    for i, center in enumerate(centers):
+        places[i] = np.where(used >= most, -1.0, nearest[:, i]).argmax()
+        used[places[i]] += 1
+        gaps = np.square(centers - center).sum(axis=1)
+        nearest[places[i]] = np.minimum(nearest[places[i]], gaps)
+    return places
+
+
+def looks(centers: Array) -> tuple[Look, ...]:
+    """The look of each cluster. Up to 60 clusters all look different."""
+    used, found = [0] * len(PALETTE), []
+    for color in spread_colors(centers).tolist():
+        found.append(Look(color, used[color] % len(MARKS)))
+        used[color] += 1
+    return tuple(found)

@@ -1,0 +1,211 @@
+"""The page about a fit: what was run, the clusters, their centres, the cost, and what is proved."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+
+from .cluster_view import View, cities_of, drawn, view_of
+from .cluster_words import MOST_LISTED, Contrast, center_table, contrast, largest_clusters
+from .colors import Look, looks
+from .figures import Bar, Fact, Line, bars, facts, lines
+from .fit_run import FitRun, ShownRows
+from .page import Section, number, page_html, paragraph, text
+from .private_page import ledger_section, privacy_section
+from .proof_pages import guarantee_section, stream_section, transcript_section
+
+MOST_NAMES = 40  # of columns in a list
+METHODS = {
+    "KMeans": "k-means",
+    "KMedian": "k-median",
+    "StreamingKMeans": "k-means of a stream",
+    "OnlineKMeans": "on-line k-means",
+    "VerticalKMeans": "k-means over several holders of columns",
+    "PrivateKMeans": "private k-means",
+    "PrivateKMedian": "private k-median",
+}
+
+
+def fit_html(run: FitRun, shown: ShownRows | None) -> str:
+    """The whole page. Of a private fit, only what was charged is used: `shown` is not looked at."""
+    if run.private:
+        shown = None
+    found = contrast(run, shown)
+    view = view_of(run, shown)
+    look = looks(run.centers if view is None else view.flat.centers)
+    rows = f" of {run.table.rows:,} {run.unit if run.table.rows != 1 else run.unit[:-1]}"
+    rows = ", found privately" if run.private else rows
+    title = f"{run.k:,} cluster{'s' * (run.k != 1)}{rows}"
+    sections = [
+        Section("overview", "Overview", _overview(run)),
+        privacy_section(run),
+        Section("clusters", "Clusters", _clusters(run, view, found)),
+        Section("sizes", "Sizes", _sizes(run, look)),
+        Section("centres", "Centres", _centers(run, found, look, view)),
+        Section("cost", "Cost by iteration", _costs(run)),
+        guarantee_section(run),
+        stream_section(run),
+        transcript_section(run),
+        ledger_section(run),
+        Section("again", "Run it again", _again(run)),
+    ]
+    return page_html(title, _lead(run), sections)
+
+
+def _lead(run: FitRun) -> str:
+    kind = METHODS.get(type(run.model).__name__, "k-means")
+    metric = run.parameters.get("metric", "euclidean")
+    words = [run.table.path.name, kind]
+    words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
+    words += ["columns scaled before clustering"] if run.table.standardized else []
+    return " · ".join(words)
+
+
+def _overview(run: FitRun) -> str:
+    table = run.table
+    items = [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
+    items.append(Fact("clusters", f"{run.k:,}"))
+    if run.private:
+        claim = run.model.ledger_.claim
+        items += [Fact("epsilon", number(claim.epsilon)), Fact("delta", number(claim.delta))]
+        return facts(items)
+    items.insert(0, Fact(run.unit, f"{table.rows:,}"))
+    if run.inertia is not None:
+        items.append(Fact("cost (inertia)", number(run.inertia, 5)))
+    swaps = getattr(run.model, "n_swaps_", None)
+    if swaps is not None:
+        items.append(Fact("swaps", f"{int(swaps):,}"))
+    elif run.n_iter:
+        items.append(Fact("iterations", f"{run.n_iter:,}"))
+    items.append(Fact("seconds", number(run.seconds, 3)))
+    certificate = getattr(run.model, "certificate_", None)
+    if certificate is not None:
+        items.append(Fact("certificate", str(certificate)))
+    return facts(items)
+
+
+def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
+    return "" if view is None else drawn(run, view, found)
+
+
+def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
+    unit = "noisy" if run.private else run.unit
+    items = [
+        Bar(
+            str(i), float(run.counts[i]),
+            f"{number(run.counts[i])} {unit} · {run.shares[i]:.1%}", look[i],
+        )
+        for i in largest_clusters(run)
+    ]  # fmt: skip
+    limits, words = _limits(run)
+    if run.k > MOST_LISTED:
+        words += paragraph(f"The {MOST_LISTED} largest clusters; centers.csv has all of them.")
+    return words + bars(items, limits) + _weights_note(run)
+
+
+def _limits(run: FitRun) -> tuple[list[float], str]:
+    """Limits on sizes, and what is said about them."""
+    given = {name: run.parameters.get(name) for name in ("size_min", "size_max")}
+    least, most = given["size_min"], given["size_max"]
+    if least is None and most is None:
+        return [], ""
+    words = [f"at least {number(least)}"] if least is not None else []
+    words += [f"at most {number(most)}"] if most is not None else []
+    gap = getattr(run.model, "assignment_gap_", 0.0)
+    best = (
+        "For these centres, no other labels within the limits cost less."
+        if gap == 0
+        else f"The labels cost at most {number(gap)} more than the best ones within the limits."
+    )
+    unit = "weight" if run.table.weighted else "rows"
+    words_html = paragraph(f"Each cluster was to have {' and '.join(words)} {unit}. {best}")
+    lines_at = [] if run.table.weighted else [float(v) for v in (least, most) if v is not None]
+    return lines_at, words_html
+
+
+def _weights_note(run: FitRun) -> str:
+    if run.private:
+        return paragraph("Counts are noisy: they were paid for, and may be published.", "note")
+    if run.table.weighted:
+        return paragraph("Rows have weights; per cents are parts of the total weight.", "note")
+    return ""
+
+
+def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
+    cities = () if view is None else cities_of(view)
+    if found is None:
+        return center_table(run, None, look, cities)
+    words = (
+        "Centres are in the units of the data. Shades show how far a value is above (orange) or "
+        f"below (blue) the average, in standard deviations of {found.measured_by}."
+    )
+    shown, d = len(found.columns()), len(run.table.names)
+    if shown < d:
+        words += (
+            f" The {shown} columns in which centres differ most are shown; centers.csv has all "
+            f"{d:,}."
+        )
+    return paragraph(words, "soft") + center_table(run, found, look, cities)
+
+
+def _costs(run: FitRun) -> str:
+    costs = [] if run.private else [float(c) for c in run.costs if np.isfinite(c)]
+    if len(costs) < 2:
+        return ""
+    log = min(costs) > 0 and max(costs) > 10 * min(costs)
+    drop = 1 - costs[-1] / costs[0] if costs[0] > 0 else 0.0
+    words = (
+        f"From {number(costs[0], 5)} after the first iteration to {number(costs[-1], 5)} after the "
+        f"last: {drop:.1%} less."
+    )
+    curve = Line("cost", range(1, len(costs) + 1), costs)
+    return paragraph(words) + lines([curve], "iteration", "cost", log_y=log)
+
+
+def _again(run: FitRun) -> str:
+    table, seed = run.table, run.parameters.get("random_state")
+    pairs = [
+        ("data", str(table.path)),
+        ("columns", _names(table.names) if run.has_columns else ""),
+        ("left out", _names(table.left_out)),
+        ("weights", "yes" if table.weighted else "no"),
+        ("kvariates", version("kvariates")),
+        ("seed", "" if run.private else "none" if seed is None else str(seed)),
+    ]
+    parameters = [(n, str(v)) for n, v in run.parameters.items() if n != "random_state"]
+    more = f"<details><summary>All parameters</summary>{_pairs(parameters)}</details>"
+    note = paragraph(_repeated(run), "note")
+    return _command(run) + _pairs(pairs) + note + (more if parameters else "")
+
+
+def _command(run: FitRun) -> str:
+    if not run.command:
+        return ""
+    return (
+        f'<div class="command"><pre class="wrap"><code>{text(run.command)}</code></pre>'
+        f'<button type="button" data-copy="{text(run.command)}">Copy</button></div>'
+    )
+
+
+def _repeated(run: FitRun) -> str:
+    """What another run of the same command gives."""
+    if run.private:
+        return (
+            "The noise of a private fit cannot be repeated: another run gives other centres, and "
+            "costs its epsilon again."
+        )
+    if run.parameters.get("random_state") is None:
+        return "No seed was given: another run may give other clusters."
+    return "The same seed gives the same centres, on any number of threads."
+
+
+def _pairs(pairs: list[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{text(name)}</dt><dd>{text(words)}</dd>" for name, words in pairs if words)
+    return f'<dl class="pairs">{rows}</dl>'
+
+
+def _names(names: tuple[str, ...]) -> str:
+    words = ", ".join(names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
+    return f"{words} and {more:,} more" if more > 0 else words

@@ -1,0 +1,94 @@
+"""What a report of a fit is made from: the table, the run, and the rows that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .colors import Array
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """What was read, and how."""
+
+    path: Path
+    names: tuple[str, ...]  # of the columns that were clustered
+    left_out: tuple[str, ...]
+    rows: int
+    weighted: bool
+    standardized: bool
+    streamed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FitRun:
+    """The result of one run."""
+
+    table: FittedTable
+    parameters: Mapping[str, Any]  # of the estimator
+    centers: Array  # in the units of the table
+    sizes: Array  # rows in each cluster
+    masses: Array  # weight of each cluster; the number of its rows if there are no weights
+    inertia: float | None
+    n_iter: int  # 0: there are none
+    seconds: float  # of the fit
+    model: Any = None  # the fitted estimator
+    command: str = ""  # that repeats the run
+    costs: tuple[float, ...] = ()  # after each iteration
+    medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
+
+    @property
+    def k(self) -> int:
+        return len(self.centers)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether centres are rows of numbers; medoids of a graph are not."""
+        medoids = hasattr(self.model, "medoid_indices_")
+        rows = self.centers.ndim == 2 and self.centers.shape[1] == len(self.table.names) > 0
+        return rows and (not medoids or hasattr(self.model, "cluster_centers_"))
+
+    @property
+    def unit(self) -> str:
+        """What is clustered, in the plural."""
+        return "rows" if self.has_columns else "points"
+
+    @property
+    def private(self) -> bool:
+        """Whether the model has a ledger; then nothing but what was charged may be written."""
+        return hasattr(self.model, "ledger_")
+
+    @property
+    def counts(self) -> Array:
+        """The sizes of clusters that may be written: noisy ones of a private fit."""
+        counts: Array = self.model.cluster_counts_ if self.private else self.sizes
+        return counts
+
+    @property
+    def shares(self) -> Array:
+        """The sizes as parts of the whole; noisy counts below 0 count as 0."""
+        sizes = np.maximum(np.asarray(self.counts if self.private else self.masses, float), 0.0)
+        shares: Array = sizes / max(float(sizes.sum()), np.finfo(float).tiny)
+        return shares
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Labelled rows and centres for the scatter plot, in the same units.
+
+    `values` are the same rows in the units of the table, for tips; by default X is shown if its
+    units are those of the table. `edges` are pairs of rows that a graph connects. `names` are those
+    of the columns of X, if they are not the table's.
+    """
+
+    X: Any  # an array or a sparse matrix
+    labels: Array
+    centers: Array
+    values: Array | None = None
+    edges: Array | None = None
+    names: tuple[str, ...] = ()

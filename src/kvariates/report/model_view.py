@@ -1,0 +1,127 @@
+"""What `kvariates.plot.clusters` draws of a model: its rows and centres in two dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kvariates.palette import Array
+from kvariates.report.plane import Plane, plane, shown_rows
+
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """Rows and centres in the plane, and the sizes of all clusters."""
+
+    plane: Plane
+    labels: Array  # of the rows that are drawn; -1: a node of a graph that no medoid reaches
+    sizes: Array | None  # of the clusters: rows, or noisy counts
+    rows: int  # all of them, drawn or not
+    private: bool
+
+
+def model_view(model: Any, X: Any) -> ModelView:
+    """The view of a fitted model; X None: its centres only."""
+    private = hasattr(model, "ledger_")
+    if X is None:
+        centers = _coordinates(model, _centers(model))
+        sizes = getattr(model, "cluster_counts_", None)
+        flat = plane(None, centers, _names(model, centers.shape[1]))
+        return ModelView(flat, np.empty(0, np.intp), sizes, 0, private)
+    rows = _as_rows(X)
+    labels = _labels(model, X, rows)
+    centers = _centers(model, rows)
+    if centers.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, the centres have {centers.shape[1]}: give the rows "
+            "with the columns of the fit"
+        )
+    shown = shown_rows(labels + 1, len(centers) + 1)
+    names = _names(model, rows.shape[1], X)
+    flat = plane(_coordinates(model, rows[shown]), _coordinates(model, centers), names)
+    sizes = np.bincount(labels[labels >= 0], minlength=len(centers))
+    return ModelView(flat, labels[shown], sizes, rows.shape[0], private)
+
+
+def _coordinates(model: Any, rows: Any) -> Any:
+    """Only directions count for the cosine: rows of length 1."""
+    if getattr(model, "metric", None) != "cosine":
+        return rows
+    if sparse.issparse(rows):
+        length = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+        return sparse.diags_array(1 / np.where(length > 0, length, 1)).tocsr() @ rows
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1)
+
+
+def _centers(model: Any, rows: Any = None) -> Array:
+    if hasattr(model, "cluster_centers_"):
+        return _dense(model.cluster_centers_)
+    if not hasattr(model, "medoid_indices_"):
+        raise _no_centers(model)
+    if rows is None:
+        raise ValueError(
+            f"the medoids of metric={model.metric!r} have no coordinates: give X, the coordinates "
+            "of all points"
+        )
+    return _dense(rows[np.asarray(model.medoid_indices_)])
+
+
+def _no_centers(model: Any) -> TypeError:
+    return TypeError(f"{type(model).__name__} has no centres to draw; is it fitted?")
+
+
+def _labels(model: Any, X: Any, rows: Any) -> Array:
+    """Labels of all rows; those of the fit where `predict` cannot tell them."""
+    of_fit = getattr(model, "labels_", getattr(model, "_labels_of_points", None))
+    n, points = rows.shape[0], not hasattr(model, "cluster_centers_")
+    if points and not hasattr(model, "medoid_indices_"):
+        raise _no_centers(model)
+    if points and (of_fit is None or len(of_fit) != n):
+        raise ValueError(
+            f"X must have coordinates of all points of the fit, because metric={model.metric!r} "
+            f"has none; X has {n} rows"
+        )
+    limits = [getattr(model, name, None) for name in ("size_min", "size_max")]
+    limited = limits != [None, None] and of_fit is not None and len(of_fit) == n
+    return np.asarray(of_fit if points or limited else model.predict(X))
+
+
+def _as_rows(X: Any) -> Any:
+    """A float64 array or a CSR matrix of finite numbers."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
+    try:
+        rows = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("X must be a table of numbers to be drawn") from None
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"X must have rows and columns, got shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        raise ValueError("X has missing or infinite values, which cannot be drawn: leave them out")
+    return rows
+
+
+def _names(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
+    """Names of the columns: of the fit, of a data frame, or x0, x1, ..."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and d == len(getattr(X, "columns", ())):
+        names = X.columns
+    if names is None or len(names) != d:
+        names = [f"x{j}" for j in range(d)]
+    return tuple(short_name(name) for name in names)
+
+
+def short_name(name: Any) -> str:
+    """A name of at most 60 characters on one line."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
+    return words if len(words) <= LONGEST_NAME else words[: LONGEST_NAME - 1] + "…"
+
+
+def _dense(rows: Any) -> Array:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

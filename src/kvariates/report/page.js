@@ -1,0 +1,74 @@
+"use strict";
+// The theme button, copy buttons, and tips: elements with a data-tip attribute show it on hover.
+const Tip = (() => {
+  const box = document.getElementById("tip");
+  const place = (x, y) => {
+    const r = box.getBoundingClientRect();
+    box.style.left = Math.max(6, Math.min(x + 14, innerWidth - r.width - 6)) + "px";
+    box.style.top = (y + r.height + 24 > innerHeight ? Math.max(6, y - r.height - 12) : y + 16) + "px";
+  };
+  const add = (tag, words, parent) => {
+    const e = document.createElement(tag);
+    e.textContent = words;
+    parent.append(e);
+  };
+  return {
+    // title, and pairs of a name and a value
+    show(x, y, title, pairs) {
+      box.replaceChildren();
+      add("b", title, box);
+      if (pairs && pairs.length) {
+        const list = document.createElement("dl");
+        for (const [name, value] of pairs) { add("dt", name, list); add("dd", value, list); }
+        box.append(list);
+      }
+      box.hidden = false;
+      place(x, y);
+    },
+    hide() { box.hidden = true; },
+  };
+})();
+
+document.addEventListener("pointermove", (event) => {
+  const target = event.target.closest && event.target.closest("[data-tip],canvas");
+  if (!target) Tip.hide();
+  else if (target.dataset.tip) Tip.show(event.clientX, event.clientY, target.dataset.tip);
+});
+document.addEventListener("pointerleave", Tip.hide);
+addEventListener("scroll", Tip.hide, { passive: true });
+
+const Theme = (() => {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const listeners = [];
+  const tell = () => listeners.forEach((f) => f());
+  const now = () => root.dataset.theme || (dark.matches ? "dark" : "light");
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = now() === "dark" ? "light" : "dark";
+    tell();
+  });
+  dark.addEventListener("change", tell);
+  let before;
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((d) => { d.open = true; });
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    tell();
+  });
+  addEventListener("afterprint", () => {
+    if (before) root.dataset.theme = before; else delete root.dataset.theme;
+    tell();
+  });
+  return { onChange: (f) => listeners.push(f) };
+})();
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch { button.textContent = "Select and copy"; }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+}

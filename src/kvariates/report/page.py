@@ -1,0 +1,189 @@
+"""One HTML page that needs no network: sections of text and figures, with its own style and code.
+
+A Content-Security-Policy allows the page's own style and script, by their hashes, and pictures in
+the page. So there are no `style` attributes; SVG attributes such as `fill` and `width` are allowed.
+Every text that comes from data goes through `text`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .colors import PALETTE, lighter
+
+HERE = Path(__file__).parent
+MINUS = "\u2212"
+LIGHT = {
+    "paper": "#fdfcfa", "card": "#ffffff", "ink": "#1f242d", "soft": "#5d6573", "faint": "#8b92a0",
+    "line": "#e4e2dc", "wash": "#f4f2ed", "accent": "#2a63a8", "good": "#14716f", "bad": "#a8322f",
+    "above": "193 98 20", "below": "46 104 178",
+}  # fmt: skip
+DARK = {
+    "paper": "#12161e", "card": "#191e28", "ink": "#e9ebf0", "soft": "#a7afbd", "faint": "#7d8696",
+    "line": "#2b3240", "wash": "#1e2430", "accent": "#8db9f0", "good": "#6fcbc2", "bad": "#f0918c",
+    "above": "232 149 74", "below": "98 158 236",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page. `html` is trusted: texts from data in it went through `text`."""
+
+    id: str
+    title: str
+    html: str
+
+
+def page_html(title: str, lead: str, sections: Iterable[Section]) -> str:
+    """The whole page. `title` and `lead` are plain texts."""
+    style, script = _style(), _script()
+    shown = [section for section in sections if section.html]
+    links = "".join(f'<a href="#{text(s.id)}">{text(s.title)}</a>' for s in shown)
+    parts = "".join(
+        f'<section id="{text(s.id)}"><h2>{text(s.title)}</h2>{s.html}</section>\n' for s in shown
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="generator" content="kvariates">\n'
+        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#main">To the content</a>\n'
+        f'<header><div class="top"><h1>{text(title)}</h1>'
+        '<button type="button" id="theme" aria-label="Change between light and dark">'
+        '<span aria-hidden="true">◐</span></button></div>'
+        f'<p class="lead">{text(lead)}</p><nav aria-label="Sections">{links}</nav></header>\n'
+        f'<main id="main">\n{parts}</main>\n'
+        '<div id="tip" role="status" hidden></div>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def text(value: Any) -> str:
+    """A text from anywhere, for HTML text and for attributes in double quotes."""
+    return html.escape(visible(str(value)), quote=True)
+
+
+def visible(words: str) -> str:
+    """Replace what would not be seen or would change the text around it.
+
+    Control characters become their pictures (U+2400 ...); marks of the direction of text, other
+    invisible characters and halves of surrogate pairs become U+FFFD.
+    """
+    if words.isascii() and words.isprintable():
+        return words
+    return "".join(map(_visible_character, words))
+
+
+def _visible_character(character: str) -> str:
+    code, category = ord(character), unicodedata.category(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    joiner = character in "\u200c\u200d"  # of letters, in some scripts
+    hidden = category in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and not joiner
+    return "\ufffd" if hidden else character
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number for readers: so many significant digits, at least all before the decimal point."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "∞" if value > 0 else MINUS + "∞" if value < 0 else "unknown"
+    size = abs(value)
+    if value == int(value) and size < 1e15:
+        words = f"{int(value):,}"
+    elif size >= 1e15 or size < 1e-4:
+        words = f"{value:.{digits - 1}e}"
+    else:
+        after = max(0, digits - 1 - math.floor(math.log10(size)))
+        words = f"{value:,.{after}f}"
+        words = words.rstrip("0").rstrip(".") if "." in words else words
+    return words.replace("-", MINUS)
+
+
+def paragraph(words: str, kind: str = "") -> str:
+    """A plain text as a paragraph."""
+    return f'<p class="{kind}">{text(words)}</p>' if kind else f"<p>{text(words)}</p>"
+
+
+def tip(words: str) -> str:
+    """An attribute: the text that is shown while the pointer is on the element."""
+    return f' data-tip="{text(words)}"' if words else ""
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
+    """A table of plain texts. A column whose cells all look like numbers is aligned right."""
+    cells = [[text(cell) for cell in row] for row in rows]
+    names = [text(name) for name in header]
+    right = [all(_numeric(row[j]) for row in cells) for j in range(len(names))]
+
+    def row(tag: str, words: list[str]) -> str:
+        pairs = zip(words, right, strict=True)
+        return "<tr>" + "".join(_cell(tag, word, r) for word, r in pairs) + "</tr>"
+
+    body = "".join(row("td", line) for line in cells)
+    head = f"<thead>{row('th', names)}</thead>"
+    return f'<div class="scroll {kind}"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def _cell(tag: str, word: str, right: bool) -> str:
+    return f'<{tag} class="n">{word}</{tag}>' if right else f"<{tag}>{word}</{tag}>"
+
+
+def _numeric(word: str) -> bool:
+    return word in ("", "-") or word.lstrip(f"{MINUS}-+~").replace(",", "")[:1].isdigit()
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """Bytes as an address inside the page; `kind` is a media type such as image/png."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+@cache
+def _style() -> str:
+    """page.css with the colours of both themes. Printing is always light."""
+    light, dark = _colors(LIGHT, PALETTE), _colors(DARK, tuple(map(lighter, PALETTE)))
+    clusters = "".join(f".k{i}{{--c:var(--k{i})}}" for i in range(len(PALETTE)))
+    return (
+        f":root{{{light};color-scheme:light}}"
+        f"@media(prefers-color-scheme:dark){{:root{{{dark};color-scheme:dark}}}}"
+        f":root[data-theme=light]{{{light};color-scheme:light}}"
+        f":root[data-theme=dark]{{{dark};color-scheme:dark}}"
+        f"@media print{{:root:root:root{{{light};color-scheme:light}}}}{clusters}\n"
+        + (HERE / "page.css").read_text(encoding="utf-8")
+    )
+
+
+def _colors(theme: dict[str, str], palette: Iterable[str]) -> str:
+    named = [f"--{name}:{color}" for name, color in theme.items()]
+    return ";".join(named + [f"--k{i}:{color}" for i, color in enumerate(palette)])
+
+
+@cache
+def _script() -> str:
+    files = ("page.js", "scatter.js")
+    return "".join((HERE / name).read_text(encoding="utf-8") for name in files)

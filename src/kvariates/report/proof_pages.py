@@ -1,0 +1,121 @@
+"""Sections about what is known of a fit: guarantee, certificate, stream, transcript of peers."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from .figures import Fact, facts
+from .fit_run import FitRun
+from .page import Section, number, paragraph, table, text
+
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def guarantee_section(run: FitRun) -> Section:
+    """The theorem that holds for the fit, or why none does, and the certificate."""
+    model, parts = run.model, []
+    certificate = getattr(model, "certificate_", None)
+    if certificate is not None and not run.private:
+        parts.append(f"<h3>Certificate: {text(certificate)}</h3>{_promise(certificate.explain())}")
+    guarantee, lost = getattr(model, "guarantee_", None), getattr(model, "guarantee_lost_", None)
+    if guarantee is not None:
+        parts.append(f"<h3>Guarantee</h3>{_promise(guarantee.explain())}")
+    elif lost is not None:
+        parts.append(paragraph(f"No theorem bounds the cost of this fit: {lost}"))
+    if parts and certificate is None and not run.private and hasattr(model, "certify"):
+        parts.append(paragraph("A certificate was not computed; certify=True does.", "note"))
+    return Section("guarantee", "What is proved", "".join(parts))
+
+
+def _promise(words: str) -> str:
+    whole = words.replace(",\n", ", ")  # a sentence that goes on in the next line
+    lines = "".join(paragraph(line) for line in whole.splitlines() if line.strip())
+    return f'<div class="promise">{lines}</div>'
+
+
+def stream_section(run: FitRun) -> Section:
+    """Rows seen, synopses kept, and what they lose."""
+    model = run.model
+    synopses = getattr(model, "synopses_", None)
+    if run.private or synopses is None:
+        return Section("stream", "Stream", "")
+    items = [
+        Fact("rows seen", f"{int(model.n_rows_seen_):,}"),
+        Fact("synopses", f"{len(synopses):,}"),
+        Fact("memory of the synopses", n_bytes(synopses.nbytes + model.synopsis_weights_.nbytes)),
+    ]
+    dropped = int(getattr(model, "n_rows_dropped_", 0))
+    items += [Fact("rows dropped", f"{dropped:,}")] if dropped else []
+    words = "The rows were read once, and k-means ran on weighted points that stand for them."
+    spread = getattr(model, "spread_", None)
+    if spread is not None:
+        error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
+        items.append(Fact("spread", f"{number(spread.value)}{error}"))
+        words += (
+            " The spread is the sum of the rows' squared distances to their nearest synopses; "
+            "what follows ± is the standard error of its estimate."
+        )
+    return Section("stream", "Stream", facts(items) + paragraph(words))
+
+
+def n_bytes(value: float) -> str:
+    """A number of bytes in words."""
+    for unit in UNITS[:-1]:
+        if value < 1000:
+            return f"{number(value, 3)} {unit}"
+        value /= 1000
+    return f"{number(value, 3)} {UNITS[-1]}"
+
+
+def transcript_section(run: FitRun) -> Section:
+    """What a coordinator and its peers, or parties, sent to each other."""
+    transcript = getattr(run.model, "transcript_", None)
+    if transcript is None:
+        return Section("transcript", "Transcript", "")
+    items = [Fact("rounds", f"{transcript.rounds:,}"), Fact("messages", f"{transcript.messages:,}")]
+    if hasattr(transcript, "by_question"):
+        items.append(Fact("bytes in all messages", n_bytes(transcript.bytes)))
+        details = _questions(transcript)
+    else:
+        items += [
+            Fact("sent to peers", n_bytes(transcript.bytes_sent)),
+            Fact("received", n_bytes(transcript.bytes_received)),
+            Fact("rows revealed", f"{transcript.points_revealed:,}"),
+        ]
+        details = _peers(transcript)
+    words = paragraph("What was sent between the coordinator and those who hold the data.")
+    return Section("transcript", "Transcript", words + facts(items) + details)
+
+
+def _peers(transcript: Any) -> str:
+    parts = []
+    if transcript.dropped:
+        rows = [(d.peer, str(d.round), d.reason) for d in transcript.dropped]
+        parts.append("<h3>Peers that left</h3>" + table(["peer", "round", "reason"], rows))
+    if transcript.joined:
+        parts.append(paragraph("Joined later: " + ", ".join(map(str, transcript.joined)) + "."))
+    if transcript.fingerprints:
+        parts.append("<h3>Fingerprints of the public keys</h3>")
+        parts += [f"<pre>{text(words)}</pre>" for words in transcript.fingerprints]
+    return "".join(parts)
+
+
+def _questions(transcript: Any) -> str:
+    traffic = transcript.by_question
+    first = next(iter(traffic.values()), None)
+    names = [f.name for f in fields(first)] if is_dataclass(first) else list(first or ())
+    rows = [
+        [name, *(f"{v:,}" if isinstance(v, int) else str(v) for v in _values(t, names))]
+        for name, t in traffic.items()
+    ]
+    parts = [table(["question", *(n.replace("_", " ") for n in names)], rows)] if rows else []
+    for side, learned in transcript.revealed.items():
+        items = "".join(f"<li>{text(words)}</li>" for words in learned)
+        parts.append(f'<div class="box"><h3>What {text(side)} learns</h3><ul>{items}</ul></div>')
+    parts.append(paragraph(f"Fingerprint of the public keys: {transcript.fingerprint}", "note"))
+    return "".join(parts)
+
+
+def _values(traffic: Any, names: list[str]) -> list[Any]:
+    return [getattr(traffic, name) for name in names]

@@ -1,0 +1,108 @@
+"""Reads a graph: a sparse matrix of edge lengths (.npz, .mtx), or a text table of edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kvariates.sources.columns import listed
+from kvariates.sources.opened_table import OpenedTable, complete_values, open_table
+from kvariates.sources.text_format import TextOptions
+
+ENDS = (("from", "to"), ("source", "target"), ("u", "v"), ("node1", "node2"), ("start", "end"))
+LENGTHS = ("length", "len", "weight", "distance", "dist", "cost", "w")
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTable:
+    """Nodes and the lengths of edges.
+
+    Attributes
+    ----------
+    lengths : CSR matrix of shape (n, n)
+        Symmetric; of several edges between two nodes, the shortest.
+    nodes : ndarray of shape (n,)
+        The names of the nodes: text or integers.
+    remarks : tuple of str
+        How the file was read, in lines for the user.
+    """
+
+    lengths: Any
+    nodes: NDArray[Any]
+    remarks: tuple[str, ...]
+
+
+def read_graph(path: str | Path, text: TextOptions | None = None) -> GraphTable:
+    """Read a graph. Raises ValueError if the file holds none."""
+    opened = open_table(path, text)
+    if opened.matrix is not None:
+        return _of_matrix(opened)
+    if len(opened.names) in (2, 3) or _columns_by_name(opened):
+        return _of_edges(opened)
+    raise ValueError(
+        f"{path}: a graph is a sparse matrix, or a table of edges: from, to and, if edges have "
+        f"lengths, length; this table has {len(opened.names)} columns ({listed(opened.names)})"
+    )
+
+
+def _of_matrix(opened: OpenedTable) -> GraphTable:
+    lengths, remarks = opened.matrix.astype(np.float64), opened.remarks
+    if lengths.shape[0] != lengths.shape[1]:
+        raise ValueError(f"{opened.path}: the matrix of a graph is square, not {lengths.shape}")
+    if abs(lengths - lengths.T).nnz:
+        coo = lengths.tocoo()
+        lengths = _symmetric(coo.row, coo.col, coo.data, lengths.shape[0])
+        remarks = (*remarks, "the matrix is not symmetric: edges count in both directions")
+    return GraphTable(lengths, np.arange(lengths.shape[0]), remarks)
+
+
+def _columns_by_name(opened: OpenedTable) -> list[str]:
+    """The columns of the two ends and, if there is one, of the length, by their names."""
+    known = {name.lower(): name for name in opened.names}
+    for first, second in ENDS:
+        if first in known and second in known:
+            others = [name for name in opened.names if name.lower() not in (first, second)]
+            length = next((known[name] for name in LENGTHS if name in known), None)
+            length = others[0] if length is None and len(others) == 1 else length
+            return [known[first], known[second], *([length] if length else [])]
+    return []
+
+
+def _of_edges(opened: OpenedTable) -> GraphTable:
+    columns = _columns_by_name(opened) or opened.names[:3]
+    if len(columns) < 2:
+        raise ValueError(f"{opened.path}: a table of edges has two columns of nodes, from and to")
+    ends = [complete_values(opened, name) for name in columns[:2]]
+    if any(end.dtype.kind not in "iuOU" for end in ends):
+        raise ValueError(f"{opened.path}: {columns[0]} and {columns[1]} must be names of nodes")
+    if {end.dtype.kind for end in ends} & {"O", "U"}:
+        ends = [end.astype(str) for end in ends]
+    remarks = (*opened.remarks, f"each row is an edge: {columns[0]}, {columns[1]}")
+    if len(columns) == 3:
+        length = opened.table([columns[2]]).X[:, 0].astype(np.float64)
+        remarks = (*remarks[:-1], f"{remarks[-1]}, and its length: {columns[2]}")
+    else:
+        length = np.ones(len(ends[0]))
+    if not len(ends[0]):
+        raise ValueError(f"{opened.path}: no rows")
+    nodes, number = np.unique(np.concatenate(ends), return_inverse=True)
+    one, two = np.split(number, 2)
+    return GraphTable(_symmetric(one, two, length, len(nodes)), nodes, remarks)
+
+
+def _symmetric(one: Any, two: Any, length: Any, n: int) -> Any:
+    """Edges in both directions, without loops; of several, the shortest."""
+    low, high = np.minimum(one, two), np.maximum(one, two)
+    order = np.lexsort((length, high, low))
+    low, high, length = low[order], high[order], length[order]
+    first = np.ones(len(low), bool)
+    first[1:] = (np.diff(low) != 0) | (np.diff(high) != 0)
+    first &= low != high
+    a, b, w = low[first], high[first], length[first]
+    both = (np.concatenate([w, w]), (np.concatenate([a, b]), np.concatenate([b, a])))
+    return sparse.coo_matrix(both, shape=(n, n)).tocsr()

@@ -1,0 +1,149 @@
+"""A file to read, or standard input: its kind and its bytes, within the memory there is."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from kvariates.extras import needed
+from kvariates.sources.columns import listed
+
+STANDARD_INPUT = Path("-")
+KINDS = {
+    ".csv": "text", ".tsv": "text", ".tab": "text", ".txt": "text", ".psv": "text",
+    ".dat": "text", ".data": "text", ".edges": "text", ".edgelist": "text",
+    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".npz": "numpy", ".npy": "numpy", ".mtx": "matrix market",
+}  # fmt: skip
+MAGIC = {
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "numpy",
+    b"%%MatrixMarket": "matrix market", b"%PDF": "PDF",
+}  # fmt: skip
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
+OTHERS = (".json", ".jsonl", ".xml", ".html", ".pkl", ".pickle", ".h5", ".hdf5", ".sqlite", ".db")
+PIECE = 2**20
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A path, or "-" for standard input. Pre: `checked` was called."""
+
+    path: Path
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.path == STANDARD_INPUT
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.is_stdin else str(self.path)
+
+    @cached_property
+    def _input(self) -> bytes:
+        return _limited(sys.stdin.buffer, self.name)
+
+    @cached_property
+    def gzipped(self) -> bool:
+        return self._start(2) == b"\x1f\x8b"
+
+    def _start(self, n: int) -> bytes:
+        if self.is_stdin:
+            return self._input[:n]
+        with self.path.open("rb") as file:
+            return file.read(n)
+
+    @cached_property
+    def kind(self) -> str:
+        """What it holds: by its extension, otherwise by its first bytes."""
+        suffixes = [suffix.lower() for suffix in self.path.suffixes]
+        if self.gzipped and suffixes[-1:] == [".gz"]:
+            suffixes.pop()
+        last = suffixes[-1] if suffixes and not self.is_stdin else ""
+        if last in KINDS:
+            return KINDS[last]
+        if last in SPREADSHEETS:
+            raise ValueError(f"{self.name}: is a spreadsheet; save it as CSV first")
+        if last in OTHERS:
+            raise ValueError(
+                f"{self.name}: unknown extension {last}; known are {listed(list(KINDS), 20)}"
+            )
+        start = self.data[:16] if self.gzipped else self._start(16)
+        if start.startswith(b"PK\x03\x04"):
+            return "numpy"
+        return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "text")
+
+    @cached_property
+    def data(self) -> bytes:
+        """All its bytes, decompressed. ValueError if they would fill the memory."""
+        if self.is_stdin:
+            return _gunzip(self._input, self.name) if self.gzipped else self._input
+        if self.gzipped:
+            with self.path.open("rb") as file, gzip.open(file) as text:
+                return _limited(text, self.name)
+        check_size(self.path.stat().st_size, self.name)
+        return self.path.read_bytes()
+
+    def needs(self) -> None:
+        """Raise ImportError, which says what to install, if a package for this kind is missing."""
+        if self.kind in ("text", "parquet", "arrow"):
+            needed("pyarrow", "files", f"reading {self.name}")
+
+    def arrow(self) -> Any:
+        """What pyarrow reads."""
+        import pyarrow as pa
+
+        return pa.BufferReader(self.data) if self.is_stdin or self.gzipped else str(self.path)
+
+    def check(self) -> None:
+        """Raise FileNotFoundError or ValueError unless it can be read."""
+        if self.is_stdin:
+            if sys.stdin.isatty():
+                raise ValueError("standard input is a terminal; pipe a table into the command")
+            return
+        if self.path.is_dir():
+            raise ValueError(f"{self.path}: is a directory, not a file")
+        if not self.path.exists():
+            raise FileNotFoundError(f"{self.path}: no such file")
+
+
+def _gunzip(data: bytes, name: str) -> bytes:
+    import io
+
+    with gzip.open(io.BytesIO(data)) as text:
+        return _limited(text, name)
+
+
+def _limited(file: IO[bytes] | Any, name: str) -> bytes:
+    """All bytes of a file. ValueError if they would fill the memory, or are damaged."""
+    parts, size = [], 0
+    try:
+        while part := file.read(PIECE):
+            size += len(part)
+            check_size(size, name)
+            parts.append(part)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{name}: is damaged: {error}") from None
+    return b"".join(parts)
+
+
+def check_size(n_bytes: int, name: str) -> None:
+    """Raise ValueError if so many bytes would fill more than half of the memory."""
+    if n_bytes > memory() / 2:
+        raise ValueError(
+            f"{name}: its contents need more than {memory() / 2e9:.3g} GB of memory; "
+            "--stream reads a table in blocks"
+        )
+
+
+def memory() -> float:
+    """Bytes of memory that this process may use."""
+    most = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
+    words = limit.read_text().strip() if limit.exists() else ""
+    return min(most, float(words)) if words.isdigit() else most

@@ -1,0 +1,288 @@
+"""Reads a file into a matrix of finite numbers with column names.
+
+A file that cannot be read so raises :class:`ValueError` (or :class:`OSError`) with a message of one
+line: the file, what is wrong, and where.
+
+| file | read by | columns |
+|---|---|---|
+| text: .csv, .tsv, .txt and others, plain or .gz | `text_table.py` | its header, or x0, x1, ... |
+| .parquet, .arrow, .feather | pyarrow | its schema |
+| .npz, .npy, .mtx | `array_files.py` | x0, x1, ... |
+| - | standard input; its first bytes tell which of these it is | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from kvariates.sources.array_files import read_array
+from kvariates.sources.columns import check_names, listed
+from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
+from kvariates.sources.input_file import InputFile
+from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_numbers import find_numbers
+from kvariates.sources.text_table import read_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedTable:
+    """The columns of a file.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+    numeric : set of str
+        The columns of numbers.
+    get : callable
+        From a name to the values of its column.
+    matrix : CSR matrix or None
+        All columns, if the file holds a sparse matrix.
+    remarks : tuple of str
+        How the file was read, in lines for the user.
+    doubtful : dict
+        Columns of text that look numeric: a line about each.
+    get_each : callable or None
+        Of a text file: from a name to its numbers, each cell read by itself, NaN for others.
+    """
+
+    path: Path
+    names: list[str]
+    numeric: set[str]
+    get: Callable[[str], npt.NDArray[np.generic]]
+    matrix: Any = None
+    remarks: tuple[str, ...] = ()
+    doubtful: dict[str, str] = field(default_factory=dict)
+    get_each: Callable[[str], npt.NDArray[np.generic]] | None = None
+
+    def table(
+        self, columns: Sequence[str] | None = None, weights: str | None = None,
+        missing: Missing = "error",
+    ) -> DataTable:  # fmt: skip
+        """The numeric columns, or the named ones, and the column of weights.
+
+        Rows with a missing value are an error, are left out ("drop"), get the mean of the column
+        ("mean"), or keep NaN ("keep", where text that is no number is NaN, too).
+        """
+        names, left_out = self._chosen(columns, weights)
+        check_names(self.path, self.names, [*names, *([weights] if weights else [])])
+        weight = None
+        if weights is not None:
+            weight = numbers_of(self.path, weights, self.get(weights), missing).astype(np.float64)
+        if self.matrix is not None:
+            return self._sparse_table(names, left_out, weight)
+        get = self.get_each if missing == "keep" and self.get_each else self.get
+        arrays = [numbers_of(self.path, name, get(name), missing) for name in names]
+        if not len(arrays[0]):
+            raise ValueError(f"{self.path}: no rows")
+        X = np.empty((len(arrays[0]), len(names)), np.result_type(*arrays))
+        for j, array in enumerate(arrays):
+            X[:, j] = array
+        made = DataTable(X, tuple(names), self.path, left_out, weight)
+        return made if missing == "keep" else complete(made, missing)
+
+    def values(self, name: str) -> npt.NDArray[np.generic]:
+        """A column as it is: numbers, words or dates."""
+        check_names(self.path, self.names, [name])
+        return self.get(name)
+
+    def _chosen(
+        self, columns: Sequence[str] | None, weights: str | None
+    ) -> tuple[list[str], tuple[str, ...]]:
+        names = self.names if columns is None else list(columns)
+        if not names:
+            raise ValueError(f"{self.path}: no columns")
+        left_out: tuple[str, ...] = ()
+        if columns is None:
+            left_out = tuple(name for name in names if name not in self.numeric)
+            if len(left_out) == len(names):
+                why = next((f"; {line}" for line in self.doubtful.values()), "")
+                found = f"(found {listed(self.names)})"
+                raise ValueError(f"{self.path}: no numeric column {found}{why}")
+            names = [name for name in names if name in self.numeric]
+        if weights in names:
+            names = [name for name in names if name != weights]
+            if not names:
+                raise ValueError(f"{self.path}: no column is left to cluster without {weights!r}")
+        return names, left_out
+
+    def _sparse_table(
+        self, names: list[str], left_out: tuple[str, ...], weight: Any
+    ) -> DataTable:  # fmt: skip
+        index = [int(name[1:]) for name in names]
+        X = self.matrix if names == self.names else self.matrix[:, index]
+        if not X.shape[0]:
+            raise ValueError(f"{self.path}: no rows")
+        X = X.astype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+        if not np.isfinite(X.data).all():
+            raise ValueError(f"{self.path}: the sparse matrix has missing or infinite values")
+        return DataTable(X, tuple(names), self.path, left_out, weight)
+
+
+def read(
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    *,
+    missing: Missing = "error",
+    text: TextOptions | None = None,
+) -> DataTable:
+    """Read the numeric columns of a file, or the named ones.
+
+    Parameters
+    ----------
+    path : str or Path
+        A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy or
+        .mtx file; "-" is standard input.
+    columns : sequence of str, optional
+        The columns to read, in this order. A named column that holds no numbers is converted where
+        each of its values reads as a number. By default every numeric column is read.
+    missing : {"error", "drop", "mean"}
+        What is done with rows that have a missing value.
+    text : TextOptions, optional
+        How a text table is written; by default that is found out.
+
+    Returns
+    -------
+    DataTable
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        The file cannot be read as a table of finite numbers; the message says where.
+    """
+    return open_table(path, text).table(columns, missing=missing)
+
+
+def read_values(path: str | Path, column: str) -> npt.NDArray[np.generic]:
+    """Read one column of a file as it is: numbers, words or dates; none may be missing."""
+    return complete_values(open_table(path, columns=[column]), column)
+
+
+def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]:
+    """One column as it is. ValueError if a value is missing."""
+    values = opened.values(column)
+    if values.dtype.kind == "f":
+        bad = np.isnan(values)
+    else:
+        bad = np.array([value is None for value in values.tolist()])
+    if count := int(bad.sum()):
+        first = int(bad.argmax()) + 1
+        raise ValueError(
+            f"{opened.path}: column {column!r} has {count} missing, first in row {first}"
+        )
+    return values
+
+
+def open_table(
+    path: str | Path, text: TextOptions | None = None, columns: Sequence[str] | None = None
+) -> OpenedTable:
+    """Open a file; of a Parquet file only these columns are read."""
+    file = InputFile(Path(path))
+    file.check()
+    file.needs()
+    where, errors = file.name, (ValueError, OSError, EOFError, BadZipFile, NotImplementedError)
+    try:
+        opener = {"text": _text, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
+        return opener(file, text or TextOptions(), columns)
+    except errors as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if reason.startswith(where):
+            raise ValueError(reason) from None
+        known = getattr(error, "args", ()) and type(error) is ValueError
+        raise ValueError(f"{where}: {'' if known else 'cannot be read: '}{reason}") from error
+
+
+def _text(file: InputFile, text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+    found = read_text(file.data, text)
+    lines = {}
+    for name, column in found.text.items():
+        cell = found.table.column(name)[column.bad].as_py()
+        lines[name] = (
+            f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
+        )
+    made = _of_arrow(file.path, found.table)
+
+    def get_each(name: str) -> npt.NDArray[np.generic]:
+        return _each_number(found.table.column(name), found.format.decimal, made.get(name))
+
+    return replace(made, remarks=found.remarks, doubtful=lines, get_each=get_each)
+
+
+def _each_number(
+    column: pa.ChunkedArray, decimal: str, values: npt.NDArray[np.generic]
+) -> npt.NDArray[np.generic]:
+    """The numbers of a column, each cell read by itself; NaN for truth values and other text."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return values
+    numbers = find_numbers(column, decimal, each=True).numbers
+    if numbers is None:
+        return np.full(len(column), np.nan)
+    found: npt.NDArray[np.generic] = numbers.to_numpy()
+    return found
+
+
+def _parquet(file: InputFile, _text: TextOptions, columns: Sequence[str] | None) -> OpenedTable:
+    from pyarrow import parquet
+
+    names = parquet.read_schema(file.arrow()).names
+    wanted = None if columns is None else [n for n in names if n in set(columns)]
+    made = _of_arrow(file.path, parquet.read_table(file.arrow(), columns=wanted))
+    return replace(made, names=names)  # an error about an unknown name lists all names
+
+
+def _ipc(file: InputFile, _text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    stream = pa.BufferReader(file.data)
+    opened = ipc.open_file if file.data.startswith(b"ARROW1") else ipc.open_stream
+    return _of_arrow(file.path, opened(stream).read_all())
+
+
+def _of_arrow(path: Path, table: pa.Table) -> OpenedTable:
+    import pyarrow as pa
+
+    types = pa.types
+
+    def get(name: str) -> npt.NDArray[np.generic]:
+        column = table.column(name)
+        if types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        values: npt.NDArray[np.generic] = column.to_numpy()
+        return values
+
+    def numeric(kind: pa.DataType) -> bool:
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+    numbers = {f.name for f in table.schema if numeric(f.type)}
+    return OpenedTable(path, table.column_names, numbers, get)
+
+
+def _array(file: InputFile, _text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+    X = read_array(file)
+    if X.ndim != 2:
+        raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    numeric = set(names) if X.dtype.kind in "iuf" else set()
+    if sparse.issparse(X):
+        return OpenedTable(
+            file.path, names, numeric, lambda name: X[:, [int(name[1:])]].toarray()[:, 0], X
+        )
+    return OpenedTable(file.path, names, numeric, lambda name: X[:, int(name[1:])])

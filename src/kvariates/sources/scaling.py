@@ -1,0 +1,70 @@
+"""Columns of different units are brought to the same scale, and back.
+
+| name | a column's offset | its unit |
+|---|---|---|
+| standard | mean | standard deviation |
+| minmax | minimum | range |
+| robust | median | interquartile range |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.floating]
+Scaling = Literal["none", "standard", "minmax", "robust"]
+SCALINGS: tuple[Scaling, ...] = ("none", "standard", "minmax", "robust")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """An offset and a unit for each column, ``X = (raw - mean) / spread``, and the inverse."""
+
+    mean: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+
+    def undo(self, X: Matrix) -> npt.NDArray[np.float64]:
+        """Return scaled rows in the units of the file."""
+        return X * self.spread + self.mean
+
+    def apply(self, X: Matrix) -> Matrix:
+        """Return rows in these units, in the type of X."""
+        return ((X - self.mean) / self.spread).astype(X.dtype)
+
+
+def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale]:
+    """Centre each column on its (weighted) mean and divide it by its standard deviation.
+
+    A constant column is centred only. Weights count as repeats of a row.
+    """
+    mean = np.average(X, axis=0, weights=weights).astype(np.float64)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    scale = scale_of(mean, spread)
+    return ((X - mean) / scale.spread).astype(X.dtype), scale
+
+
+def scale_of(mean: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]) -> Scale:
+    """The scale of columns with this mean and deviation; constant columns are not divided."""
+    # A spread below the rounding error is noise; division by it would enlarge the noise.
+    floor = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(mean))
+    return Scale(mean, np.where(spread > floor, spread, 1.0))
+
+
+def scale_for(X: Matrix, weights: Matrix | None, scaling: Scaling) -> Scale | None:
+    """The scale of the columns of X; None for "none". Only "standard" takes weights into account.
+
+    A column without spread is not divided.
+    """
+    if scaling == "none":
+        return None
+    if scaling == "standard":
+        return standardize(X, weights)[1]
+    if scaling == "minmax":
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        return scale_of(low, high - low)
+    low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0).astype(np.float64)
+    return scale_of(middle, high - low)

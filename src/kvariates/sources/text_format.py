@@ -1,0 +1,156 @@
+"""How a text table is written: its encoding, delimiter, decimal mark and names.
+
+What was found (`text_sniffing.py`) can be said in one line, and each part can be given instead.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "blanks"}
+BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
+COMMENT = "#"
+MISSING = frozenset(
+    [
+        "NA",
+        "N/A",
+        "n/a",
+        "na",
+        "#N/A",
+        "#NA",
+        "NaN",
+        "nan",
+        "NAN",
+        "-NaN",
+        "-nan",
+        "NULL",
+        "null",
+        "Null",
+        "(null)",
+        "None",
+        "none",
+        "NONE",
+        "missing",
+        "-",
+        "--",
+        "?",
+        ".",
+        "\\N",
+        "#VALUE!",
+        "#DIV/0!",
+        "#REF!",
+        "#NAME?",
+        "#NUM!",
+        "1.#QNAN",
+        "-1.#IND",
+    ]
+) | {"", "#N/A N/A"}  # in place of a number
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What the caller knows about a text file. None: it is found out."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", BY_NAME.get(self.delimiter, self.delimiter))
+            if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+                raise ValueError(f"the delimiter must be one character, not {self.delimiter!r}")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"the decimal mark must be '.' or ',', not {self.decimal!r}")
+        if self.decimal == self.delimiter == ",":
+            raise ValueError("the delimiter and the decimal mark cannot both be ','")
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except LookupError:
+                raise ValueError(f"{self.encoding!r} is no known encoding") from None
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    encoding, delimiter, decimal : str
+    names : tuple of str
+        The columns; x0, x1, ... if the file does not name them.
+    header : bool
+        Whether the file names them.
+    skip : int
+        Lines before the first row: the names, comments, and what else stands there.
+    before : int
+        How many of these are neither names nor comments.
+    ambiguous : str
+        A number that could be read in two ways, or "".
+    """
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    header: bool
+    skip: int
+    before: int = 0
+    ambiguous: str = ""
+
+    def words(self) -> str:
+        """What was found, in one line; empty for a plain CSV file."""
+        parts = []
+        if self.delimiter != "," and len(self.names) > 1:
+            parts.append(f"cells are divided by {WORDS.get(self.delimiter, repr(self.delimiter))}")
+        if self.decimal == ",":
+            parts.append("decimal commas")
+        if self.encoding not in ("utf-8", "ascii"):
+            parts.append(f"encoding {self.encoding}")
+        if not self.header:
+            parts.append("no line of names (--header if there is one)")
+        if self.before:
+            lines = "1 line" if self.before == 1 else f"{self.before} lines"
+            parts.append(f"{lines} before the table left out")
+        if self.ambiguous:
+            other = "." if self.decimal == "," else ","
+            parts.append(
+                f"{self.ambiguous} is read with the decimal mark {self.decimal!r} "
+                f"(--decimal {other!r} reads it otherwise)"
+            )
+        return "; ".join(parts)
+
+
+def find_encoding(data: bytes, whole: bool) -> str:
+    """The encoding of a text that begins with `data`; `whole`: it is the whole text.
+
+    Raises ValueError if it is no text.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        return "utf-8"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" in data:
+        raise ValueError("is not a text file: it holds zero bytes")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if whole or error.start < len(data) - 4:  # otherwise the sample ends inside a character
+            undefined = re.search(rb"[\x81\x8d\x8f\x90\x9d]", data)
+            return "latin-1" if undefined else "cp1252"
+    return "utf-8"
+
+
+def decoded(data: bytes, encoding: str) -> str:
+    """The text, without a byte order mark. Raises ValueError if it is in another encoding."""
+    try:
+        return data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        bad = data[error.start : error.start + 1].hex()
+        raise ValueError(
+            f"is not in the encoding {encoding}: byte 0x{bad} at {error.start}; "
+            "--encoding names another one"
+        ) from None

@@ -1,0 +1,233 @@
+"""Finds out how a text table is written, from its beginning.
+
+| part | rule |
+|---|---|
+| delimiter | most rows have the same number of cells; of several such, most cells are numbers |
+| decimal mark | the last mark of 1.234,5; the mark of 1,5; in doubt a point |
+| names | the first row, if it has text above a column of numbers, or no number at all |
+| table | begins at the first row with the usual number of cells |
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kvariates.sources.text_format import (
+    COMMENT,
+    MISSING,
+    TextFormat,
+    TextOptions,
+    find_encoding,
+)
+
+SAMPLE_BYTES = 2**18
+SAMPLE_ROWS = 400
+MOST_BEFORE = 30  # lines before the table
+DELIMITERS = (",", "\t", ";", "|", " ")
+
+# A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
+NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+YEAR = re.compile(r"(1[89]|20|21)\d\d")
+
+
+def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
+    """The format of a table that begins with `sample`. Raises ValueError if it is no table."""
+    encoding = options.encoding or find_encoding(sample, whole)
+    text = sample.decode(encoding, errors="replace").removeprefix("\ufeff")
+    if not whole:  # the last line may be cut
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+    if not any(line.strip() for line in lines):
+        raise ValueError("no rows: the file is empty")
+    said = re.fullmatch(r"\s*sep=(.)\s*", lines[0], re.IGNORECASE)  # a line for Excel
+    start = 1 if said else 0
+    delimiter = options.delimiter or (said[1] if said else _delimiter(lines[start:]))
+    rows = sample_rows(lines[start:], delimiter)
+    if not rows:
+        raise ValueError("no rows: the file has only comments")
+    width = _width(rows)
+    first = _first_row(rows, width)
+    cells = [row.cells for row in rows[first:]]
+    decimal, ambiguous = _decimal(cells, delimiter, options.decimal)
+    comment = _names_in_comment(lines[start:], delimiter, width) if first == 0 else None
+    header = options.header
+    if header is None:
+        header = comment is not None or _is_header(cells[0], cells[1:])
+    in_comment = comment is not None and not _is_header(cells[0], cells[1:])
+    named = comment if in_comment else cells[0]
+    used = first + (1 if header and not in_comment else 0)
+    skip = rows[used].begin if used < len(rows) else rows[-1].end
+    names = _names(named or [], cells, width) if header else tuple(f"x{j}" for j in range(width))
+    return TextFormat(encoding, delimiter, decimal, names, header, start + skip, first, ambiguous)
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """The cells of a row, the lines before it, and the lines up to its end."""
+
+    cells: list[str]
+    begin: int
+    end: int
+
+
+def sample_rows(lines: Sequence[str], delimiter: str) -> list[SampleRow]:
+    """The first rows, without empty lines and comments."""
+    at, pulled = 0, 0
+
+    def pull() -> Iterator[str]:
+        nonlocal at, pulled
+        for line in lines:
+            at += 1
+            if not line.startswith(COMMENT):
+                pulled += 1
+                yield line.rstrip("\r\n ") + "\n" if delimiter == " " else line
+
+    rows = []
+    reader = csv.reader(pull(), delimiter=delimiter, skipinitialspace=True)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append(SampleRow([cell.strip() for cell in cells], at - pulled, at))
+            pulled = 0
+            if len(rows) == SAMPLE_ROWS:
+                break
+    except csv.Error as error:
+        raise ValueError(f"is not a table: {error}") from None
+    return rows
+
+
+def _width(rows: list[SampleRow]) -> int:
+    """The usual number of cells; of several, the largest."""
+    counts = Counter(len(row.cells) for row in rows)
+    return max(counts, key=lambda width: (counts[width], width))
+
+
+def _delimiter(lines: list[str]) -> str:
+    """The delimiter for which most rows have as many cells, and most cells are numbers."""
+    scores = {}
+    for delimiter in DELIMITERS:
+        rows = sample_rows(lines, delimiter)
+        if not rows or (width := _width(rows)) == 1:
+            continue
+        if _one_column(rows, delimiter):
+            return ";"
+        cells = [cell for row in rows for cell in row.cells if cell not in MISSING]
+        regular = sum(len(row.cells) == width for row in rows) / len(rows)
+        numbers = sum(is_marked_number(cell) for cell in cells) / max(len(cells), 1)
+        scores[delimiter] = (regular, numbers)
+    if len(scores) > 1:
+        scores.pop(" ", None)
+    if not scores:
+        return ","
+    most = max(regular for regular, _ in scores.values())
+    good = {name: score for name, score in scores.items() if score[0] >= 0.8 * most}
+    return max(good, key=lambda name: good[name][1])
+
+
+def _one_column(rows: list[SampleRow], delimiter: str) -> bool:
+    """Whether this is a single column of numbers with decimal commas, below its name."""
+    if delimiter != "," or len(rows) < 2 or len(rows[0].cells) != 1:
+        return False
+    return all(len(row.cells) == 2 and all(c.isdigit() for c in row.cells) for row in rows[1:])
+
+
+def _first_row(rows: list[SampleRow], width: int) -> int:
+    """The number of rows before the table: a title, remarks."""
+    for i, row in enumerate(rows[:MOST_BEFORE]):
+        if width > 2 and sum(map(bool, row.cells)) == 1:  # a title, filled up with empty cells
+            continue
+        shorter = len(row.cells) == width - 1 > 0 and not any(map(is_marked_number, row.cells))
+        if len(row.cells) == width or (shorter and width > 2):
+            return i
+    return 0
+
+
+def _names(named: list[str], cells: list[list[str]], width: int) -> tuple[str, ...]:
+    """Names of all columns; one without a name is called column1, column2, ..."""
+    if len(named) == width - 1:
+        # The column of row names has no name, or the rows end with a delimiter.
+        ends = all(row[-1] == "" for row in cells[1:] if len(row) == width)
+        named = [*named, ""] if ends else ["", *named]
+    named = [*named, *[""] * (width - len(named))]
+    return tuple(name or f"column{j}" for j, name in enumerate(named, 1))
+
+
+def _names_in_comment(lines: list[str], delimiter: str, width: int) -> list[str] | None:
+    """The names in the last comment before the table: "# x,y,z" or "#,x,y"."""
+    before = []
+    for line in lines:
+        if not line.startswith(COMMENT) and line.strip():
+            break
+        before.append(line)
+    said = [line for line in before if line.strip()]
+    if not said or width < 2:
+        return None
+    words = said[-1].removeprefix(COMMENT)
+    cells = sample_rows([words if words.strip(" ")[:1] != delimiter else "no" + words], delimiter)
+    if (
+        len(cells) != 1
+        or len(cells[0].cells) != width
+        or any(map(is_marked_number, cells[0].cells))
+    ):
+        return None
+    first, *rest = cells[0].cells
+    return ["#" if first == "no" else first, *rest]
+
+
+def is_marked_number(cell: str) -> bool:
+    """Whether a cell is a number, with any decimal mark, thousands separators or a per cent."""
+    return NUMBER.fullmatch(cell.strip()) is not None
+
+
+def _is_header(first: list[str], body: list[list[str]]) -> bool:
+    """Whether the first row holds names: text above numbers, or no number at all."""
+    numeric = [is_marked_number(cell) for cell in first]
+    if not any(numeric):
+        return True
+    if not body:
+        return False
+    if first[0] == "" and first[1:] == [str(j) for j in range(len(first) - 1)]:
+        return True  # a pandas frame without names
+    columns = [_numeric_column(body, j) for j in range(len(first))]
+    if any(is_text and above for is_text, above in zip(map(_is_text, first), columns, strict=True)):
+        return True
+    numbers = [j for j, is_number in enumerate(numeric) if is_number]
+    below = [row[j] for row in body for j in numbers if j < len(row)]
+    years = len(numbers) > 1 and all(YEAR.fullmatch(first[j]) for j in numbers)
+    return years and not all(YEAR.fullmatch(cell) for cell in below)
+
+
+def _is_text(cell: str) -> bool:
+    return cell not in MISSING and not is_marked_number(cell)
+
+
+def _numeric_column(body: list[list[str]], j: int) -> bool:
+    cells = [row[j] for row in body if j < len(row) and row[j] not in MISSING]
+    return bool(cells) and sum(map(is_marked_number, cells)) >= 0.8 * len(cells)
+
+
+def _decimal(rows: list[list[str]], delimiter: str, given: str | None) -> tuple[str, str]:
+    """The decimal mark, and a number that it does not settle."""
+    if given is not None:
+        return given, ""
+    sure, unsure = Counter[str](), dict[str, str]()
+    for cell in (cell.strip("+-\u2212% ") for row in rows for cell in row):
+        if is_marked_number(cell) and (mark := re.search(r"[.,](?=[^.,]*$)", cell)):
+            mark_of, other = mark[0], ",."[mark[0] == ","]
+            ahead, behind = cell[: mark.start()], cell[mark.end() :]
+            groups = len(behind) == 3 and 1 <= len(re.split(r"[.,]", ahead)[-1]) <= 3
+            if cell.count(mark_of) > 1:
+                sure[other] += 1
+            elif other in cell or not groups or ahead == "0":
+                sure[mark_of] += 1
+            else:
+                unsure.setdefault(mark_of, cell)
+    if sure:
+        return max(".,", key=lambda mark: sure[mark]), ""
+    if delimiter != ";" or not unsure:
+        return ".", ""
+    return next(iter(unsure.items()))

@@ -1,0 +1,244 @@
+"""Reports, notebook views and the docs in headless Chromium: they work, without the network.
+
+Skipped, with the reason, if Playwright or Chromium is not installed (`pip install playwright`, then
+`playwright install chromium` or Debian's package chromium). Screenshots: build/screenshots/.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser.reports import CASES, case, rng
+
+from kvariates import KMeans, KMedian, choose_k, hst_tree
+from kvariates.report.fit import write_fit
+from kvariates.report.page import DARK, LIGHT
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOTS = ROOT / "build" / "screenshots"
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1180, "height": 820}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        try:
+            path = shutil.which("chromium")
+            started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except sync.Error as error:
+            pytest.skip(f"Chromium cannot be started: {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page, and everything that went wrong while it was open."""
+
+    def __init__(self, browser, path, *, viewport=None, color_scheme="light"):
+        self.context = browser.new_context(
+            viewport=viewport or DESK, color_scheme=color_scheme, device_scale_factor=1
+        )
+        self.page, self.wrong = self.context.new_page(), []
+        self.page.on("console", self._message)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.wrong.append("dialog"), dialog.dismiss()))
+        self.page.on("request", self._request)
+        self.home = path.as_uri()
+        self.page.goto(self.home)
+
+    def _message(self, message):
+        if message.type == "error":
+            self.wrong.append(message.text)
+
+    def _request(self, request):
+        if not request.url.startswith(("data:", "file:")):
+            self.wrong.append(request.url)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def shot(self, name, *, full=True):
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=full)
+
+    def pixels(self, color):
+        """How many pixels of the first canvas have exactly this colour."""
+        return self.page.evaluate(
+            """color => {
+                const c = document.querySelector("canvas"), wanted = [1, 3, 5].map(
+                    i => parseInt(color.slice(i, i + 2), 16));
+                const copy = new OffscreenCanvas(c.width, c.height);
+                const pen = copy.getContext("2d", { willReadFrequently: true });
+                pen.drawImage(c, 0, 0);
+                const d = pen.getImageData(0, 0, c.width, c.height).data;
+                let n = 0;
+                for (let i = 0; i < d.length; i += 4)
+                    n += d[i + 3] === 255 && wanted.every((v, j) => d[i + j] === v);
+                return n;
+            }""",
+            color,
+        )
+
+    def css(self, name):
+        return self.page.evaluate(
+            "name => getComputedStyle(document.documentElement).getPropertyValue('--' + name)", name
+        )
+
+    def settle(self):
+        self.page.evaluate("() => new Promise(f => requestAnimationFrame(() => setTimeout(f)))")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    made = {}
+
+    def report(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            write_fit(*case(name), folder)
+            made[name] = folder / "report.html"
+        return made[name]
+
+    return report
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reports_open_without_errors_and_requests(browser, reports, name):
+    with Visit(browser, reports(name)) as visit:
+        visit.shot(f"{name}-light")
+        assert visit.page.locator("canvas").count() == 1
+        assert visit.pixels(visit.css("k0")) > 0
+    assert visit.wrong == []
+
+
+@pytest.mark.parametrize("name", ["two_columns", "fifty", "private", "cities"])
+def test_both_themes_and_a_phone_render(browser, reports, name):
+    with Visit(browser, reports(name), viewport=PHONE, color_scheme="dark") as visit:
+        page = visit.page
+        assert visit.css("paper") == DARK["paper"]
+        visit.shot(f"{name}-phone-dark")
+        width = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1]
+        dark = visit.pixels(DARK["card"])
+        page.locator("#theme").click()
+        assert visit.css("paper") == LIGHT["paper"]
+        assert visit.pixels(DARK["card"]) < dark  # the canvas was drawn again
+        visit.page.set_viewport_size(DESK)
+        page.locator("#theme").click()
+        visit.settle()
+        visit.shot(f"{name}-dark")
+    assert visit.wrong == []
+
+
+def test_a_tip_appears_over_points_and_centres(browser, reports):
+    with Visit(browser, reports("two_columns")) as visit:
+        page, tip = visit.page, visit.page.locator("#tip")
+        page.locator(".stage").scroll_into_view_if_needed()
+        box = page.locator("canvas").bounding_box()
+        seen = set()
+        for part in np.linspace(0.1, 0.9, 33):
+            for height in (0.3, 0.5, 0.7):
+                page.mouse.move(box["x"] + part * box["width"], box["y"] + height * box["height"])
+                if tip.is_visible():
+                    seen.add(tip.inner_text().split()[0])
+        assert "cluster" in seen
+        page.mouse.move(1, 1)
+        assert not tip.is_visible()
+        words = page.locator("td[data-tip]").first
+        words.hover()
+        assert "standard deviations" in tip.inner_text()
+    assert visit.wrong == []
+
+
+def test_a_cluster_can_be_hidden_and_shown(browser, reports):
+    with Visit(browser, reports("two_columns")) as visit:
+        button = visit.page.locator("button[data-cluster='1']")
+        before = visit.pixels(visit.css("k1"))
+        assert before > 0
+        button.click()
+        visit.settle()
+        assert button.get_attribute("aria-pressed") == "false"
+        assert visit.pixels(visit.css("k1")) == 0
+        assert visit.pixels(visit.css("k0")) > 0
+        button.click()
+        visit.page.mouse.move(1, 1)
+        visit.settle()
+        assert visit.pixels(visit.css("k1")) == before
+        visit.page.locator("button[data-cluster='2']").click(modifiers=["Shift"])
+        visit.page.mouse.move(1, 1)
+        visit.settle()
+        assert visit.pixels(visit.css("k0")) == 0 < visit.pixels(visit.css("k2"))
+    assert visit.wrong == []
+
+
+def test_the_policy_stops_other_code_and_requests(browser, reports):
+    with Visit(browser, reports("nasty")) as visit:
+        done = visit.page.evaluate(
+            """async () => {
+                const script = document.createElement("script");
+                script.textContent = "window.leaked = true";
+                document.body.append(script);
+                const style = document.createElement("div");
+                style.innerHTML = '<p style="color: red">x</p>';
+                const sent = await fetch("https://example.org/").then(() => true, () => false);
+                return [window.leaked === true, sent];
+            }"""
+        )
+        assert done == [False, False]
+        assert visit.page.locator("section script:not([type='application/json'])").count() == 0
+        assert not any("dialog" in wrong for wrong in visit.wrong)
+
+
+def test_a_report_is_printed_in_light_colours(browser, reports):
+    with Visit(browser, reports("private"), color_scheme="dark") as visit:
+        content = visit.page.pdf(format="A4", print_background=True)
+        assert content.startswith(b"%PDF")
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        (SHOTS / "private.pdf").write_bytes(content)
+        visit.page.emulate_media(media="print")
+        assert visit.css("paper") == LIGHT["paper"]
+        assert not visit.page.locator("nav").is_visible()
+    assert visit.wrong == []
+
+
+def notebook_html():
+    """The HTML that a notebook would show, of every object that has some."""
+    X = rng().normal(size=(60, 2))
+    model = KMeans(3, random_state=0, certify=True).fit(X)
+    things = [
+        model,
+        KMedian(3, random_state=0).fit(X),
+        case("private")[0].model,
+        case("private")[0].model.ledger_,
+        model.certificate_,
+        choose_k(X, (1, 3), random_state=0),
+        hst_tree(X, random_state=0),
+    ]
+    return [thing._repr_html_() for thing in things if hasattr(thing, "_repr_html_")]
+
+
+def test_notebook_views_open_without_errors_and_requests(browser, tmp_path):
+    views = notebook_html()
+    assert views
+    path = tmp_path / "notebook.html"
+    body = "<hr>".join(views)
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{body}", encoding="utf-8")
+    with Visit(browser, path) as visit:
+        visit.shot("notebook")
+    assert visit.wrong == []
+
+
+def test_the_front_page_of_the_docs_opens(browser):
+    path = ROOT / "docs" / "_build" / "html" / "index.html"
+    if not path.exists():
+        pytest.skip("the docs were not built; `make docs` builds them")
+    with Visit(browser, path) as visit:
+        visit.shot("docs")
+        assert visit.page.locator("h1").count() >= 1
+    assert visit.wrong == []

@@ -1,0 +1,186 @@
+"""`kvariates fit --epsilon`: no output file holds anything that was not paid for."""
+
+import re
+import zipfile
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from cli.test_fit import failure, run
+
+from kvariates.cli.fit_private import fixed_format
+from kvariates.sources import TextOptions, open_table
+
+ROWS = 2357  # its digits are searched for
+BOUNDS = ("--bounds", "alpha=0:10,beta=-5:5")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.uniform(0, 10, ROWS), rng.normal(0, 1, ROWS)]).round(9)
+    lines = [f"person{i},{x!r},{y!r}" for i, (x, y) in enumerate(X.tolist())]
+    path = tmp_path_factory.mktemp("private") / "people.csv"
+    path.write_text("\n".join(["name,alpha,beta", *lines]) + "\n", encoding="utf-8")
+    return path, X
+
+
+def texts(out):
+    """The text of every output file, also of those inside of the model."""
+    found = {}
+    for path in out.iterdir():
+        found[path.name] = path.read_bytes()
+        if path.suffix == ".parquet":  # compressed
+            found[path.name] = str(pq.read_table(path).to_pydict()).encode()
+        if path.suffix == ".skops":
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    found[f"{path.name}/{name}"] = archive.read(name)
+    return found
+
+
+def leaks(out, X):
+    """Where values of rows, exact statistics or the number of rows appear."""
+    figures = {f"row {i}": X[i, j] for i in range(0, len(X), 50) for j in (0, 1)}
+    for name in ("mean", "std", "min", "max", "median", "sum"):
+        values = getattr(np, name)(X, axis=0).tolist()
+        figures |= {f"{name} {j}": value for j, value in enumerate(values)}
+    found = []
+    for file, content in texts(out).items():
+        text = content.decode("utf-8", "replace")
+        found += [(file, n) for n, v in figures.items() if f"{v:.6g}" in text and abs(v) > 1e-3]
+        raw = [(n, np.float64(v).tobytes()) for n, v in figures.items()]
+        found += [(file, n) for n, data in raw if data in content]
+        if re.search(rf"(?<![\d.])({ROWS}|{ROWS:,})(?![\d.])", text):
+            found.append((file, "number of rows"))
+        if "person1" in text:
+            found.append((file, "name of a row"))
+    return found
+
+
+def fit(data, out, *words):
+    path, _ = data
+    words = ("fit", path, "-k", 3, "--epsilon", 1, *BOUNDS, "-o", out, *words)
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+class TestOutputs:
+    def test_they_hold_nothing_without_noise(self, data, tmp_path):
+        result = fit(data, tmp_path / "out")
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+            "centers.csv", "model.skops", "report.html", "summary.json",
+        ]  # fmt: skip
+        assert "no labels.parquet: the label of a row tells about this row" in result.stderr
+        # The noisy number of rows may happen to be the true one.
+        found = leaks(tmp_path / "out", data[1])
+        assert [leak for leak in found if leak[1] != "number of rows"] == []
+        for word in ("inertia", "seconds", "labels_"):
+            text = texts(tmp_path / "out")
+            assert not [
+                n for n in ("summary.json", "model.skops/schema.json") if word in str(text[n])
+            ]
+
+    def test_the_search_finds_planted_leaks(self, data, tmp_path):
+        path, X = data
+        assert run("fit", path, "-k", 3, "-o", tmp_path / "open", "--keep").exit_code == 0
+        found = {what for _, what in leaks(tmp_path / "open", X)}
+        assert {"number of rows", "name of a row"} <= found
+        fit(data, tmp_path / "out")
+        (tmp_path / "out" / "extra.txt").write_text(f"{X.mean(0)[0]:.6g}")
+        assert ("extra.txt", "mean 0") in leaks(tmp_path / "out", X)
+        (tmp_path / "out" / "extra.txt").write_bytes(X[100].tobytes())
+        assert ("extra.txt", "row 100") in leaks(tmp_path / "out", X)
+
+    def test_labels_only_on_request_with_a_warning(self, data, tmp_path):
+        out = tmp_path / "out"
+        result = fit(data, out, "--labels", "--id", "name")
+        assert "labels.parquet is not private" in result.stderr
+        table = pq.read_table(out / "labels.parquet")
+        assert table.column_names == ["name", "label"]
+        assert table.num_rows == ROWS
+        fit(data, out, "--force")
+        assert not (out / "labels.parquet").exists()  # of the earlier fit
+
+    def test_bounds_by_scale_and_file(self, data, tmp_path):
+        (tmp_path / "bounds.csv").write_text("column,low,high\nalpha,0,10\nbeta,-5,5\n")
+        (tmp_path / "bounds.json").write_text('{"alpha": [0, 10], "beta": [-5, 5]}')
+        for j, name in enumerate(("bounds.csv", "bounds.json")):
+            words = ("--bounds", tmp_path / name, "--scale", "minmax", "--epsilon", 50)
+            fit(data, tmp_path / str(j), *words)
+            centers = np.loadtxt(tmp_path / str(j) / "centers.csv", delimiter=",", skiprows=1)
+            assert (centers[:, 2] > 1).all()  # in the units of the file
+            assert np.ptp(centers[:, 2]) > 2
+
+    def test_missing_cells_are_left_out_without_a_word(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text("alpha,beta\n" + "1,2\nx,3\n,4\n5,1\n" * 50)
+        words = ("--columns", "alpha,beta", "--epsilon", 1, *BOUNDS)
+        result = run("fit", path, "-k", 2, *words, "-o", tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        assert "missing value" not in result.output
+
+
+def test_the_format_of_a_file_is_not_found_out(tmp_path):
+    """Only what the user gives counts: neither the delimiter nor the decimal mark is guessed."""
+    path = tmp_path / "a.csv"
+    path.write_text("x;y\n1,5;2\n2,5;1\n")
+    given, found = TextOptions(delimiter=";"), open_table(path, TextOptions())
+    assert found.table(["x"], None, "keep").X.ravel().tolist() == [1.5, 2.5]
+    fixed = open_table(path, fixed_format(path, given))
+    assert np.isnan(fixed.table(["x"], None, "keep").X).all()  # the decimal mark is a point
+    assert "x" not in open_table(path, fixed_format(path, TextOptions())).names
+
+
+def test_a_cell_does_not_change_how_others_are_read(tmp_path):
+    """A private fit must not depend on one row by way of the type of its column."""
+    cells = ["1.5", '"1,200"', "20%", "-", "true", "\u22122", "1e3"]
+    alone = []
+    for more in ([], ["abc"], ['"1.2.3"'], ["inf"]):
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join(["x,y", *(f"{cell},1" for cell in [*cells, *more])]) + "\n")
+        X = open_table(path, TextOptions(decimal=".")).table(["x"], None, "keep").X
+        X[~np.isfinite(X)] = np.nan
+        assert np.isnan(X[len(cells) :]).all()
+        alone.append(X[: len(cells), 0].tolist())
+    for other in alone:
+        np.testing.assert_array_equal(other, [1.5, 1200, 0.2, np.nan, np.nan, -2, 1000])
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--epsilon", 1], "--epsilon needs --bounds"),
+        (["--delta", 0.1], "--delta is for private fits"),
+        (["--bounds", "0,1"], "--bounds is for private fits"),
+        (["--labels"], "--labels is for private fits"),
+        (["--epsilon", 1, "--bounds", "5,1"], "the lower bound (5) is not below 1"),
+        (["--epsilon", 1, "--bounds", "alpha=0:10"], None),
+        (["--epsilon", 1, "--bounds", "gamma=0:10"], "no column 'gamma'; a private fit does not"),
+        (["--epsilon", 1, "--bounds", "0,10"], "--epsilon needs --columns a,b, or --bounds that"),
+        (["--epsilon", 1, *BOUNDS, "--delimiter", ";"], "no column 'alpha'"),
+        (["--epsilon", 1, "--bounds", "alpha=0:10", "--columns", "alpha,beta"], "none for beta"),
+        (["--epsilon", 1, "--bounds", "wide"], "is neither a file nor bounds"),
+        (["--epsilon", 1, *BOUNDS, "--scale", "standard"], "--scale minmax uses the bounds"),
+        (["--epsilon", 1, *BOUNDS, "--seed", 1], "noise that can be repeated is not private"),
+        (["--epsilon", 1, *BOUNDS, "--missing", "mean"], "taken from the data"),
+        (["--epsilon", 1, *BOUNDS, "--init", "d2"], "--init d2 does not work with --epsilon"),
+        (["--epsilon", 1, *BOUNDS, "--id", "name"], "--id needs --labels"),
+        (["--epsilon", 1, *BOUNDS, "--stream"], "--stream does not work with --epsilon"),
+        (["--epsilon", 1, *BOUNDS, "--size-min", 3], "--size-min 3 does not work with --epsilon"),
+        (["--epsilon", -1, *BOUNDS], "epsilon"),
+    ],
+)
+def test_what_a_private_fit_refuses(data, tmp_path, words, line):
+    words = ["fit", data[0], "-k", 2, "-o", tmp_path / "out", *words]
+    if line is None:
+        assert run(*words).exit_code == 0
+        return
+    assert line in failure(*words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_auto_would_tell_about_rows(data, tmp_path):
+    words = ["fit", data[0], "-k", "auto", "--epsilon", 1, *BOUNDS, "-o", tmp_path / "out"]
+    assert "-k auto does not work with --epsilon" in failure(*words)

@@ -1,0 +1,264 @@
+"""Hostile input and interrupted runs: one line, the right exit code, and nothing left behind."""
+
+import gzip
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli.test_fit import FILES, failure, run
+from rich.console import Console
+
+from kvariates.cli import output_folder, screen
+from kvariates.sources import input_file, read
+
+MARKUP = ["[/a]", "[bold]", "a\x1b[31mb", "$$x$$", "</script>", "line\nbreak", "\u202eabc"]
+
+
+@pytest.fixture
+def rows(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    np.save(tmp_path / "X.npy", X)
+    return tmp_path / "X.npy"
+
+
+class TestNames:
+    def test_markup_and_control_characters_are_shown_and_change_nothing(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(30, len(MARKUP)))
+        table = {name: X[:, j] for j, name in enumerate(MARKUP)}
+        pq.write_table(pa.table(table), tmp_path / "[red]x.parquet")
+        for words in (["fit", "-k", 2], ["anticluster", "-g", 2]):
+            out = tmp_path / str(words[0])
+            result = run(*words, tmp_path / "[red]x.parquet", "-o", out)
+            assert result.exit_code == 0, result.output
+            assert "\x1b[31m" not in result.output
+            assert "\u202e" not in result.output
+        shown = run("fit", tmp_path / "[red]x.parquet", "-k", 2, "-o", tmp_path / "b").stdout
+        for name in ("[/a]", "[bold]", "$$x$$", "\\x1b"):
+            assert name in shown
+        assert "\x1b" not in failure("fit", tmp_path / "\x1b[31m.csv", "-k", 2)
+
+    def test_sixteen_thousand_columns_are_read_in_linear_time(self, tmp_path):
+        def seconds(d):
+            path = tmp_path / f"{d}.csv"
+            lines = [",".join(f"c{j}" for j in range(d)), *([",".join(["1.5"] * d)] * 3)]
+            path.write_text("\n".join(lines))
+            begin = time.process_time()
+            assert read(path).X.shape == (3, d)
+            return time.process_time() - begin
+
+        seconds(100)
+        small, large = seconds(2_000), seconds(16_000)
+        assert large < 17 * small  # linear: 8 to 10 times as long; with a quadratic check: 27
+        assert large < 5
+
+
+class TestLyingFiles:
+    def test_headers_of_arrays(self, tmp_path):
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10)}
+        content = io.BytesIO()
+        np.lib.format.write_array_header_1_0(content, header)
+        (tmp_path / "a.npy").write_bytes(content.getvalue() + bytes(80))
+        words = "the header says 1,000,000,000,000 x 10 values of float64, but only 80 bytes follow"
+        assert words in failure("fit", tmp_path / "a.npy", "-k", 2)
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("X.npy", content.getvalue() + bytes(80))
+        assert words in failure("fit", tmp_path / "a.npz", "-k", 2)
+
+    def test_bombs(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(input_file, "memory", lambda: 2e6)
+        content = io.BytesIO()
+        np.save(content, np.zeros((200_000, 2)))
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("X.npy", content.getvalue())
+        (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 10**6))
+        for name in ("a.npz", "a.csv.gz"):
+            assert (tmp_path / name).stat().st_size < 20_000
+            line = failure("fit", tmp_path / name, "-k", 2, "--no-stream")
+            assert "its contents need more than 0.001 GB of memory" in line
+
+    def test_damaged_and_foreign_models(self, rows, tmp_path):
+        out = tmp_path / "out"
+        assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
+        whole = (out / "model.skops").read_bytes()
+        (tmp_path / "cut.skops").write_bytes(whole[: len(whole) // 2])
+        assert "is damaged, or no saved model" in failure("predict", tmp_path / "cut.skops", rows)
+        from sklearn.linear_model import LinearRegression
+        from skops import io as skops_io
+
+        skops_io.dump(LinearRegression(), tmp_path / "other.skops")
+        failure("predict", tmp_path / "other.skops", rows)
+        skops_io.dump({"f": os.system}, tmp_path / "evil.skops")
+        line = failure("predict", tmp_path / "evil.skops", rows)
+        assert "is no part of a model of kvariates" in line
+        assert not (tmp_path / "labels.parquet").exists()
+
+    def test_gzip_cut_short(self, tmp_path):
+        content = gzip.compress(os.urandom(1000).hex().encode() * 100)
+        (tmp_path / "a.csv.gz").write_bytes(content[: len(content) // 2])
+        assert "is damaged" in failure("fit", tmp_path / "a.csv.gz", "-k", 2)
+
+    def test_sparse_matrices_with_indices_outside(self, tmp_path):
+        np.savez(
+            tmp_path / "a.npz", format=b"csr", shape=[3, 3], data=np.ones(2),
+            indices=np.array([0, 99]), indptr=np.array([0, 1, 2, 2]),
+        )  # fmt: skip
+        failure("fit", tmp_path / "a.npz", "-k", 1)
+
+
+class TestOutput:
+    def test_a_folder_in_place_of_a_file_leaves_nothing_behind(self, rows, tmp_path):
+        out = tmp_path / "out"
+        (out / "labels.parquet").mkdir(parents=True)
+        line = failure("fit", rows, "-k", 2, "-o", out, "--force")
+        assert "labels.parquet: is a folder" in line
+        assert [path.name for path in out.iterdir()] == ["labels.parquet"]
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["X.npy", "out"]
+
+    def test_a_failed_move_is_undone(self, tmp_path, monkeypatch):
+        out = tmp_path / "out"
+        out.mkdir()
+        for name in "abc":
+            (out / name).write_text("old")
+        rename = output_folder.Path.rename
+
+        def fail(path, target):
+            if path.name == "c" and "out-" in str(path):
+                raise OSError(5, "Input/output error")
+            return rename(path, target)
+
+        monkeypatch.setattr(output_folder.Path, "rename", fail)
+
+        def write_new():
+            with output_folder.moved_into_place(out) as folder:
+                for name in "abc":
+                    (folder / name).write_text("new")
+
+        with pytest.raises(OSError, match="error"):
+            write_new()
+        found = {path.name: path.read_text() for path in out.iterdir()}
+        assert found == dict.fromkeys("abc", "old")
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+    def test_a_folder_that_cannot_be_made(self, rows, tmp_path):
+        (tmp_path / "file").touch()
+        line = failure("fit", rows, "-k", 2, "-o", tmp_path / "file" / "out")
+        assert "file: is not a directory" in line
+        assert "[Errno" not in failure("fit", rows, "-k", 2, "-o", "/proc/nothing/out")
+
+
+class TestProcesses:
+    """The command in another process."""
+
+    def command(self, *words, **options):
+        words = [sys.executable, "-c", "from kvariates.cli import main; main()", *map(str, words)]
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def started(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(100_000, 8)).astype(np.float32)
+        np.save(tmp_path / "X.npy", X)
+        words = ["fit", "X.npy", "-k", 400, "--n-init", 100, "-o", "out"]
+        process = self.command(*words, cwd=tmp_path)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out-*")):  # it is created when the fit begins
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        time.sleep(1)
+        return process
+
+    def test_sigterm_ends_it_and_nothing_is_written(self, tmp_path):
+        """Ctrl-C: tests/cli/test_fit.py."""
+        process = self.started(tmp_path)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (143, "")
+        assert err == "kvariates: terminated; nothing was written\n"
+        assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]
+
+    def test_a_killed_process_leaves_no_output(self, tmp_path):
+        process = self.started(tmp_path)
+        process.kill()
+        process.communicate(timeout=60)
+        assert not (tmp_path / "out").exists()
+
+    def test_a_full_disk(self, rows, tmp_path):
+        """No file may grow beyond 2,000 bytes, so a write fails as on a full disk."""
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+        process = self.command("fit", rows, "-k", 2, "-o", tmp_path / "out", preexec_fn=limit)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 2, err
+        assert err == "kvariates: file too large; nothing was written\n"
+        assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]
+
+    def test_help_imports_little(self):
+        """The help of the command needs neither scikit-learn nor pyarrow nor matplotlib."""
+        code = (
+            "import sys; from typer.testing import CliRunner; from kvariates.cli import app; "
+            "CliRunner().invoke(app, ['--help']); "
+            "print([m for m in ('sklearn', 'pyarrow', 'matplotlib', 'pandas') if m in sys.modules])"
+        )
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize(("seconds", "terminal"), [(0.0, True), (0.3, False), (0.3, True)])
+def test_bars_appear_only_on_a_terminal_and_for_long_work(monkeypatch, seconds, terminal):
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=terminal, width=80)
+    monkeypatch.setattr(screen, "Console", lambda **_: console)
+    monkeypatch.setattr(screen, "DELAY", 0.1)
+    with screen.progress_display(quiet=False) as progress, screen.phase(progress, "work"):
+        time.sleep(seconds)
+    assert ("work" in shown.getvalue()) == (seconds > 0 and terminal)
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "compare", "anticluster", "audit"])
+def test_help_explains_every_argument_each_time_alike(command):
+    first, second = (run(command, "--help").stdout for _ in range(2))
+    assert first == second
+    expected = "A method of" if command == "audit" else "A text table"
+    assert expected in " ".join(first.replace("│", " ").split())
+
+
+def test_no_space_left_is_said_plainly(rows, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", str(tmp_path / "x"))
+
+    monkeypatch.setattr("kvariates.cli.fit_command.write_labels", full)
+    line = failure("fit", rows, "-k", 2, "-o", tmp_path / "out")
+    assert line == "the disk is full; nothing was written"
+    assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_too_little_memory_is_one_line(rows, tmp_path, monkeypatch):
+    def lacking(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("kvariates.cli.fit_command.read_table", lacking)
+    assert "the memory does not suffice" in failure("fit", rows, "-k", 2, "-o", tmp_path / "out")
+
+
+def test_json_is_all_that_is_printed(rows, tmp_path):
+    result = run("fit", rows, "-k", 2, "-o", tmp_path / "out", "--json")
+    found = json.loads(result.stdout)
+    assert found["files"] == FILES
+    assert found == json.loads((tmp_path / "out" / "summary.json").read_text()) | {
+        "out": str(tmp_path / "out"),
+        "files": FILES,
+    }

@@ -1,0 +1,162 @@
+"""Ugly tables as people have them: each is read rightly, or refused with one helpful line.
+
+A case is (bytes of the file, the matrix or the words of the error, words of the remark).
+"""
+
+import gzip
+
+import numpy as np
+import pytest
+from cli.test_fit import failure, run
+
+from kvariates.sources import read
+
+XY = [[1.5, 2], [3, 4.25], [5, 6]]
+GERMAN = "Name;x;y\nMüller;1,5;2\nJosé;3;4,25\nZoë;5;6\n"
+
+
+def cp(text):
+    return text.encode("cp1252")
+
+
+READ = {
+    "plain": (b"x,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
+    "windows line ends": (b"x,y\r\n1.5,2\r\n3,4.25\r\n5,6\r\n", XY, ""),
+    "old mac line ends": (b"x,y\r1.5,2\r3,4.25\r5,6\r", XY, ""),
+    "no end of the last line": (b"x,y\n1.5,2\n3,4.25\n5,6", XY, ""),
+    "empty lines at the end": (b"x,y\n1.5,2\n3,4.25\n5,6\n\n\n\n", XY, ""),
+    "empty lines between": (b"\n\nx,y\n\n1.5,2\n\n3,4.25\n5,6\n", XY, ""),
+    "empty rows of a spreadsheet": (b"x;y\n1.5;2\n3;4.25\n5;6\n;\n;\n", XY, "2 empty rows"),
+    "byte order mark": (b"\xef\xbb\xbfx,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
+    "utf-16": ("x\ty\n1.5\t2\n3\t4.25\n5\t6\n".encode("utf-16"), XY, "encoding utf-16"),
+    "tabs": (b"x\ty\n1.5\t2\n3\t4.25\n5\t6\n", XY, "divided by tabs"),
+    "bars with blanks": (b"x | y\n1.5 | 2\n3 | 4.25\n5 | 6\n", XY, "divided by bars"),
+    "blanks": (b"  x   y\n 1.5  2\n   3  4.25 \n   5    6\n", XY, "divided by blanks"),
+    "blanks after commas": (b"x, y\n1.5, 2\n3, 4.25\n5, 6\n", XY, ""),
+    "semicolons and decimal commas": (cp(GERMAN), XY, "decimal commas; encoding cp1252"),
+    "the same in utf-8": (GERMAN.encode(), XY, "semicolons; decimal commas"),
+    "a line for Excel": (b"sep=;\r\nx;y\r\n1,5;2\r\n3;4,25\r\n5;6\r\n", XY, "decimal commas"),
+    "everything quoted": (b'"x","y"\n"1.5","2"\n"3","4.25"\n"5","6"\n', XY, ""),
+    "quoted delimiters and lines": (
+        b'name,x,y\n"a, b",1.5,2\n"c\nd",3,4.25\n"e ""f""",5,6\n', XY, "not numeric: name"),
+    "thousands separators": (
+        b'city,people\nA,"1,200"\nB,"12,000,000"\nC,950\n', [[1200], [12e6], [950]],
+        "thousands separators in people"),
+    "german thousands": (
+        b"a;b\n1.234,5;1\n2.000.000,25;2\n3,5;3\n",
+        [[1234.5, 1], [2000000.25, 2], [3.5, 3]], "thousands separators in a"),
+    "blanks as thousands separators": (
+        "a;b\n1\u00a0234,5;1\n12\u202f000,5;2\n".encode(), [[1234.5, 1], [12000.5, 2]], "in a"),
+    "swiss apostrophes": (b"a,b\n1'234.5,1\n2'000,2\n", [[1234.5, 1], [2000, 2]], "thousands"),
+    "per cents": (b"a,b\n20%,1\n3.5 %,2\n", [[0.2, 1], [0.035, 2]], "per cents in a"),
+    "long minus and plus": (
+        "a;b\n\u22121,5;+2\n3,5;+4\n".encode(), [[-1.5, 2], [3.5, 4]], "decimal commas"),
+    "exponents": (b"a,b\n1e3,2E-1\n-1.5e+2,.5\n", [[1000, 0.2], [-150, 0.5]], ""),
+    "no names": (b"1.5,2\n3,4.25\n5,6\n", XY, "no line of names"),
+    "no names, first column is text": (b"A,1.5,2\nB,3,4.25\nC,5,6\n", XY, "no line of names"),
+    "years as names": (b"land,2019,2020\nA,1.5,2\nB,3,4.25\nC,5,6\n", XY, "not numeric: land"),
+    "comments": (b"# by a probe\n# 2024\nx,y\n1.5,2\n# pause\n3,4.25\n5,6\n", XY, ""),
+    "names in a comment": (b"# x,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
+    "a title above": (
+        b"Report;;\nof 2024\n\nname;x;y\na;1,5;2\nb;3;4,25\nc;5;6\n", XY, "before the table"),
+    "a delimiter at the end of lines": (b"x,y,\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
+    "a delimiter at the end of rows": (b"x,y\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
+    "row names of R": (b'"x","y"\n"r1",1.5,2\n"r2",3,4.25\n"r3",5,6\n', XY, "column1"),
+    "one column with decimal commas": (b"x\n1,5\n2,5\n", [[1.5], [2.5]], "decimal commas"),
+    "gzip under another name": (gzip.compress(b"x,y\n1.5,2\n3,4.25\n5,6\n"), XY, ""),
+    "names with markup and escapes": (
+        b"[/a],\x1b[31m$$\n1.5,2\n3,4.25\n5,6\n", XY, ""),
+    "text that is mostly numbers": (
+        b"x,y,z\n1.5,2,1\n3,4.25,2\n5,6,3\n7,8,4\n9,10,broken\n",
+        [*XY, [7, 8], [9, 10]], "'broken' in row 5 is not a number"),
+    "doubtful decimal mark": (b"x;y\n1,200;3\n2,500;4\n", [[1.2, 3], [2.5, 4]], "--decimal '.'"),
+}  # fmt: skip
+
+REFUSED = {
+    "empty": (b"", "the file is empty"),
+    "only names": (b"x,y\n", "no rows"),
+    "only comments": (b"# a\n# b\n", "only comments"),
+    "a row too short": (b"x,y\n1,2\n3\n4,5\n6,7\n", "row 2 (line 3) has 1 cell, and there are 2"),
+    "a row too long": (b"x,y\n1,2\n3,4,5\n4,5\n", "row 2 (line 3) has 3 cells, and there are 2"),
+    "missing values": (
+        b"x,y\n1,NA\n2,-\n3,4\n,5\n",
+        "column 'x' has 1 missing value, first in row 4 (3 in 2 columns, 3 rows); --missing drop"),
+    "infinite": (b"x,y\n1,inf\n2,3\n", "column 'y' has 1 missing or infinite value"),
+    "text only": (b"name,town\na,b\nc,d\n", "no numeric column (found name, town)"),
+    "units below the names": (
+        b"x,y\nm,kg\n1,2\n3,4\n5,6\n7,8\n9,0\n", "'m' in row 1 is not a number"),
+    "the same name twice": (b"x,x\n1,2\n3,4\n", "2 columns are named 'x'"),
+    "binary": (bytes(range(256)), "is not a text file"),
+    "an open quote": (b'x,y\n1,"2\n3,4\n', "line 2: a quotation mark is not closed"),
+    "wrong encoding given": (b"x,y\n\xe9,2\n", "is not in the encoding"),
+}  # fmt: skip
+
+
+def test_the_zoo_has_forty_tables():
+    assert len(READ) + len(REFUSED) >= 40
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(content):
+        path = tmp_path / "zoo.csv"
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", READ)
+def test_it_is_read_rightly(name, table, tmp_path):
+    content, matrix, words = READ[name]
+    path = table(content)
+    np.testing.assert_allclose(read(path).X, matrix, rtol=1e-15)
+    result = run("fit", path, "-k", 1, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert words in result.output
+    assert "\x1b[31m" not in result.output
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_with_one_line(name, table, tmp_path):
+    content, words = REFUSED[name]
+    more = ["--encoding", "utf-8"] if "encoding" in name else []
+    line = failure("fit", table(content), "-k", 1, "-o", tmp_path / "out", *more)
+    assert words in line
+    assert len(line) < 400
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["zoo.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "matrix"),
+    [
+        (b"x;y\n1,200;3\n2,500;4\n", ["--decimal", "."], [[1200, 3], [2500, 4]]),
+        (b"1,2\n3,4\n5,6\n", ["--header"], [[3, 4], [5, 6]]),
+        (b"x^y\n1^2\n3^4\n", ["--delimiter", "^"], [[1, 2], [3, 4]]),
+        ("naïve,x\na,1\nb,2\n".encode("latin-1"), ["--encoding", "latin-1"], [[1], [2]]),
+        (b"x,y\n1,NA\n2,4\n", ["--missing", "drop"], [[2, 4]]),
+        (b"x,y\n1,NA\n2,4\n3,8\n", ["--missing", "mean"], [[1, 6], [2, 4], [3, 8]]),
+    ],
+)
+def test_what_was_found_out_can_be_given(table, tmp_path, content, words, matrix):
+    out = tmp_path / "out"
+    result = run("fit", table(content), "-k", 1, "--seed", 0, "-o", out, *words)
+    assert result.exit_code == 0, result.output
+    _, center = (out / "centers.csv").read_text(encoding="utf-8").splitlines()
+    mean = [float(cell) for cell in center.split(",")[2:]]
+    np.testing.assert_allclose(mean, np.mean(matrix, axis=0))
+
+
+def test_standard_input(tmp_path):
+    from typer.testing import CliRunner
+
+    from kvariates.cli import app
+
+    words = ["fit", "-", "-k", "2", "-o", str(tmp_path / "out")]
+    for content in (cp(GERMAN), gzip.compress(cp(GERMAN))):
+        result = CliRunner().invoke(app, [*words, "--force"], input=content)
+        assert result.exit_code == 0, result.output
+        assert "standard input: cells are divided by semicolons" in result.stderr
+    words = ["anticluster", "-", "-g", "2", "--balance", "Name", "-o", str(tmp_path / "groups")]
+    result = CliRunner().invoke(app, words, input="Name,x\na,1\na,2\nb,3\nb,4\n")
+    assert result.exit_code == 0, result.output

@@ -1,0 +1,161 @@
+"""Every Python block and every command of README and of the documentation runs, or says why not.
+
+The examples of the gallery run when the documentation is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from docs.code_blocks import PAGES, ROOT, blocks, python_blocks, shell_commands, text
+
+# Languages of fences: what runs, and what is shown only.
+RUN = {"python", "py", "console"}
+SHOWN = {"text", "toml", ""}  # layouts, other libraries, configuration files
+DIRECTIVE = re.compile(r"\{[\w-]+\}.*")  # of the documentation: {toctree}, {image}, ...
+
+# A command that begins so is not run, for this reason.
+NOT_RUN = {
+    "pip install": "needs the network; make and the tests of the build install the package",
+    "flower-superlink": "needs running nodes: make federated runs these commands",
+    "flower-supernode": "needs running nodes: make federated runs these commands",
+    "flwr": "needs running nodes: make federated runs these commands",
+    "openssl": "makes certificates for several machines; was run by hand",
+    "ssh-keygen": "makes keys for several machines; was run by hand",
+    "echo": "a line of the certificates above",
+    "kvariates fit rows/": "needs a cluster: tests/dask/test_dask_command.py runs it",
+    "kvariates fit --init d2x3": "the name of a seeding that a reader adds",
+    "kvariates demo": "takes a minute: tests/cli/test_demo.py runs it",
+}
+# A script (```py) that has this line is compiled and not run, for this reason.
+NOT_RUN_SCRIPTS = {
+    "result = simulate(load_moments": "starts Ray; tests/federated calls the same functions",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_fence_has_a_language_that_is_known(page):
+    languages = {block.language for block in blocks(page)}
+    assert {lang for lang in languages if not DIRECTIVE.fullmatch(lang)} <= RUN | SHOWN
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
+def test_the_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
+    """They share their variables."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "a_page"}
+    for number, block in enumerate(python_blocks(page)):
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page, "py")])
+def test_the_scripts_of_a_page_run(page, tmp_path, monkeypatch):
+    """Up to `if __name__ == "__main__"`: what follows starts simulations."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "a_page", "np": np}
+    for number, block in enumerate(python_blocks(page, "py")):
+        code = compile(block, f"{page}, script {number}", "exec")
+        if not any(line in block for line in NOT_RUN_SCRIPTS):
+            exec(code, names)
+
+
+COMMANDS = sorted({(page, *words) for page in PAGES for words in shell_commands(page)})
+OURS = sorted({page for page, command, *_ in COMMANDS if command == "kvariates"})
+
+
+def reason_not_to_run(words):
+    line = " ".join(words)
+    return next((why for start, why in NOT_RUN.items() if line.startswith(start)), None)
+
+
+def test_commands_were_found():
+    assert len(OURS) >= 6
+    assert {command[1] for command in COMMANDS} >= {"kvariates", "make", "python", "pip"}
+
+
+@pytest.mark.parametrize("page", OURS)
+def test_the_commands_of_a_page_run(page, tables, tmp_path, monkeypatch, capsys):
+    """One after the other, in one folder: `predict` reads the model that `fit` wrote."""
+    shutil.copytree(tables, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for words in shell_commands(page):
+        if words[0] != "kvariates" or reason_not_to_run(words):
+            continue
+        for default in ("kvariates-out", "kvariates-groups"):
+            shutil.rmtree(default, ignore_errors=True)
+        assert not exit_code(words, monkeypatch), (words, capsys.readouterr().err)
+
+
+def exit_code(words, monkeypatch):
+    from kvariates.cli import main
+
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c[1] != "kvariates"], ids=" ".join)
+def test_a_command_of_others_exists(command):
+    """Make has the target, the module or the file exists; other commands have a reason."""
+    words = command[1:]
+    if words[0] == "make":
+        makefile = text("Makefile")
+        targets = [word for word in words[1:] if re.fullmatch(r"[a-z-]+", word)]
+        assert {target for target in targets if f"\n{target}:" not in makefile} == set()
+    elif words[0] == "python" and words[1] == "-m":
+        assert module_file(words[2]).exists()
+    elif words[0] == "python":
+        assert (ROOT / words[1]).exists()
+    else:
+        assert reason_not_to_run(words)
+
+
+def module_file(name):
+    path = ROOT.joinpath(*name.split("."))
+    return path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory):
+    """The files that the commands of the pages read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(0)
+    customers = rng.normal([[30, 20], [60, 70]], 5, size=(150, 2, 2)).reshape(-1, 2)
+    write_csv(folder / "customers.csv", {"age": customers[:, 0], "income": customers[:, 1]})
+    sex = rng.choice(["f", "m"], size=300)
+    write_csv(
+        folder / "people.csv", {"age": customers[:, 0], "income": customers[:, 1], "sex": sex}
+    )
+    shops = {"visitors": rng.lognormal(6, 1, size=600), "area": rng.lognormal(5, 0.5, size=600)}
+    write_csv(folder / "shops.csv", shops | {"region": rng.choice(["north", "south"], size=600)})
+    x, y, z = rng.normal(size=(3, 400))
+    pq.write_table(
+        pa.table({"x": x, "y": y, "z": z, "people": rng.exponential(size=400)}),
+        folder / "cities.parquet",
+    )
+    rows = rng.normal(size=(3_000, 3)) + 8 * rng.integers(5, size=(3_000, 1))
+    pq.write_table(pa.table({f"x{j}": rows[:, j] for j in range(3)}), folder / "rows.parquet")
+    return folder
+
+
+def write_csv(path, columns):
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_the_charts_are_those_of_the_kept_runs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = importlib.import_module("benchmark_pages")
+    for name, chart in pages.charts().items():
+        assert chart == (ROOT / "docs" / name).read_text(encoding="utf-8")

@@ -1,0 +1,173 @@
+"""Files of private fits hold nothing that was not charged: no rows, labels or exact statistics."""
+
+import base64
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from browser.reports import blobs, run_of
+
+from kvariates import PrivateKMeans, PrivateKMedian
+from kvariates.privacy.budget import Loss
+from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.report.fit import ShownRows, write_fit
+from kvariates.report.private_page import release_costs
+
+NUMBERS = re.compile(r"[-\u2212]?\d[\d,]*\.?\d*(?:e[-+\u2212]?\d+)?")
+CELLS = ("points", "labels", "values", "rows", "radii", "edges")
+
+
+def fitted(adjacency="add-remove", delta=0.0):
+    """A private fit, and a run that holds everything that must not be written."""
+    X = np.clip(blobs(3137, 3, 3, seed=7), -29, 29)
+    model = PrivateKMeans(3, epsilon=2.0, delta=delta, bounds=(-30, 30), adjacency=adjacency)
+    model.fit(X)
+    labels = model.predict(X)
+    run = run_of(model, X, ("a", "b", "c"), sizes=np.bincount(labels, minlength=3))
+    cost = float(((X - model.cluster_centers_[labels]) ** 2).sum())
+    run = replace(
+        run, inertia=cost, n_iter=17, seconds=12.3456, costs=(cost + 2e5, cost + 1e5, cost)
+    )
+    return X, run, ShownRows(X, labels, model.cluster_centers_)
+
+
+def files(folder):
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+def tokens(words):
+    found = set()
+    for token in NUMBERS.findall(words):
+        try:
+            found.add(float(token.replace(",", "").replace("\u2212", "-")))
+        except ValueError:
+            continue
+    return found
+
+
+def secrets(X, run, shown):
+    """Numbers that must not be in any file, by what they are."""
+    labels = shown.labels
+    means = np.array([X[labels == j].mean(axis=0) for j in range(run.k)])
+    public = {float(f"{v:.4g}") for v in [*run.centers.ravel(), *run.model.cluster_counts_]}
+    found = {
+        "rows": [len(X)],
+        "sizes": np.bincount(labels),
+        "cost": [run.inertia, *run.costs],
+        "time": [run.seconds],
+        "means": [*means.ravel(), *X.mean(axis=0)],
+        "spread": [*X.std(axis=0), *X.var(axis=0)],
+        "range": [*X.min(axis=0), *X.max(axis=0)],
+        "values": X[:200].ravel(),
+    }
+    kept = {what: {float(v) for v in values} for what, values in found.items()}
+    return {
+        what: {v for v in values if float(f"{v:.4g}") not in public and abs(abs(v) - 29) > 1e-9}
+        for what, values in kept.items()
+    }
+
+
+def leaks(folder, X, run, shown):
+    """What is found of the secrets in the files of a folder."""
+    found = set()
+    for words in files(folder).values():
+        written = tokens(re.sub(r"<(style|script)>.*?</\1>", "", words, flags=re.DOTALL))
+        for what, values in secrets(X, run, shown).items():
+            exact = values & written
+            short = {v for v in values if abs(v) >= 100 and float(f"{v:.4g}") in written}
+            short |= {v for v in values if abs(v) < 100 and float(f"{v:.5g}") in written}
+            found |= {what} if exact or short else set()
+        for block in re.findall(r'<script type="application/json">(.*?)</script>', words):
+            data = json.loads(block)
+            found |= {name for name in CELLS if base64.b64decode(data.get(name, ""))}
+    return found
+
+
+@pytest.mark.parametrize(("adjacency", "delta"), [("add-remove", 0.0), ("replace-one", 1e-6)])
+def test_private_files_hold_no_rows_labels_or_exact_numbers(tmp_path, adjacency, delta):
+    X, run, shown = fitted(adjacency, delta)
+    write_fit(run, shown, tmp_path)
+    assert leaks(tmp_path, X, run, shown) == set()
+
+
+def test_the_search_finds_what_a_public_report_shows(tmp_path):
+    X, run, shown = fitted()
+    bare = SimpleNamespace(cluster_centers_=run.centers)  # no ledger: an ordinary report
+    write_fit(replace(run, model=bare), shown, tmp_path)
+    found = leaks(tmp_path, X, run, shown)
+    assert {"rows", "sizes", "cost", "time", "points", "labels", "values"} <= found
+    report = tmp_path / "report.html"
+    report.write_text(f"mean {X[:, 0].mean():.5g}, least {X.min():.7g}, spread {X.std(axis=0)[1]}")
+    assert {"means", "spread"} <= leaks(tmp_path, X, run, shown)
+
+
+def test_private_files_depend_on_released_values_only(tmp_path):
+    """Runs that share a model, but no row, size, cost or time, give the same bytes."""
+    _, run, shown = fitted()
+    other = replace(
+        run, sizes=run.sizes[::-1] + 5, masses=run.masses + 9.5, inertia=1.0, n_iter=3,
+        seconds=99.0, costs=(), table=replace(run.table, rows=10),
+    )  # fmt: skip
+    for name, files_of in (("a", (run, shown)), ("b", (other, None))):
+        (tmp_path / name).mkdir()
+        write_fit(*files_of, tmp_path / name)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_the_page_has_the_ledger_the_drawing_and_what_may_be_published(tmp_path):
+    _, run, _ = fitted()
+    write_fit(run, None, tmp_path)
+    page = files(tmp_path)["report.html"]
+    ledger = run.model.ledger_
+    for line in ledger.report().splitlines():
+        assert line.replace('"', "&quot;").replace("'", "&#x27;").strip() in page
+    shares = [
+        float(v) for v in re.findall(r'<rect class="k\d+" x="[\d.]+%" width="([\d.]+)%"', page)
+    ]
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert "May be published" in page
+    assert "May not be published" in page
+    assert "The exact number of rows" in page
+    summary = json.loads(files(tmp_path)["summary.json"])
+    assert summary["privacy"]["claim"] == {"epsilon": 2.0, "delta": 0.0}
+    assert "rows" not in summary["data"]
+    assert not {"inertia", "seconds", "n_iter"} & summary.keys()
+
+
+def test_a_public_number_of_rows_is_not_called_secret(tmp_path):
+    _, run, _ = fitted("replace-one", 1e-6)
+    write_fit(run, None, tmp_path)
+    assert "The exact number of rows" not in files(tmp_path)["report.html"]
+
+
+def charge(label, epsilon, group=None):
+    return Charge(label, "laplace", "add-remove", 1.0, "l1", 1.0, epsilon=epsilon, parallel=group)
+
+
+def test_parts_of_the_budget_add_up_to_the_total():
+    ledgers = [fitted(delta=delta)[1].model.ledger_ for delta in (0.0, 1e-6)]
+    releases = [
+        charge("rows", 0.5), charge("leaf 1: rows", 0.25, "leaves"),
+        charge("leaf 2: sums", 0.125, "leaves"), charge("leaf 3: rows", 0.0625, "leaves"),
+        charge("step 1", 0.25), charge("step 2", 0.5),
+    ]  # fmt: skip
+    ledgers.append(Ledger("add-remove", releases, Loss(2.0, 0.0)))
+    for ledger in ledgers:
+        total = ledger.rho if ledger.concentrated else ledger.total().epsilon
+        assert sum(release_costs(ledger).values()) == pytest.approx(total, rel=1e-9)
+    assert release_costs(ledgers[-1]) == {"rows": 0.5, "leaf …: rows": 0.25, "step …": 0.75}
+
+
+def test_private_medoids_have_a_page(tmp_path):
+    X = np.clip(blobs(500, 2, 3), -29, 29)
+    domain = np.array([[x, y] for x in range(-30, 31, 6) for y in range(-30, 31, 6)], dtype=float)
+    model = PrivateKMedian(3, epsilon=5.0)
+    model.fit(domain, demand=np.arange(0, len(domain), 3))
+    run = run_of(model, X, ("x", "y"), sizes=model.cluster_counts_)
+    if run.centers.shape[1] == 1:
+        run = replace(run, centers=domain[model.medoid_indices_])
+    write_fit(run, None, tmp_path)
+    assert "May be published" in files(tmp_path)["report.html"]
