@@ -35,6 +35,8 @@ LINES = {
     "dask": "kvariates.dask needs dask, which is not installed: pip install 'kvariates[dask]'",
     "federated": "kvariates.federated needs flwr, which is not installed: "
     "pip install 'kvariates[federated]'",
+    "files": "reading rows.csv needs pyarrow, which is not installed: "
+    "pip install 'kvariates[files]'",
     "save": "Saving or loading a stream needs skops, which is not installed: "
     "pip install 'kvariates[save]'",
     "river": "kvariates.river needs river, which is not installed: pip install 'kvariates[river]'",

@@ -7,9 +7,12 @@ import contextlib
 import importlib
 import io
 import json
+import os
 import pkgutil
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 
 PACKAGES = sys.argv[1:]
 # They are imported by whoever wants them, and need their packages at once.
@@ -44,6 +47,14 @@ def save():
     kvariates.StreamingKMeans(2).partial_fit(X).save("never.skops")
 
 
+def read_csv():
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "rows.csv")
+        file.write_text("1,2\n3,4\n", encoding="utf-8")
+        os.chdir(folder)
+        kvariates.KMeans(2).fit(kvariates.sources.blocks(file.name))
+
+
 def private():
     budget = kvariates.privacy.Budget(1.0)
     try:
@@ -71,6 +82,7 @@ CALLS = {
     "private (cryptography)": lambda: kvariates.VerticalKMeans(2).fit([X, X]),
     "dask": lambda: importlib.import_module("kvariates.dask"),
     "federated": lambda: importlib.import_module("kvariates.federated"),
+    "files": read_csv,
     "save": save,
     "river": lambda: importlib.import_module("kvariates.river"),
 }

@@ -206,8 +206,9 @@ def test_a_dimension_above_the_features_costs_nothing():
 
 
 def test_the_warning_names_the_threshold():
-    model = PrivateKMedian(3, epsilon=0.01, method="candidates")
-    with pytest.warns(UserWarning, match=r"more than [\d,]+ entries of the demand"):
+    """The scale of the noise of the count is 100: it never comes near the threshold."""
+    model = PrivateKMedian(3, epsilon=1.0, method=DemandCandidates(threshold=1e6))
+    with pytest.warns(UserWarning, match=r"more than 1,000,000 entries of the demand"):
         model.fit(X, demand=np.arange(120))
 
 
