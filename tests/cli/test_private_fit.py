@@ -18,7 +18,7 @@ BOUNDS = ("--bounds", "alpha=0:10,beta=-5:5")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     rng = np.random.default_rng(5)
-    X = np.column_stack([rng.uniform(0, 10, ROWS), rng.normal(0, 1, ROWS)]).round(9)
+    X = np.column_stack([rng.uniform(0, 10, ROWS), rng.normal(0, 1, ROWS)]).round(14)
     lines = [f"person{i},{x!r},{y!r}" for i, (x, y) in enumerate(X.tolist())]
     path = tmp_path_factory.mktemp("private") / "people.csv"
     path.write_text("\n".join(["name,alpha,beta", *lines]) + "\n", encoding="utf-8")
@@ -40,7 +40,10 @@ def texts(out):
 
 
 def leaks(out, X):
-    """Where values of rows, exact statistics or the number of rows appear."""
+    """Where values of rows, exact statistics or the number of rows appear.
+
+    Twelve digits: that a noisy number has them by chance happens in one run of 1e8.
+    """
     figures = {f"row {i}": X[i, j] for i in range(0, len(X), 50) for j in (0, 1)}
     for name in ("mean", "std", "min", "max", "median", "sum"):
         values = getattr(np, name)(X, axis=0).tolist()
@@ -48,7 +51,7 @@ def leaks(out, X):
     found = []
     for file, content in texts(out).items():
         text = content.decode("utf-8", "replace")
-        found += [(file, n) for n, v in figures.items() if f"{v:.6g}" in text and abs(v) > 1e-3]
+        found += [(file, n) for n, v in figures.items() if f"{v:.12g}" in text and abs(v) > 1e-3]
         raw = [(n, np.float64(v).tobytes()) for n, v in figures.items()]
         found += [(file, n) for n, data in raw if data in content]
         if re.search(rf"(?<![\d.])({ROWS}|{ROWS:,})(?![\d.])", text):
@@ -88,7 +91,7 @@ class TestOutputs:
         found = {what for _, what in leaks(tmp_path / "open", X)}
         assert {"number of rows", "name of a row"} <= found
         fit(data, tmp_path / "out")
-        (tmp_path / "out" / "extra.txt").write_text(f"{X.mean(0)[0]:.6g}")
+        (tmp_path / "out" / "extra.txt").write_text(f"{X.mean(0)[0]:.12g}")
         assert ("extra.txt", "mean 0") in leaks(tmp_path / "out", X)
         (tmp_path / "out" / "extra.txt").write_bytes(X[100].tobytes())
         assert ("extra.txt", "row 100") in leaks(tmp_path / "out", X)
@@ -154,7 +157,7 @@ def test_a_cell_does_not_change_how_others_are_read(tmp_path):
         (["--epsilon", 1], "--epsilon needs --bounds"),
         (["--delta", 0.1], "--delta is for private fits"),
         (["--bounds", "0,1"], "--bounds is for private fits"),
-        (["--labels"], "--labels is for private fits"),
+        (["--labels"], "--labels is for private rows"),
         (["--epsilon", 1, "--bounds", "5,1"], "the lower bound (5) is not below 1"),
         (["--epsilon", 1, "--bounds", "alpha=0:10"], None),
         (["--epsilon", 1, "--bounds", "gamma=0:10"], "no column 'gamma'; a private fit does not"),

@@ -75,6 +75,7 @@ def fit(
     epsilon: given.Epsilon = None,
     delta: given.Delta = None,
     bounds: given.Bounds = None,
+    demand: given.Demand = None,
     labels: given.Labels = False,
     stream: given.Stream = None,
     dask: given.Dask = None,
@@ -99,13 +100,14 @@ def fit(
         from kvariates.cli.fit_request import FitRequest, private_budget
         from kvariates.cli.fit_running import run_fit
 
-        reading = gathered(data, columns, missing or (None if epsilon is None else "keep"),
+        budget = private_budget(epsilon, delta, bounds, demand, objective.value)
+        private_rows = budget is not None and budget.demand is None
+        reading = gathered(data, columns, missing or ("keep" if private_rows else None),
                            (delimiter, decimal, encoding, header),
                            weights=weights, identifier=identifier, keep=keep)  # fmt: skip
         request = FitRequest(
             reading, None if k == "auto" else int(k), choices, objective.value,
-            "standard" if standardize else scale.value, private_budget(epsilon, delta, bounds),
-            labels, words_of(context), quiet,
+            "standard" if standardize else scale.value, budget, labels, words_of(context), quiet,
         )  # fmt: skip
         run_fit(request, out, stream=stream, dask=dask, force=force, as_json=as_json)
 

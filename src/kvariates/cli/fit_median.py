@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.progress import Progress
 
 from kvariates.cli.app import check_name, remark
@@ -19,61 +20,102 @@ from kvariates.cli.screen import phase, said_warnings
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS
 from kvariates.estimators.kmedian import KMedian
 from kvariates.report import fit as report
-from kvariates.report.files import write_rows
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-from kvariates.sources import DataTable, scale_for
+from kvariates.sources import DataTable, Scale, scale_for
 from kvariates.sources.graph_files import read_graph
 from kvariates.sources.parquet_writer import write_labels
 
 
 def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
     """Read the file, find medoids and write the files."""
-    _check(request)
+    check_name("init", request.choices.get("init"), MEDOID_SEEDINGS)
+    points = read_points(request, progress)
+    with phase(progress, f"clustering {points.n:,} {points.unit}"):
+        begin = time.perf_counter()
+        model = KMedian(request.k or 1, **request.choices)
+        with said_warnings():
+            model.fit(points.X, sample_weight=points.data.table.weight)
+        seconds = time.perf_counter() - begin
+    found = report.FitRun(
+        points.fitted_table(request), parameters_of(model, request), points.medoids(model),
+        *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,
+        medoids=points.medoid_names(model),
+    )  # fmt: skip
+    with phase(progress, "writing"):
+        write_medoids(found, points, model.labels_, folder)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The points among which medoids are chosen.
+
+    Attributes
+    ----------
+    data : ReadTable
+    X : matrix
+        Scaled rows, distances or the edges of a graph, as the metric wants them.
+    scale : Scale or None
+    is_graph : bool
+    """
+
+    data: ReadTable
+    X: Any
+    scale: Scale | None
+    is_graph: bool
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def unit(self) -> str:
+        return "nodes" if self.is_graph else "rows"
+
+    def medoids(self, model: Any) -> NDArray[Any]:
+        """The medoids in the units of the file; their numbers if they have no columns."""
+        numbers = model.medoid_indices_
+        rows = hasattr(model, "cluster_centers_")
+        return np.asarray(self.data.table.X[numbers] if rows else numbers[:, None])
+
+    def medoid_names(self, model: Any) -> tuple[str, ...]:
+        """The names of medoids that are nodes of a graph."""
+        if not self.is_graph:
+            return ()
+        return tuple(map(str, self.data.beside["node"][model.medoid_indices_]))
+
+    def fitted_table(self, request: FitRequest) -> report.FittedTable:
+        table = self.data.table
+        needs = METRICS[request.choices.get("metric", "euclidean")].needs
+        names = ("row",) if needs == DISTANCES else table.names
+        return report.FittedTable(
+            request.data, tuple(names), table.left_out, self.n, table.weight is not None,
+            self.scale is not None, False,
+        )  # fmt: skip
+
+
+def read_points(request: FitRequest, progress: Progress) -> Points:
+    """Check what was asked for, and read the points."""
     metric = request.choices.get("metric", "euclidean")
-    is_graph = METRICS[metric].needs == EDGES
+    check_name("metric", metric, METRICS)
+    request.refuse("is for --objective means", "algorithm", "size_min", "size_max")
+    if request.k is None:
+        raise ValueError("-k auto is for --objective means; give a number")
+    needs = METRICS[metric].needs
+    if needs in (EDGES, DISTANCES) and request.scaling != "none":
+        raise ValueError(f"--scale {request.scaling} is for rows, not for distances")
     with phase(progress, f"reading {request.data.name}"):
-        data = _graph(request) if is_graph else read_table(request.reading, quiet=request.quiet)
+        if needs == EDGES:
+            data = _graph(request)
+            return Points(data, data.table.X, None, True)
+        data = read_table(request.reading, quiet=request.quiet)
         X, scale = data.table.X, None
         if request.scaling != "none":
             scale = scale_for(X, data.table.weight, request.scaling)  # type: ignore[arg-type]
             X = X if scale is None else scale.apply(X)
-        elif not request.quiet and not is_graph:
+        elif not request.quiet:
             say_remarks(data.table, metric not in ("euclidean", "manhattan"), request.reading)
-    with phase(progress, f"clustering {X.shape[0]:,} {'nodes' if is_graph else 'rows'}"):
-        begin = time.perf_counter()
-        model = KMedian(request.k or 1, **request.choices)
-        with said_warnings():
-            model.fit(X, sample_weight=data.table.weight)
-        seconds = time.perf_counter() - begin
-    with phase(progress, "writing"):
-        run = _run(request, data, model, seconds)
-        write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
-        save_model(model, data.table.names, scale, folder / "model.skops")
-        shown = None
-        if hasattr(model, "cluster_centers_"):
-            both = X.shape[1] <= 2
-            shown = report.ShownRows(
-                data.table.X if both else X,
-                model.labels_,
-                run.centers if both else model.cluster_centers_,
-            )
-        report.write_fit(run, shown, folder)
-        if is_graph:
-            _write_nodes(run, data.beside["node"], folder / "centers.csv")
-            run = _with_names(run, data.beside["node"])
-    return run
-
-
-def _check(request: FitRequest) -> None:
-    choices = request.choices
-    check_name("metric", choices.get("metric"), METRICS)
-    check_name("init", choices.get("init"), MEDOID_SEEDINGS)
-    request.refuse("is for --objective means", "algorithm", "size_min", "size_max")
-    if request.k is None:
-        raise ValueError("-k auto is for --objective means; give a number")
-    needs = METRICS[choices.get("metric", "euclidean")].needs
-    if needs in (EDGES, DISTANCES) and request.scaling != "none":
-        raise ValueError(f"--scale {request.scaling} is for rows, not for distances")
+        return Points(data, X, scale, False)
 
 
 def _graph(request: FitRequest) -> ReadTable:
@@ -91,36 +133,27 @@ def _graph(request: FitRequest) -> ReadTable:
     return ReadTable(table, {"node": graph.nodes})
 
 
-def _run(request: FitRequest, data: ReadTable, model: Any, seconds: float) -> report.FitRun:
-    table, labels, k = data.table, model.labels_, model.n_clusters
-    names, centers = table.names, data.table.X
-    if hasattr(model, "cluster_centers_"):
-        centers = table.X[model.medoid_indices_]  # in the units of the file
-    else:
-        names = ("node" if "node" in table.names else "row",)
-        centers = model.medoid_indices_[:, None]
-    reached = labels >= 0
-    weight = None if table.weight is None else table.weight[reached]
-    read = report.FittedTable(
-        request.data, tuple(names), table.left_out, table.X.shape[0], table.weight is not None,
-        request.scaling != "none", False,
-    )  # fmt: skip
-    return report.FitRun(
-        read, parameters_of(model, request), np.asarray(centers),
-        np.bincount(labels[reached], minlength=k),
-        report.cluster_masses(labels[reached], weight, k), model.inertia_, model.n_swaps_, seconds,
-        model, request.command,
-    )  # fmt: skip
+def _sizes(points: Points, model: KMedian) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The rows and the weight of each cluster."""
+    reached, weight = model.labels_ >= 0, points.data.table.weight
+    labels = model.labels_[reached]
+    masses = report.cluster_masses(
+        labels, None if weight is None else weight[reached], model.n_clusters
+    )
+    return np.bincount(labels, minlength=model.n_clusters), masses
 
 
-def _write_nodes(run: report.FitRun, nodes: Any, path: Path) -> None:
-    """centers.csv with the names of the nodes."""
-    medoids = nodes[run.model.medoid_indices_].tolist()
-    rows = ([j, size, medoids[j]] for j, size in enumerate(run.sizes.tolist()))
-    write_rows(path, ["label", "rows", "node"], rows)
-
-
-def _with_names(run: report.FitRun, nodes: Any) -> report.FitRun:
-    """The run with the names of nodes as centres, for the screen."""
-    names = np.array([[str(node)] for node in nodes[run.model.medoid_indices_]], dtype=object)
-    return replace(run, centers=names)
+def write_medoids(
+    run: report.FitRun, points: Points, labels: NDArray[np.int32], folder: Path
+) -> None:
+    """Write the labels of the points, the model, the centres, the summary and the report."""
+    table = points.data.table
+    write_labels(folder / "labels.parquet", labels, points.data.beside, table.kept)
+    save_model(run.model, table.names, points.scale, folder / "model.skops")
+    shown = None
+    if hasattr(run.model, "cluster_centers_"):
+        raw = points.X.shape[1] <= 2
+        shown = report.ShownRows(
+            table.X if raw else points.X, labels, run.centers if raw else run.model.cluster_centers_
+        )
+    report.write_fit(run, shown, folder)

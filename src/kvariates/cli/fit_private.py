@@ -89,8 +89,6 @@ def fixed_format(data: Path, text: TextOptions) -> TextOptions:
 def _check(request: FitRequest) -> None:
     """Raise ValueError for options that a private fit does not have."""
     reading = request.reading
-    if request.objective != "means":
-        raise ValueError("--epsilon works with --objective means; see PrivateKMedian in Python")
     if request.k is None:
         raise ValueError(f"-k auto {WHY}: the choice would tell about rows; give a number")
     request.refuse(WHY, "metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")

@@ -15,16 +15,30 @@ from typing import Any
 from kvariates.cli.reading import ReadRequest
 
 Interval = tuple[float, float]
+DEMAND = (
+    "a private file with the point of each person, a line each (the rows of DATA, the points, are "
+    "public)"
+)
 BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 
 
 @dataclass(frozen=True)
 class PrivateBudget:
-    """The budget of a private fit, and the bounds of its columns by name ("": of all)."""
+    """The budget of a private fit, and what is private.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    bounds : mapping
+        For k-means, whose rows are private: the bounds of the columns by name ("": of all).
+    demand : Path or None
+        For k-median, whose points are public: the file of the private demand.
+    """
 
     epsilon: float
     delta: float
     bounds: Mapping[str, Interval]
+    demand: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,14 +95,23 @@ class FitRequest:
 
 
 def private_budget(
-    epsilon: float | None, delta: float | None, bounds: str | None
-) -> PrivateBudget | None:
+    epsilon: float | None, delta: float | None, bounds: str | None, demand: Path | None,
+    objective: str,
+) -> PrivateBudget | None:  # fmt: skip
     """The budget of these options. ValueError if some of them are missing."""
     if epsilon is None:
-        for name, value in (("delta", delta), ("bounds", bounds)):
+        for name, value in (("delta", delta), ("bounds", bounds), ("demand", demand)):
             if value is not None:
                 raise ValueError(f"--{name} is for private fits; give --epsilon, too")
         return None
+    if objective == "median":
+        if bounds is not None:
+            raise ValueError("--bounds is for --objective means; the points of a median are public")
+        if demand is None:
+            raise ValueError(f"--epsilon with --objective median needs --demand FILE: {DEMAND}")
+        return PrivateBudget(epsilon, delta or 0.0, {}, demand)
+    if demand is not None:
+        raise ValueError("--demand is for --objective median; for means the rows are private")
     if bounds is None:
         raise ValueError(
             f"--epsilon needs --bounds: {BOUNDS_HELP}; the possible values, not those of the data, "

@@ -40,16 +40,22 @@ def run_fit(
 
 
 def _labels(request: FitRequest) -> bool:
-    return request.budget is None or request.labels
+    """Whether labels are written: of private rows only if they are asked for."""
+    budget = request.budget
+    return budget is None or budget.demand is not None or request.labels
 
 
 def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
     """The function that does the fit."""
-    if request.labels and request.budget is None:
-        raise ValueError("--labels is for private fits; others write labels.parquet anyway")
+    if request.labels and (request.budget is None or request.budget.demand is not None):
+        raise ValueError("--labels is for private rows; otherwise labels.parquet is always written")
     if request.budget is not None:
         if stream or dask is not None:
             raise ValueError(f"--{'stream' if stream else 'dask'} does not work with --epsilon")
+        if request.budget.demand is not None:
+            from kvariates.cli.fit_demand import fit_demand
+
+            return fit_demand
         from kvariates.cli.fit_private import fit_private
 
         return fit_private

@@ -123,7 +123,10 @@ SizeMax = Annotated[
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(help="Fit privately with this budget. Needs --bounds. Smaller is more private."),
+    typer.Option(
+        help="Fit privately with this budget; smaller is more private. Needs --bounds, or "
+        "--demand for a median."
+    ),
 ]
 Delta = Annotated[float | None, typer.Option(help="The delta of a private fit; 0 if not given.")]
 Bounds = Annotated[
@@ -131,6 +134,14 @@ Bounds = Annotated[
     typer.Option(
         help='The possible values of a private fit\'s columns, never taken from the data: "lo,hi" '
         'for all, "a=0:10,b=0:1" by column, or a file of lines column,low,high.'
+    ),
+]
+Demand = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="For a private median: a private file with the point of each person, a line each: "
+        "its value in the column of --id, its node, or else its row, counted from 0.",
     ),
 ]
 Labels = Annotated[

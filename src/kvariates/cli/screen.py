@@ -132,14 +132,15 @@ def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:
 def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     """Print the largest clusters and the first columns, as many as fit a screen."""
     masses, names = np.maximum(run.masses, 0), run.table.names[:MOST_COLUMNS]
+    cells = [[name] for name in run.medoids] or run.centers[:, : len(names)].tolist()
     total = float(masses.sum()) or 1.0
     order = np.argsort(-masses, kind="stable")
-    centers = run.centers[:, : len(names)]
     rows = [
-        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / total:.1%}", *map(_short, centers[j]))
+        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / total:.1%}", *map(_short, cells[j]))
         for j in order[:MOST_CLUSTERS]
     ]
-    print_table([">cluster", ">rows", ">share", *(f">{name}" for name in names)], rows)
+    counted = run.counted if run.private else "rows"
+    print_table([">cluster", f">{counted}", ">share", *(f">{name}" for name in names)], rows)
     hidden = [
         f"{len(order) - len(rows)} smaller clusters" * (len(order) > len(rows)),
         f"{run.centers.shape[1] - len(names)} columns" * (run.centers.shape[1] > len(names)),

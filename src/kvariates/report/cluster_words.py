@@ -120,7 +120,7 @@ def center_table(
     """
     columns = [] if found is None else found.columns()
     medoids = _medoids(run)
-    head = ["noisy rows" if run.private else run.unit, "share"]
+    head = [run.counted, "share"]
     head += ["medoid"] if medoids else []
     head += ["near"] if cities else []
     cells = "".join(f'<th class="n">{text(name)}</th>' for name in head)

@@ -28,19 +28,25 @@ __all__ = [
 def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """Write centers.csv, summary.json and report.html into a directory.
 
-    If the model is private, the files hold nothing but what its ledger charged for: not `shown`,
-    nor the sizes, the cost, the time and the number of rows of `run`.
+    If the model is private, the files hold nothing but what its ledger charged for: not `shown`
+    (unless the points are public), nor the sizes, the cost, the time and the number of rows of
+    `run`.
     """
     centers = [[name] for name in run.medoids] or run.centers.tolist()
     rows = zip(run.counts.tolist(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
-        ["label", "noisy_rows" if run.private else "rows", *run.table.names],
+        ["label", _count_key(run), *run.table.names],
         ([label, size, *center] for label, (size, center) in enumerate(rows)),
     )
     summary = json.dumps(_summary(run), indent=2, ensure_ascii=False, default=_plain)
     _write(folder / "summary.json", summary + "\n")
     _write(folder / "report.html", fit_html(run, shown))
+
+
+def _count_key(run: FitRun) -> str:
+    """The name of the sizes of clusters in files."""
+    return run.counted.replace(" ", "_") if run.private else "rows"
 
 
 def _write(path: Path, content: str) -> None:
@@ -100,7 +106,8 @@ def _private_results(run: FitRun, data: dict[str, Any]) -> dict[str, Any]:
             "condition": getattr(ledger.facts, "condition", None),
         },
         "clusters": [
-            {"label": label, "noisy_rows": count} for label, count in enumerate(run.counts.tolist())
+            {"label": label, _count_key(run): count}
+            for label, count in enumerate(run.counts.tolist())
         ],
     }
 

@@ -28,8 +28,8 @@ METHODS = {
 
 
 def fit_html(run: FitRun, shown: ShownRows | None) -> str:
-    """The whole page. Of a private fit, only what was charged is used: `shown` is not looked at."""
-    if run.private:
+    """The whole page. Of a private fit, only what was charged, or is public, is looked at."""
+    if run.private and not run.public_points:
         shown = None
     found = contrast(run, shown)
     view = view_of(run, shown)

@@ -59,9 +59,21 @@ class FitRun:
         return "rows" if self.has_columns else "points"
 
     @property
+    def counted(self) -> str:
+        """What the sizes of clusters count, in words."""
+        if self.public_points:
+            return "noisy demand"
+        return "noisy rows" if self.private else self.unit
+
+    @property
     def private(self) -> bool:
         """Whether the model has a ledger; then nothing but what was charged may be written."""
         return hasattr(self.model, "ledger_")
+
+    @property
+    def public_points(self) -> bool:
+        """Whether the points of a private fit are public, and only its demand is private."""
+        return self.private and hasattr(self.model, "medoid_indices_")
 
     @property
     def counts(self) -> Array:

@@ -21,6 +21,16 @@ MAY_NOT = (
     "The exact number of rows, sums, means, or any other statistic of the rows.",
     "How long the fit took, and how much memory it used.",
 )
+MAY_DEMAND = (
+    "The medoids, their noisy counts and the labels of the public points: all files of this fit.",
+    "The whole ledger below.",
+    "Everything that is computed from these without looking at the demand again.",
+)
+MAY_NOT_DEMAND = (
+    "The demand: the points of single people.",
+    "The exact demand of a medoid, the exact cost, or any other statistic of the demand.",
+    "How long the fit took, and how much memory it used.",
+)
 MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the rows.", MAY_NOT[2])
 
 
@@ -29,10 +39,14 @@ def privacy_section(run: FitRun) -> Section:
     if not run.private:
         return Section("privacy", "Privacy", "")
     ledger = run.model.ledger_
-    fixed = ledger.adjacency == "replace-one"
+    may, may_not = MAY, MAY_NOT
+    if run.public_points:
+        may, may_not = MAY_DEMAND, MAY_NOT_DEMAND
+    elif ledger.adjacency == "replace-one":
+        may_not = MAY_NOT_FIXED
     boxes = (
-        f'<div class="two">{_box("yes", "May be published", MAY)}'
-        f"{_box('no', 'May not be published', MAY_NOT_FIXED if fixed else MAY_NOT)}</div>"
+        f'<div class="two">{_box("yes", "May be published", may)}'
+        f"{_box('no', 'May not be published', may_not)}</div>"
     )
     spent = f"<h3>Where the budget went</h3>{spending(ledger)}"
     return Section("privacy", "Privacy", _promise(ledger) + boxes + spent)
