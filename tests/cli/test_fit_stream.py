@@ -1,6 +1,8 @@
 """`kvariates fit --stream`: files that are read in blocks."""
 
 import json
+import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 
 from kvariates import StreamingKMeans
+from kvariates.cli import fit_stream
 from kvariates.sources import StandardizedBlocks, blocks, input_file, standardize
 
 
@@ -118,3 +121,66 @@ def test_a_numpy_file_has_names(tmp_path):
         "x1",
         "x2",
     ]
+
+
+@pytest.fixture(params=["csv", "parquet", "folder"])
+def gaps(request, tmp_path):
+    """Rows with ids, of which some have a missing value, also the first and the last."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=500) + 20 * rng.integers(3, size=500)
+    x[[0, 7, 8, 250, 499]] = np.nan
+    frame = pd.DataFrame({"id": np.arange(500) + 10_000, "x": x, "label": ["a", "b"] * 250})
+    path = tmp_path / f"gaps.{request.param}"
+    if request.param == "csv":
+        frame.to_csv(path, index=False)
+    elif request.param == "parquet":
+        frame.to_parquet(path, row_group_size=70)
+    else:
+        path.mkdir()
+        frame[:100].to_parquet(path / "a.parquet")
+        frame[100:].astype({"id": "int32"}).to_parquet(path / "b.parquet")
+    return path, frame
+
+
+def test_ids_and_other_columns_stay_beside_their_labels(gaps, tmp_path, monkeypatch):
+    """Blocks, row groups and batches end at different rows."""
+    path, frame = gaps
+    monkeypatch.setattr(fit_stream, "blocks", partial(blocks, block_bytes=8 * 64))
+    words = ["-k", 3, "--stream", "--missing", "drop", "--seed", 1, "-o", tmp_path / "out"]
+    done = run("fit", path, *words, "--id", "id", "--keep")
+    assert "5 rows with a missing value left out; their label is missing" in done.stderr
+    found = pd.read_parquet(tmp_path / "out" / "labels.parquet")
+    assert list(found) == ["id", "x", "label of the data", "label"]
+    assert found["id"].astype(int).tolist() == frame["id"].tolist()
+    assert found["label of the data"].tolist() == frame["label"].tolist()
+    assert found["label"].isna().tolist() == frame["x"].isna().tolist()
+    centers = pd.read_csv(tmp_path / "out" / "centers.csv")["x"].to_numpy()
+    kept = frame["x"].notna()
+    nearest = abs(frame["x"][kept].to_numpy()[:, None] - centers).argmin(axis=1)
+    assert found["label"][kept].astype(int).tolist() == nearest.tolist()
+    assert list(pd.read_csv(tmp_path / "out" / "centers.csv")) == ["label", "rows", "x"]
+
+
+def test_rows_left_out_have_a_missing_label_without_other_columns(gaps, tmp_path):
+    path, frame = gaps
+    words = ["--columns", "x", "--stream", "--missing", "drop", "--standardize"]
+    run("fit", path, "-k", 3, *words, "-o", tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out" / "labels.parquet")
+    assert list(found) == ["label"]
+    assert found["label"].isna().tolist() == frame["x"].isna().tolist()
+
+
+def test_the_number_of_clusters_is_chosen_by_synopses(tmp_path):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(30_000, 2)) + 30 * rng.integers(4, size=(30_000, 1)) * [1, -1]
+    pd.DataFrame(X, columns=["x", "y"]).to_parquet(tmp_path / "rows.parquet")
+    words = ["-k", "auto", "--stream", "--seed", 2, "-o", tmp_path / "out"]
+    done = run("fit", tmp_path / "rows.parquet", *words)
+    assert re.search(r"k = 4, by [\d,]+ synopses of the rows: ", done.stderr)
+    assert len(pd.read_csv(tmp_path / "out" / "centers.csv")) == 4
+
+
+def test_a_matrix_has_no_columns_to_copy(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((5, 2)))
+    line = failure("fit", tmp_path / "X.npy", "-k", 1, "--stream", "--keep", "-o", tmp_path / "out")
+    assert line.endswith("columns have no names, so --id and --keep do not work")

@@ -57,9 +57,25 @@ def test_writes_what_fit_writes(client, folder, tmp_path):
     np.testing.assert_allclose(centers, model.cluster_centers_)
 
 
+def test_ids_and_other_columns_stay_beside_their_labels(client, folder, tmp_path):
+    out = tmp_path / "out"
+    words = ["-k", 3, "--id", "w", "--keep", "--seed", 7, "-o", out]
+    done = invoke("fit", folder, *words, "--dask", address(client))
+    assert done.exit_code == 0, done.output
+    found, frame = pd.read_parquet(out / "labels.parquet"), dd.read_parquet(str(folder)).compute()
+    assert list(found) == ["w", "x", "y", "name", "label"]
+    for name in frame:
+        assert found[name].tolist() == frame[name].tolist()
+    centers = pd.read_csv(out / "centers.csv")
+    assert list(centers) == ["label", "rows", "x", "y"]
+    distances = abs(frame["x"].to_numpy()[:, None] - centers["x"].to_numpy())
+    assert found["label"].tolist() == distances.argmin(axis=1).tolist()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        (("--id", "z"), "no column 'z'"),
         (("--metric", "cosine"), "--metric cosine does not work with --dask"),
         (("--init", "hst"), "--init hst does not work with --dask; use one of"),
         (("--standardize",), "--scale standard does not work with --dask"),

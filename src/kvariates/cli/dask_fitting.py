@@ -13,16 +13,18 @@ from rich.progress import Progress
 
 from kvariates.cli.app import remark
 from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import phase
 from kvariates.data.rows import Rows
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report import fit as report
-from kvariates.sources.parquet_writer import write_label_parts
+from kvariates.sources.parquet_writer import write_labelled_frames
 
 SHOWN = 2_000  # synopses in the picture
 SECONDS = 10  # to connect
+LABELS = "label of kvariates"  # the name of a column
 
 
 def fit_on_cluster(
@@ -37,6 +39,7 @@ def fit_on_cluster(
 
         frame = dataframe.read_parquet(str(request.data))
         X, left_out = _columns(frame, request)
+        beside = beside_names(request.reading, [str(name) for name in frame.columns])
         weights = request.reading.weights
         w = None if weights is None else frame[weights]
         begin = time.perf_counter()
@@ -45,8 +48,8 @@ def fit_on_cluster(
         seconds = time.perf_counter() - begin
         totals = report.ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
-            parts = _labels(client, model.labels_, w, totals)
-            write_label_parts(folder / "labels.parquet", parts)
+            parts = _labels(client, model.labels_, w, frame[beside], totals)
+            write_labelled_frames(folder / "labels.parquet", parts)
         with phase(progress, "drawing"):
             summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
             points = summary.fit(X, sample_weight=w).synopses_
@@ -87,9 +90,6 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
         raise ValueError(f"-k auto {why}; give a number")
     if request.scaling != "none":
         raise ValueError(f"--scale {request.scaling} {why}; scale the columns before")
-    for name, given in (("--id", reading.identifier), ("--keep", reading.keep or None)):
-        if given is not None:
-            raise ValueError(f"{name} {why}; leave it out")
     if reading.missing != "error":
         raise ValueError(f"--missing {reading.missing} {why}; leave such rows out before")
     if choices.get("init") is not None and choices["init"] not in PEER_SEEDINGS:
@@ -126,29 +126,40 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
     numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
     if wanted is not None:
         return frame[[name for name in wanted if name != weights]], ()
-    kept = [name for name in numeric if name != weights]
+    kept = [name for name in numeric if name not in (weights, request.reading.identifier)]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out
 
 
-def _labels(client: Any, labels: Any, weights: Any, totals: report.ClusterTotals) -> Iterator[Any]:
-    """The labels of each partition, which is added to the totals."""
+def _labels(
+    client: Any, labels: Any, weights: Any, beside: Any, totals: report.ClusterTotals
+) -> Iterator[Any]:
+    """The labels of each partition, which is added to the totals, and its other columns."""
     from dask import delayed
 
     from kvariates.dask.delayed_blocks import blocks_of
 
-    blocks = blocks_of(labels.to_frame(), weights)
+    # In one graph: Dask may cut columns of the same file differently.
+    meta = beside._meta.assign(**{LABELS: 0})
+    table = beside.map_partitions(
+        _with_labels, labels, meta=meta, align_dataframes=False, enforce_metadata=False
+    )
+    blocks = blocks_of(table, weights)
     heavy = blocks.weights or [None] * len(blocks.rows)
     found = delayed(_labelled, pure=False)
     pairs = zip(blocks.rows, heavy, strict=True)
     futures = client.compute([found(part, w, totals.k) for part, w in pairs])
     while futures:
-        part, masses = futures.pop(0).result()
+        part, masses, more = futures.pop(0).result()
         totals.add(part, masses)
-        yield part
+        yield part, more
 
 
-def _labelled(table: Any, weights: Any, k: int) -> tuple[Any, Any]:
-    """The labels of a partition and the weights of its clusters. On a worker."""
-    labels = table["label"].to_numpy()
-    return labels, report.cluster_masses(labels, weights, k)
+def _with_labels(table: Any, labels: Any) -> Any:
+    return table.assign(**{LABELS: labels.to_numpy()})
+
+
+def _labelled(table: Any, weights: Any, k: int) -> tuple[Any, Any, Any]:
+    """The labels of a partition, the weights of its clusters, other columns. On a worker."""
+    labels = table[LABELS].to_numpy()
+    return labels, report.cluster_masses(labels, weights, k), table.drop(columns=LABELS)

@@ -11,13 +11,15 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.app import remark
-from kvariates.cli.fit_command import check_names, parameters_of
+from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import ReadingProgress, phase
+from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, Rows
+from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.report import fit as report
 from kvariates.sources import Blocks, StandardizedBlocks, blocks, input_file
@@ -27,24 +29,30 @@ WHY = "does not work on a stream; use --no-stream"
 
 
 def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
-    """Two passes: one for the centres, one for the labels and the cost; one more to standardize."""
+    """Two passes: one for the centres, one for the labels and the cost.
+
+    To standardize takes one more, and so does -k auto.
+    """
     choices, reading = _stream_choices(request), ReadingProgress(progress)
     file = _opened(request, reading)
+    beside = _beside(request, file)
     source: SourceBlocks = file
     scale = None
     if request.scaling == "standard":
         with reading.phase(f"measuring {request.data.name}"):
             source = standardized = StandardizedBlocks(file)
             scale = standardized.scale
+    k = request.k or _chosen_k(request, source, reading)
     begin = time.perf_counter()
     with reading.phase(f"clustering {request.data.name}"):
-        model = StreamingKMeans(request.k or 1, **choices).fit(source)
+        model = StreamingKMeans(k, **choices).fit(source)
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
     shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     totals = report.ClusterTotals(len(centers))
     with reading.phase("writing labels"):
-        write_label_parts(folder / "labels.parquet", _labels(source, centers, totals))
+        parts = _labels(source, centers, totals)
+        write_label_parts(folder / "labels.parquet", parts, file.columns(beside) if beside else ())
     names = source.names or tuple(f"x{j}" for j in range(centers.shape[1]))
     save_model(model, names, scale, folder / "model.skops")
     if scale is not None:
@@ -65,8 +73,12 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
 
 def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     read = request.reading
+    columns = read.columns
+    if columns is None and read.identifier is not None:
+        first = blocks(read.data, weights=read.weights, text=read.text)
+        columns = [name for name in first.names or () if name != read.identifier]
     file = blocks(
-        read.data, columns=read.columns, weights=read.weights, missing=read.missing,
+        read.data, columns=columns, weights=read.weights, missing=read.missing,
         progress=progress, text=read.text,
     )  # fmt: skip
     progress.total = file.n_bytes
@@ -80,7 +92,29 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
 
 def _say_dropped(request: FitRequest, file: Blocks) -> None:
     if file.rows_dropped and not request.quiet:
-        remark(f"{file.rows_dropped:,} rows with a missing value left out, and they have no label")
+        remark(f"{file.rows_dropped:,} rows with a missing value left out; their label is missing")
+
+
+def _beside(request: FitRequest, file: Blocks) -> list[str]:
+    """The columns that are copied beside the labels."""
+    reading = request.reading
+    if not file.all_names and (reading.identifier is not None or reading.keep):
+        raise ValueError(f"{reading.data}: columns have no names, so --id and --keep do not work")
+    return beside_names(reading, file.all_names)
+
+
+def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgress) -> int:
+    """The number of clusters that `choose_k` suggests for weighted synopses of the rows."""
+    seed = request.choices["random_state"]
+    with reading.phase(f"summarizing {request.data.name}"):
+        made = StreamingKMeans(MOST_CHOSEN, random_state=seed).fit(source)
+        points, weights = made.synopses_, made.synopsis_weights_
+    most = min(MOST_CHOSEN, len(points))
+    with said_warnings():
+        choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
+    if not request.quiet:
+        remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {choice.reason}")
+    return int(choice.k)
 
 
 def _stream_choices(request: FitRequest) -> dict[str, Any]:
@@ -91,24 +125,32 @@ def _stream_choices(request: FitRequest) -> dict[str, Any]:
         if choices.pop(name, usual) != usual:
             request.refuse(WHY, name)
     request.refuse(WHY, "size_min", "size_max", "certify")
-    if request.k is None:
-        raise ValueError(f"-k auto {WHY}")
     if request.scaling not in ("none", "standard"):
         raise ValueError(f"--scale {request.scaling} {WHY}, or --scale standard")
-    for name, given in (("--id", reading.identifier), ("--keep", reading.keep or None)):
-        if given is not None:
-            raise ValueError(f"{name} {WHY}")
     if reading.missing == "mean":
         raise ValueError(f"--missing mean {WHY}, or --missing drop")
     return choices
 
 
 def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:
-    """The labels of each block, which is added to the totals."""
+    """The labels of all rows in parts, masked where a row was left out. Adds to the totals."""
+    end = 0  # of the rows that have been labelled or left out
     for part in assign_blocks(source, np.ascontiguousarray(centers, dtype=np.float64)):
         masses = report.cluster_masses(part.labels, part.weight, totals.k)
         totals.add(part.labels, masses, exact_total(part.cost, part.weight))
-        yield part.labels
+        if part.numbers is None:
+            yield part.labels
+            continue
+        start, end = end, int(part.numbers[-1]) + 1
+        labels = _no_labels(end - start)
+        labels[part.numbers - start] = part.labels
+        yield labels
+    if end:  # rows that were left out may be the last ones
+        yield _no_labels(int(totals.sizes.sum()) + source.rows_dropped - end)
+
+
+def _no_labels(n: int) -> Any:
+    return np.ma.array(np.zeros(n, np.int32), mask=True)
 
 
 def too_large(request: FitRequest) -> bool:

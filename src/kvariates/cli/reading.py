@@ -105,12 +105,15 @@ def shown_name(path: Path) -> str:
     return "standard input" if str(path) == "-" else path.name
 
 
+def beside_names(request: ReadRequest, names: Sequence[str]) -> list[str]:
+    """Which of the columns of a file are copied beside the labels: the identifier comes first."""
+    first = [] if request.identifier is None else [request.identifier]
+    check_names(request.data, list(names), first)
+    return first + [name for name in names if request.keep and name not in first]
+
+
 def _beside(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
-    """The columns that are copied beside the labels."""
-    names = list(opened.names) if request.keep else []
-    if request.identifier is not None:
-        names = [request.identifier, *(name for name in names if name != request.identifier)]
-    return {name: opened.values(name) for name in names}
+    return {name: opened.values(name) for name in beside_names(request, opened.names)}
 
 
 def say_remarks(table: DataTable, scaled: bool, request: ReadRequest) -> None:

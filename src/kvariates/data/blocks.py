@@ -39,12 +39,16 @@ class Block:
     weight : ndarray of shape (n,), float64, or None
         None: all weights are one.
     first : int
-        The number of its first row among all rows of the source.
+        How many rows come before these in the blocks.
+    numbers : ndarray of shape (n,), int64, or None
+        The number of each row in the source, of which rows may have been left out. None: `first`
+        and those after it.
     """
 
     X: Any
     weight: F64 | None
     first: int
+    numbers: I64 | None = None
 
     @property
     def rows(self) -> Rows:
@@ -121,11 +125,12 @@ def take_rows(blocks: RowBlocks, indices: I64) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class AssignedBlock:
-    """The nearest centres of the rows of a block, and the rows' costs there and weights."""
+    """The nearest centres of the rows of a block, the rows' costs there, weights and numbers."""
 
     labels: Labels
     cost: F64
     weight: F64 | None
+    numbers: I64 | None
 
 
 def assign_blocks(
@@ -138,7 +143,7 @@ def assign_blocks(
     for block in blocks:
         rows = block.rows
         labels = nearest(rows, centers)
-        yield AssignedBlock(labels, costs(rows, centers, labels), block.weight)
+        yield AssignedBlock(labels, costs(rows, centers, labels), block.weight, block.numbers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from kvariates.data.blocks import Block
 from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
 from kvariates.sources.block_memory import BlockMemory
 from kvariates.sources.columns import Layout
 from kvariates.sources.missing import Chunk, complete_rows, is_clean
@@ -62,7 +63,7 @@ class DenseAssembler:
     """Makes blocks of dense rows.
 
     `first` counts the rows of all blocks before, `dropped` the rows that were left out, and `seen`
-    all rows of the pieces before.
+    all rows of the pieces before. If rows may be left out, blocks have the numbers of their rows.
     """
 
     def __init__(self, layout: Layout, options: BlockOptions) -> None:
@@ -82,7 +83,6 @@ class DenseAssembler:
         if self.options.weights is not None:
             part = slice(self.seen, self.seen + columns.n)
             columns = replace(columns, weight=self.options.weights[part])
-        self.seen += columns.n
         start = 0
         while start < columns.n:
             stop = min(columns.n, start + self.size - self.filled)
@@ -93,6 +93,7 @@ class DenseAssembler:
             start = stop
             if self.filled == self.size:
                 yield self._end_block()
+        self.seen += columns.n
 
     def rest(self) -> Iterator[Block]:
         """The last block, if rows are left."""
@@ -102,11 +103,14 @@ class DenseAssembler:
     def _start_block(self) -> None:
         self.X: Values | None = None
         self.weight: F64 | None = None
+        self.numbers: I64 | None = None
         self.filled = 0
 
     def _end_block(self) -> Block:
-        X, weight, n = self.X, self.weight, self.filled
-        block = Block(_trimmed(X, n), None if weight is None else _trimmed(weight, n), self.first)
+        n = self.filled
+        block = Block(
+            _trimmed(self.X, n), _trimmed(self.weight, n), self.first, _trimmed(self.numbers, n)
+        )
         self.first += n
         self._start_block()
         return block
@@ -122,6 +126,8 @@ class DenseAssembler:
         if part is not None and not is_clean(X[:0], part):
             return False
         self.X, self.weight, self.filled = X, part, len(X)
+        if self.options.drop:
+            self.numbers = np.arange(self.seen + start, self.seen + stop)
         return True
 
     def _copy(self, columns: DenseColumns, low: int, high: int, place: Place) -> None:
@@ -129,25 +135,31 @@ class DenseAssembler:
         if self.X is None:
             self.X = self.memory.take()
             self.weight = None if columns.weight is None else np.empty(self.size)
+            self.numbers = np.empty(self.size, np.int64) if self.options.drop else None
         part, n = slice(self.filled, self.filled + high - low), high - low
         X, weight = self.X[part], None if self.weight is None else self.weight[part]
         with np.errstate(over="ignore", invalid="ignore"):
             columns.copy(low, high, X, self.scratch)
         if weight is not None and columns.weight is not None:
             weight[:] = columns.weight[low:high]
+        if self.numbers is not None:
+            self.numbers[part] = np.arange(self.seen + low, self.seen + high)
         if not is_clean(X, weight):
             chunk = Chunk(X, weight, np.arange(low, high), columns, place)
             keep = complete_rows(chunk, self.layout, self.options.drop)
             n = int(np.count_nonzero(keep))
             X[:n] = X[keep]
-            if weight is not None:
-                weight[:n] = weight[keep]
+            for values in (weight, None if self.numbers is None else self.numbers[part]):
+                if values is not None:
+                    values[:n] = values[keep]
             self.dropped += high - low - n
         self.filled += n
 
 
 def _trimmed(array: Any, n: int) -> Any:
     """The first n entries; a copy of them if they are few, so that the rest can be freed."""
+    if array is None:
+        return None
     return array[:n].copy() if 2 * n < len(array) else array[:n]
 
 
@@ -167,8 +179,8 @@ class SparseAssembler:
         if self.options.weights is not None:
             part = slice(self.seen, self.seen + columns.n)
             columns = replace(columns, weight=self.options.weights[part])
+        X, weight, numbers = self._complete(columns, piece.place)
         self.seen += columns.n
-        X, weight = self._complete(columns, piece.place)
         entry_bytes = X.dtype.itemsize + X.indices.itemsize
         ends = X.indptr.astype(np.int64) * entry_bytes + 8 * np.arange(X.shape[0] + 1)
         start = 0
@@ -182,6 +194,8 @@ class SparseAssembler:
             self.parts.append(X[start:stop])
             if weight is not None:
                 self.weights.append(weight[start:stop])
+            if numbers is not None:
+                self.numbers.append(numbers[start:stop])
             self.n_bytes += int(ends[stop] - ends[start])
             start = stop
 
@@ -193,23 +207,25 @@ class SparseAssembler:
     def _start_block(self) -> None:
         self.parts: list[Any] = []
         self.weights: list[F64] = []
+        self.numbers: list[I64] = []
         self.n_bytes = 0
 
     def _end_block(self) -> Block:
         X = self.parts[0] if len(self.parts) == 1 else sparse.vstack(self.parts, format="csr")
-        block = Block(X, np.concatenate(self.weights) if self.weights else None, self.first)
+        block = Block(X, _joined(self.weights), self.first, _joined(self.numbers))
         self.first += X.shape[0]
         self._start_block()
         return block
 
-    def _complete(self, columns: SparseColumns, place: Place) -> tuple[Any, F64 | None]:
-        """The complete rows and their weights, in the right type and order."""
+    def _complete(self, columns: SparseColumns, place: Place) -> tuple[Any, F64 | None, I64 | None]:
+        """The complete rows, their weights and numbers, in the right type and order."""
         with np.errstate(over="ignore", invalid="ignore"):
             X = columns.X.astype(self.layout.dtype)  # a copy: the next line changes it
         X.sum_duplicates()
         weight = None if columns.weight is None else np.array(columns.weight, dtype=np.float64)
+        numbers = np.arange(self.seen, self.seen + columns.n) if self.options.drop else None
         if is_clean(X.data, weight):
-            return X, weight
+            return X, weight, numbers
         suspect = np.diff(X.indptr) < 0
         entries = np.flatnonzero(~np.isfinite(X.data))
         suspect[np.searchsorted(X.indptr, entries, side="right") - 1] = True
@@ -221,4 +237,9 @@ class SparseAssembler:
         keep = ~suspect
         keep[rows] = complete_rows(chunk, self.layout, self.options.drop)
         self.dropped += int(np.count_nonzero(~keep))
-        return X[keep], None if weight is None else weight[keep]
+        kept = (None if values is None else values[keep] for values in (weight, numbers))
+        return X[keep], *kept
+
+
+def _joined(parts: list[Any]) -> Any:
+    return np.concatenate(parts) if parts else None

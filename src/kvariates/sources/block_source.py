@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -22,11 +22,12 @@ from kvariates.sources.assembling import (
     SparseAssembler,
     rows_of_block,
 )
-from kvariates.sources.columns import ColumnChoice, Layout
+from kvariates.sources.columns import ColumnChoice, Layout, check_names
 from kvariates.sources.file_readers import CsvReader, file_reader
-from kvariates.sources.pieces import Piece, SparsePiece
+from kvariates.sources.pieces import ArrowPiece, Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
 from kvariates.sources.readers import (
+    PIECE_ROWS,
     ItemsReader,
     LazyFrameReader,
     Reader,
@@ -34,6 +35,9 @@ from kvariates.sources.readers import (
     memory_reader,
 )
 from kvariates.sources.text_format import TextOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BLOCK_BYTES = 2**26
 Progress = Callable[[int, int], object]
@@ -192,6 +196,23 @@ class Blocks(SourceBlocks):
     @property
     def repeatable(self) -> bool:
         return self._reader.repeatable
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """All columns of the source, numeric or not; none if they have no names."""
+        parts = self._reader.parts if self._reader.named else None
+        return tuple(field.name for field in parts[0].fields) if parts else ()
+
+    def columns(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of all rows as they are, whatever they hold; of a text table as text.
+
+        Rows that the blocks leave out are among them.
+        """
+        check_names(self.description, list(self.all_names), list(names))
+        if isinstance(self._reader, CsvReader):
+            return self._reader.as_written(list(names))
+        pieces = self._reader.pieces(list(names), PIECE_ROWS)
+        return (piece.batch for piece in pieces if isinstance(piece, ArrowPiece))
 
     def __iter__(self) -> Generator[Block]:
         self._start()

@@ -130,6 +130,13 @@ class CsvReader(_File):
                 batches = self._without_marks(batches, marked)
             yield from arrow_pieces(batches, self.description, file.tell)
 
+    def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """These columns as text, in batches."""
+        import pyarrow as pa
+
+        with self._errors(), self._input() as (_, text):
+            yield from _csv_stream(text, self.format, dict.fromkeys(names, pa.string()))
+
     def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
         """The batches with numbers in place of text with thousands separators and per cents."""
         first = 0

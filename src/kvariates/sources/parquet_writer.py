@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Labels = NDArray[Any] | np.ma.MaskedArray[Any, Any]
 
 LABEL = "label"
 
@@ -31,8 +36,7 @@ def write_labels(
         whole[kept] = labels
         column = pa.array(whole, mask=~kept)
     columns = {
-        f"{name} of the data" if name == LABEL else name: pa.array(values, from_pandas=True)
-        for name, values in (beside or {}).items()
+        _named(name): pa.array(values, from_pandas=True) for name, values in (beside or {}).items()
     }
     _write(path, pa.table({**columns, LABEL: column}))
 
@@ -48,12 +52,83 @@ def _write(path: Path, table: Any) -> None:
         parquet.write_table(table, path)
 
 
-def write_label_parts(path: Path, parts: Iterable[NDArray[Any]]) -> None:
-    """Write the labels of blocks of rows, one after the other."""
+def write_label_parts(
+    path: Path, parts: Iterable[Labels], beside: Iterable[pa.RecordBatch] = ()
+) -> None:
+    """Write the labels of rows, part after part; masked rows have none.
+
+    `beside` are other columns of the same rows, in batches of any size.
+    """
+    columns = _Columns(iter(beside))
+    _write_tables(path, (columns.beside(_arrow_labels(labels)) for labels in parts))
+
+
+def write_labelled_frames(path: Path, parts: Iterable[tuple[NDArray[Any], Any]]) -> None:
+    """Write the labels of the rows of pandas frames, frame after frame, after their columns."""
     import pyarrow as pa
+
+    tables = (
+        _Columns(iter(pa.Table.from_pandas(frame, preserve_index=False).to_batches())).beside(
+            _arrow_labels(labels)
+        )
+        for labels, frame in parts
+    )
+    _write_tables(path, tables)
+
+
+def _arrow_labels(labels: Labels) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(np.ma.getdata(labels).astype(np.int32), mask=np.ma.getmaskarray(labels))
+
+
+def _write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables one after the other; they get the types of the first."""
     from pyarrow import parquet
 
-    schema = pa.schema([(LABEL, pa.int32())])
-    with parquet.ParquetWriter(path, schema) as writer:
-        for labels in parts:
-            writer.write_table(pa.table({LABEL: pa.array(labels.astype(np.int32))}, schema=schema))
+    writer = None
+    try:
+        for table in tables:
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+class _Columns:
+    """Columns that come in batches, as tables of any number of rows."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._left: Any = next(batches, None)
+        self._schema: Any = None if self._left is None else self._left.schema
+
+    def beside(self, labels: pa.Array) -> pa.Table:
+        """The labels, after the columns of the same rows."""
+        import pyarrow as pa
+
+        if self._schema is None:
+            return pa.table({LABEL: labels})
+        return self._take(len(labels)).append_column(LABEL, labels)
+
+    def _take(self, n: int) -> pa.Table:
+        import pyarrow as pa
+
+        parts = []
+        while n:
+            if not self._left.num_rows:
+                self._left = next(self._batches)
+                continue
+            parts.append(self._left.slice(0, n))
+            self._left = self._left.slice(parts[-1].num_rows)
+            n -= parts[-1].num_rows
+        # Files of one folder may differ in the widths of their integers.
+        tables = [pa.Table.from_batches([part]).cast(self._schema) for part in parts]
+        made = pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return made.rename_columns([_named(name) for name in made.column_names])
+
+
+def _named(name: str) -> str:
+    """The name of a column of the data, which is not that of the labels."""
+    return f"{name} of the data" if name == LABEL else name

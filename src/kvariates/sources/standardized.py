@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class StandardizedBlocks(SourceBlocks):
     def __iter__(self) -> Iterator[Block]:
         for block in self._source:
             X = (block.X - self.scale.mean) / self.scale.spread
-            yield Block(X.astype(block.X.dtype), block.weight, block.first)
+            yield replace(block, X=X.astype(block.X.dtype))
         self.rows_dropped = self._source.rows_dropped
 
 
