@@ -67,6 +67,7 @@ def fit(
     weights: given.Weights = None,
     identifier: given.Identifier = None,
     keep: given.Keep = False,
+    nodes: given.Nodes = None,
     scale: given.Scale = given.Scaling.none,
     standardize: given.Standardize = False,
     size_min: given.SizeMin = None,
@@ -107,7 +108,8 @@ def fit(
                            weights=weights, identifier=identifier, keep=keep)  # fmt: skip
         request = FitRequest(
             reading, None if k == "auto" else int(k), choices, objective.value,
-            "standard" if standardize else scale.value, budget, labels, words_of(context), quiet,
+            "standard" if standardize else scale.value, budget, labels, nodes,
+            words_of(context), quiet,
         )  # fmt: skip
         run_fit(request, out, stream=stream, dask=dask, force=force, as_json=as_json)
 

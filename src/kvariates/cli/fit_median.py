@@ -22,7 +22,7 @@ from kvariates.estimators.kmedian import KMedian
 from kvariates.report import fit as report
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale, scale_for
-from kvariates.sources.graph_files import read_graph
+from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
 from kvariates.sources.parquet_writer import write_labels
 
 
@@ -57,12 +57,15 @@ class Points:
         Scaled rows, distances or the edges of a graph, as the metric wants them.
     scale : Scale or None
     is_graph : bool
+    places : NodePlaces or None
+        Where the nodes of a graph are, if a file says so.
     """
 
     data: ReadTable
     X: Any
     scale: Scale | None
     is_graph: bool
+    places: NodePlaces | None = None
 
     @property
     def n(self) -> int:
@@ -107,7 +110,7 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
     with phase(progress, f"reading {request.data.name}"):
         if needs == EDGES:
             data = _graph(request)
-            return Points(data, data.table.X, None, True)
+            return Points(data, data.table.X, None, True, _places(request, data))
         data = read_table(request.reading, quiet=request.quiet)
         X, scale = data.table.X, None
         if request.scaling != "none":
@@ -133,6 +136,12 @@ def _graph(request: FitRequest) -> ReadTable:
     return ReadTable(table, {"node": graph.nodes})
 
 
+def _places(request: FitRequest, data: ReadTable) -> NodePlaces | None:
+    if request.nodes is None:
+        return None
+    return read_places(request.nodes, data.beside["node"], request.reading.text)
+
+
 def _sizes(points: Points, model: KMedian) -> tuple[NDArray[Any], NDArray[Any]]:
     """The rows and the weight of each cluster."""
     reached, weight = model.labels_ >= 0, points.data.table.weight
@@ -150,10 +159,20 @@ def write_medoids(
     table = points.data.table
     write_labels(folder / "labels.parquet", labels, points.data.beside, table.kept)
     save_model(run.model, table.names, points.scale, folder / "model.skops")
-    shown = None
-    if hasattr(run.model, "cluster_centers_"):
-        raw = points.X.shape[1] <= 2
-        shown = report.ShownRows(
-            table.X if raw else points.X, labels, run.centers if raw else run.model.cluster_centers_
-        )
-    report.write_fit(run, shown, folder)
+    report.write_fit(run, _shown(run, points, labels), folder)
+
+
+def _shown(
+    run: report.FitRun, points: Points, labels: NDArray[np.int32]
+) -> report.ShownRows | None:
+    """The points for the drawing; None if they have no coordinates."""
+    model, raw = run.model, points.data.table.X
+    if points.places is not None:
+        X = points.places.X
+        edges, names = edge_list(points.X), points.places.names
+        return report.ShownRows(X, labels, X[model.medoid_indices_], edges=edges, names=names)
+    if not hasattr(model, "cluster_centers_"):
+        return None
+    if points.X.shape[1] <= 2:
+        return report.ShownRows(raw, labels, run.centers)
+    return report.ShownRows(points.X, labels, model.cluster_centers_)

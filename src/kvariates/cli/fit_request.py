@@ -57,6 +57,8 @@ class FitRequest:
     budget : PrivateBudget or None
     labels : bool
         Whether a private fit writes labels.
+    nodes : Path or None
+        The file with the coordinates of the nodes of a graph, for the drawing.
     words : tuple of str
         The command line.
     quiet : bool
@@ -69,6 +71,7 @@ class FitRequest:
     scaling: str = "none"
     budget: PrivateBudget | None = None
     labels: bool = False
+    nodes: Path | None = None
     words: tuple[str, ...] = ()
     quiet: bool = False
 

@@ -47,6 +47,8 @@ def _labels(request: FitRequest) -> bool:
 
 def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
     """The function that does the fit."""
+    if request.nodes is not None and request.choices.get("metric") != "graph":
+        raise ValueError("--nodes is for --objective median --metric graph")
     if request.labels and (request.budget is None or request.budget.demand is not None):
         raise ValueError("--labels is for private rows; otherwise labels.parquet is always written")
     if request.budget is not None:

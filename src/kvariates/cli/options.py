@@ -93,6 +93,14 @@ FitObjective = Annotated[
         help="means: squared distances to centres; median: distances to k of the rows (medoids)."
     ),
 ]
+Nodes = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="For --metric graph: a table with the coordinates of the nodes, for the drawing in "
+        "the report: a column node, and two of numbers, as lon and lat.",
+    ),
+]
 GroupObjective = Annotated[str, typer.Option(help="")]
 Seedings = Annotated[str, typer.Option("--init", help="Seedings to compare, as a,b.")]
 Certify = Annotated[

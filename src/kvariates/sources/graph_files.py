@@ -15,6 +15,8 @@ from kvariates.sources.opened_table import OpenedTable, complete_values, open_ta
 from kvariates.sources.text_format import TextOptions
 
 ENDS = (("from", "to"), ("source", "target"), ("u", "v"), ("node1", "node2"), ("start", "end"))
+NODES = ("node", "id", "name")
+PLACES = (("lon", "lat"), ("longitude", "latitude"), ("lng", "lat"), ("x", "y"))
 LENGTHS = ("length", "len", "weight", "distance", "dist", "cost", "w")
 
 
@@ -106,3 +108,45 @@ def _symmetric(one: Any, two: Any, length: Any, n: int) -> Any:
     a, b, w = low[first], high[first], length[first]
     both = (np.concatenate([w, w]), (np.concatenate([a, b]), np.concatenate([b, a])))
     return sparse.coo_matrix(both, shape=(n, n)).tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class NodePlaces:
+    """Coordinates of all nodes of a graph, and the names of the two columns."""
+
+    X: NDArray[np.float64]
+    names: tuple[str, str]
+
+
+def read_places(
+    path: str | Path, nodes: NDArray[Any], text: TextOptions | None = None
+) -> NodePlaces:
+    """Read where nodes are: a table with a column of nodes and two columns of coordinates.
+
+    The nodes are in a column called node or id, else in the first; of the other columns of numbers,
+    two are the coordinates: those called lon and lat, or x and y, else the first two.
+    """
+    opened = open_table(path, text)
+    column = next((name for name in opened.names if name.lower() in NODES), opened.names[0])
+    numbers = [name for name in opened.names if name in opened.numeric and name != column]
+    known = {name.lower(): name for name in numbers}
+    pair = next(([known[a], known[b]] for a, b in PLACES if {a, b} <= known.keys()), numbers[:2])
+    if len(pair) < 2:
+        raise ValueError(
+            f"{path}: a table of nodes has a column of nodes, and two of coordinates, as lon and "
+            f"lat; this one has {listed(opened.names)}"
+        )
+    row = {str(name): i for i, name in enumerate(complete_values(opened, column).tolist())}
+    missing = [str(node) for node in nodes.tolist() if str(node) not in row]
+    if missing:
+        raise ValueError(
+            f"{path}: {len(missing):,} nodes of the graph have no coordinates: {listed(missing, 3)}"
+        )
+    X = opened.table(pair).X[[row[str(node)] for node in nodes.tolist()]]
+    return NodePlaces(X.astype(np.float64), (pair[0], pair[1]))
+
+
+def edge_list(lengths: Any) -> NDArray[np.int64]:
+    """The edges of a graph as pairs of nodes, each once."""
+    upper = sparse.triu(lengths, 1).tocoo()
+    return np.column_stack([upper.row, upper.col]).astype(np.int64)

@@ -1,0 +1,78 @@
+"""`kvariates fit --metric graph --nodes`: the network is drawn in the report."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from cli.test_fit import failure, run
+
+from kvariates.sources.graph_files import read_places
+
+GRAPH = ("--objective", "median", "--metric", "graph")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A ring of twelve nodes, and where they are, in another order."""
+    edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    edges.write_text("from,to\n" + "".join(f"n{i},n{(i + 1) % 12}\n" for i in range(12)))
+    turn = 2 * np.pi * np.arange(12) / 12
+    lines = [f"n{i},{100 * i},{np.sin(t):.6f},{np.cos(t):.6f}" for i, t in enumerate(turn)]
+    nodes.write_text("\n".join(["node,height,y,x", *lines[::-1]]) + "\n")
+    return edges, nodes
+
+
+def drawing(out):
+    page = (out / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json">(.*?)</script>', page)
+    return None if found is None else json.loads(found[1])
+
+
+def test_nodes_and_edges_are_drawn_at_their_places(files, tmp_path):
+    edges, nodes = files
+    out = tmp_path / "out"
+    assert run("fit", edges, "-k", 3, *GRAPH, "--nodes", nodes, "-o", out).exit_code == 0
+    found = drawing(out)
+    ends = np.frombuffer(base64.b64decode(found["edges"]), "<u2").reshape(-1, 2, 2) / 65535
+    assert len(ends) == 12
+    lengths = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+    assert lengths.max() < 0.35  # neighbours on the ring are near each other
+    assert run("fit", edges, "-k", 3, *GRAPH, "-o", tmp_path / "plain").exit_code == 0
+    assert drawing(tmp_path / "plain") is None
+
+
+def test_places_are_found_by_the_names_of_columns(files):
+    _, nodes = files
+    found = read_places(nodes, np.array(["n0", "n3"]))
+    assert found.names == ("x", "y")
+    np.testing.assert_allclose(found.X, [[1, 0], [0, 1]], atol=1e-6)
+
+
+def test_places_by_the_order_of_columns(tmp_path):
+    (tmp_path / "nodes.csv").write_text("crossing;a;b\n7;1,5;2\n9;3;4\n")
+    found = read_places(tmp_path / "nodes.csv", np.array([9, 7]))
+    assert found.names == ("a", "b")
+    assert found.X.tolist() == [[3.0, 4.0], [1.5, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("node,x,y\nn0,1,2\n", "11 nodes of the graph have no coordinates: n1, n10, n11 and 8"),
+        ("node,x\nn0,1\n", "two of coordinates, as lon and lat; this one has node, x"),
+        (None, "no such file"),
+    ],
+)
+def test_what_is_refused(files, tmp_path, content, line):
+    edges, nodes = files
+    nodes.unlink()
+    if content is not None:
+        nodes.write_text(content)
+    assert line in failure("fit", edges, "-k", 3, *GRAPH, "--nodes", nodes, "-o", tmp_path / "out")
+
+
+def test_nodes_are_for_graphs(files, tmp_path):
+    line = failure("fit", files[1], "-k", 2, "--nodes", files[1], "-o", tmp_path / "out")
+    assert line == "--nodes is for --objective median --metric graph"
