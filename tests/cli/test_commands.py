@@ -14,6 +14,8 @@ from scipy import sparse
 
 from kvariates import KMeans, KMedian, choose_k
 from kvariates.cli import audit_command, experiment_command
+from kvariates.cli.saved_model import load_model
+from kvariates.sources.scaling import SCALINGS, scale_for, standardize
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,13 @@ def done(*words):
     result = run(*words)
     assert result.exit_code == 0, result.output
     return result
+
+
+def table(path, X):
+    """Write rows with missing cells as CSV."""
+    cells = (",".join("" if np.isnan(v) else repr(float(v)) for v in row) for row in X)
+    path.write_text("\n".join(["x,y", *cells]) + "\n")
+    return path
 
 
 class TestPredict:
@@ -85,6 +94,45 @@ class TestPredict:
         done("predict", tmp_path / "out", folder / "a.csv", "-o", tmp_path / "p.parquet")
         fitted = pq.read_table(tmp_path / "out" / "labels.parquet")["label"]
         assert pq.read_table(tmp_path / "p.parquet")["label"].equals(fitted)
+
+    @pytest.mark.parametrize("scale", ["none", "robust"])
+    def test_missing_values_get_the_means_of_the_fit(self, tmp_path, scale):
+        """Not those of the new file, in which a row would depend on its neighbours."""
+        rng, out = np.random.default_rng(2), tmp_path / "out"
+        X = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [50, 90]], 30, axis=0)
+        X[5, 0] = X[40, 1] = np.nan
+        table(tmp_path / "fit.csv", X)
+        words = ("--missing", "mean", "--scale", scale, "--seed", 1, "-o", out)
+        result = run("fit", tmp_path / "fit.csv", "-k", 2, *words)
+        assert "2 missing values were filled in with the mean of the column" in result.stderr
+        mean = np.nanmean(X[:, 0])
+        full = table(tmp_path / "full.csv", np.array([[mean, 30.0]]))
+        few = table(tmp_path / "few.csv", np.array([[np.nan, 30.0]]))
+        many = table(tmp_path / "many.csv", np.array([[np.nan, 30.0], [1e6, 30.0]]))
+        found = []
+        for i, path in enumerate((full, few, many)):
+            labels = tmp_path / f"{i}.csv"
+            assert run("predict", out, path, "--missing", "mean", "-o", labels).exit_code == 0
+            found.append(labels.read_text().split()[1])
+        assert found == [found[0]] * 3
+        model = load_model(out)
+        filled = model.named_steps["fill"].statistics_
+        np.testing.assert_allclose(filled, np.nanmean(X, axis=0))
+
+    def test_a_model_without_means_fills_in_nothing(self, folder, tmp_path):
+        words = ("predict", folder / "out", folder / "a.csv", "--missing", "mean")
+        assert "was fitted without --missing mean" in failure(*words, "-o", tmp_path / "l.csv")
+
+    def test_columns_in_another_order_are_not_swapped(self, tmp_path):
+        X = np.column_stack([np.repeat([0.0, 10.0], 20), np.repeat([5.0, 3.0], 20)])
+        table(tmp_path / "a.csv", X)
+        run("fit", tmp_path / "a.csv", "-k", 2, "-o", tmp_path / "out")
+        found = []
+        for columns in ("x,y", "y,x"):
+            labels = tmp_path / f"{columns}.csv"
+            run("predict", tmp_path / "out", tmp_path / "a.csv", "--columns", columns, "-o", labels)
+            found.append(labels.read_text())
+        assert found[0] == found[1]
 
 
 class TestReading:
@@ -162,6 +210,25 @@ class TestReading:
         centers = np.loadtxt(tmp_path / "out" / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
         near = sorted(centers.round(0).tolist())
         np.testing.assert_allclose(near, [[0, 0], [5, 900], [9, 0]], atol=1)
+
+    @pytest.mark.parametrize("scaling", SCALINGS[1:])
+    def test_small_numbers_are_scaled_too(self, scaling):
+        X = np.array([[0.0], [2.0], [5.0], [9.0]])
+        made = [scale_for(X * unit, None, scaling).apply(X * unit) for unit in (1.0, 2.0**-80)]
+        np.testing.assert_array_equal(*made)
+
+    @pytest.mark.filterwarnings("error")
+    def test_numbers_too_large_for_a_scale_are_one_line(self, tmp_path):
+        with pytest.raises(ValueError, match="numbers are too large to be scaled"):
+            standardize(np.array([[1e308], [-1e308]]))
+        path = table(tmp_path / "a.csv", np.array([[1e308, 1], [-1e308, 2], [0, 3]]))
+        for words in (("--scale", "standard"), ("--scale", "standard", "--stream")):
+            line = failure("fit", path, "-k", 2, *words, "-o", tmp_path / "out")
+            assert line.startswith("numbers are too large to be scaled")
+
+    def test_weights_are_not_clustered(self, folder, tmp_path):
+        words = ("fit", folder / "a.csv", "-k", 2, "--columns", "x,y", "--weights", "x")
+        assert "'x' holds the weights; do not cluster it" in failure(*words, "-o", tmp_path / "out")
 
     def test_k_is_chosen(self, folder, tmp_path):
         words = ["--columns", "x,y", "--scale", "standard", "--seed", 2, "-o", tmp_path / "out"]

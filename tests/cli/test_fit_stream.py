@@ -184,3 +184,10 @@ def test_a_matrix_has_no_columns_to_copy(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((5, 2)))
     line = failure("fit", tmp_path / "X.npy", "-k", 1, "--stream", "--keep", "-o", tmp_path / "out")
     assert line.endswith("columns have no names, so --id and --keep do not work")
+
+
+def test_identifiers_and_scales_are_pointed_out(gaps, tmp_path):
+    path, _ = gaps
+    words = ["-k", 3, "--stream", "--missing", "drop", "-o", tmp_path / "out"]
+    assert "id: looks like an identifier" in run("fit", path, *words).stderr
+    assert "identifier" not in run("fit", path, *words, "--id", "id", "--force").stderr

@@ -54,7 +54,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
         run = _run(request, data, model, scale, seconds, costs)
         shown = shown_rows(data.table.X, X, model, run.centers)
         write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
-        save_model(model, data.table.names, scale, folder / "model.skops")
+        save_model(model, data.table.names, scale, folder / "model.skops", data.table.means)
         report.write_fit(run, shown, folder)
     return run
 

@@ -158,7 +158,7 @@ def write_medoids(
     """Write the labels of the points, the model, the centres, the summary and the report."""
     table = points.data.table
     write_labels(folder / "labels.parquet", labels, points.data.beside, table.kept)
-    save_model(run.model, table.names, points.scale, folder / "model.skops")
+    save_model(run.model, table.names, points.scale, folder / "model.skops", table.means)
     report.write_fit(run, _shown(run, points, labels), folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.progress import Progress
 from kvariates.cli.app import remark
 from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.reading import beside_names
+from kvariates.cli.reading import beside_names, say_remarks
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
@@ -22,7 +23,7 @@ from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.report import fit as report
-from kvariates.sources import Blocks, StandardizedBlocks, blocks, input_file
+from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
 from kvariates.sources.parquet_writer import write_label_parts
 
 WHY = "does not work on a stream; use --no-stream"
@@ -87,6 +88,10 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
             remark(f"{read.data.name}: {file.remarks}")
         if file.left_out:
             remark(f"left out, not numeric: {', '.join(file.left_out)}")
+        X = next(iter(file)).X
+        names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
+        table = DataTable(X, names, read.data)
+        say_remarks(table, request.scaling != "none", replace(read, columns=columns))
     return file
 
 

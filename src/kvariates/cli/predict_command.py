@@ -11,7 +11,7 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.reading import ReadRequest, read_table
-from kvariates.cli.saved_model import load_model
+from kvariates.cli.saved_model import filled_means, load_model
 from kvariates.cli.screen import phase
 from kvariates.sources.parquet_writer import write_labels
 
@@ -41,11 +41,17 @@ def predict_file(
             f"{path}: the model was fitted with --metric {metric}, so it has no labels for new "
             "rows; its own are in labels.parquet"
         )
-    columns = reading.columns
-    if columns is None and (names := getattr(model, "feature_names_in_", None)) is not None:
-        columns = [str(name) for name in names]
+    means = None
+    if reading.missing == "mean" and (means := filled_means(model)) is None:
+        raise ValueError(
+            f"{path}: was fitted without --missing mean, so there are no means to fill in; use "
+            "--missing drop"
+        )
+    columns, names = reading.columns, [str(n) for n in getattr(model, "feature_names_in_", ())]
+    if names and (columns is None or set(columns) == set(names)):
+        columns = names  # in the order of the fit
     with phase(progress, f"reading {reading.data.name}"):
-        data = read_table(replace(reading, columns=columns), quiet=quiet)
+        data = read_table(replace(reading, columns=columns, means=means), quiet=quiet)
     X = data.table.X
     if X.shape[1] != model.n_features_in_:
         raise ValueError(

@@ -21,7 +21,8 @@ IDENTIFIER = re.compile(
     r"|[a-z]I[dD]$|^#$|^column1$",
     re.IGNORECASE,
 )
-REMEDY = "--missing drop leaves such rows out, --missing mean fills in the mean of the column"
+DROP = "--missing drop leaves such rows out"
+REMEDY = f"{DROP}, --missing mean fills in the mean of the column"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class ReadRequest:
     aside : tuple of str
         Columns that are used otherwise, and not clustered unless they are named.
     text : TextOptions
+    means : ndarray or None
+        What takes the place of missing values, if not the means of the file.
     """
 
     data: Path
@@ -52,6 +55,7 @@ class ReadRequest:
     missing: Any = "error"
     aside: tuple[str, ...] = ()
     text: TextOptions = field(default_factory=TextOptions)
+    means: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +78,10 @@ def read_table(request: ReadRequest, *, quiet: bool) -> ReadTable:
     if columns is None and opened.numeric & set(aside):
         columns = [n for n in opened.names if n in opened.numeric and n not in aside]
     try:
-        table = opened.table(columns, request.weights, request.missing)
+        table = opened.table(columns, request.weights, request.missing, request.means)
     except MissingValuesError as error:
-        raise ValueError(f"{error}; {REMEDY}") from None
+        remedy = DROP if request.missing == "mean" else REMEDY
+        raise ValueError(f"{error}; {remedy}") from None
     if not quiet:
         _say_left_out(opened, table, request)
     return ReadTable(table, _beside(opened, request), opened)
@@ -86,6 +91,9 @@ def _say_left_out(opened: OpenedTable, table: DataTable, request: ReadRequest) -
     if table.kept is not None:
         n = int(np.count_nonzero(~table.kept))
         remark(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
+    if table.filled:
+        values = "value was" if table.filled == 1 else "values were"
+        remark(f"{table.filled:,} missing {values} filled in with the mean of the column")
     used = {*table.names, *_aside(request), request.weights}
     left_out = [name for name in opened.names if name not in used and name not in opened.numeric]
     if request.columns is None and left_out:
@@ -135,7 +143,8 @@ def say_remarks(table: DataTable, scaled: bool, request: ReadRequest) -> None:
 
 
 def _say_scales(X: Any, names: Sequence[str]) -> None:
-    spread = X[: 2**17].std(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = X[:: len(X) // 2**17 + 1].std(axis=0, dtype=np.float64)
     varied = np.flatnonzero(spread > 0)
     if not varied.size:
         return

@@ -1,7 +1,8 @@
 """Fitted models as files: model.skops, which cannot run code when it is loaded.
 
-A model of scaled columns is a pipeline of scikit-learn: the scale, then the model. So ``predict``
-takes rows in the units of the file.
+A model of scaled columns, or of columns whose missing values were filled in, is a pipeline of
+scikit-learn: the means, the scale, then the model. So ``predict`` takes rows in the units of the
+file.
 """
 
 from __future__ import annotations
@@ -18,26 +19,41 @@ from kvariates.sources import Scale
 HARMLESS = frozenset({"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"})
 
 
-def save_model(model: Any, names: tuple[str, ...], scale: Scale | None, path: Path) -> None:
-    """Write a model whose features have these names."""
+def save_model(
+    model: Any, names: tuple[str, ...], scale: Scale | None, path: Path, means: Any = None
+) -> None:
+    """Write a model whose features have these names. `means`: of missing values, if filled in."""
     io = needed("skops.io", "save", "writing model.skops")
     made = model
     columns = np.array(names, dtype=object)
-    if scale is not None:
-        made = _pipeline(model, columns, scale)
+    if scale is not None or means is not None:
+        made = _pipeline(model, columns, scale, means)
     elif getattr(model, "n_features_in_", None) == len(names):
         model.feature_names_in_ = columns
     path.write_bytes(io.dumps(made, compression=ZIP_DEFLATED, compresslevel=1))
 
 
-def _pipeline(model: Any, columns: Any, scale: Scale) -> Any:
+def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
+    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler()
-    scaler.mean_, scaler.scale_, scaler.var_ = scale.mean, scale.spread, scale.spread**2
-    scaler.n_features_in_, scaler.feature_names_in_ = len(columns), columns
-    return Pipeline([("scale", scaler), ("cluster", model)])
+    steps: list[tuple[str, Any]] = []
+    if means is not None:
+        steps.append(("fill", SimpleImputer().fit(means[None, :])))
+    if scale is not None:
+        scaler = StandardScaler()
+        scaler.mean_, scaler.scale_, scaler.var_ = scale.mean, scale.spread, scale.spread**2
+        scaler.n_features_in_ = len(columns)
+        steps.append(("scale", scaler))
+    steps[0][1].feature_names_in_ = columns
+    return Pipeline([*steps, ("cluster", model)])
+
+
+def filled_means(model: Any) -> Any:
+    """What missing values were replaced by when the model was fitted; None: nothing."""
+    fill = getattr(model, "named_steps", {}).get("fill")
+    return None if fill is None else fill.statistics_
 
 
 def load_model(path: Path) -> Any:

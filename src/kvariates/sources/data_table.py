@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvariates.sources.columns import is_number
+from kvariates.sources.missing import is_clean
 from kvariates.sources.scaling import Matrix
 
 Missing = Literal["error", "drop", "mean", "keep"]
@@ -37,6 +38,10 @@ class DataTable:
         The column of weights.
     kept : ndarray of bool, or None
         Which rows of the file are rows of X; None if all are.
+    means : ndarray of shape (n_columns,) or None
+        What missing values were replaced by; None: none were.
+    filled : int
+        How many values were replaced.
     """
 
     X: Any
@@ -45,6 +50,8 @@ class DataTable:
     left_out: tuple[str, ...] = ()
     weight: npt.NDArray[np.float64] | None = None
     kept: npt.NDArray[np.bool_] | None = None
+    means: npt.NDArray[np.float64] | None = None
+    filled: int = 0
 
     def without(self, name: str) -> DataTable:
         """Return the table without one column, if it has it."""
@@ -79,11 +86,18 @@ def _parsed(path: Path, name: str, values: npt.NDArray[np.generic], missing: Mis
         ) from None
 
 
-def complete(table: DataTable, missing: Missing) -> DataTable:
-    """The table without missing values, as `missing` says."""
+def complete(
+    table: DataTable, missing: Missing, means: npt.NDArray[np.float64] | None = None
+) -> DataTable:
+    """The table without missing values, as `missing` says.
+
+    `means` take the place of missing values; None: the means of the table.
+    """
     X, weight = table.X, table.weight
-    if np.isfinite(X.sum(dtype=np.float64)) and (weight is None or np.isfinite(weight.sum())):
-        return table
+    if missing == "mean" and means is None:
+        means = _means(table)
+    if is_clean(X, weight):
+        return replace(table, means=means)
     bad = ~np.isfinite(X)
     bad_weight = np.zeros(len(X), bool) if weight is None else ~np.isfinite(weight)
     if not (bad.any() or bad_weight.any()):
@@ -94,12 +108,23 @@ def complete(table: DataTable, missing: Missing) -> DataTable:
             raise ValueError(f"{table.path}: no rows: all {len(X)} have a missing value")
         part = None if weight is None else weight[kept]
         return replace(table, X=np.ascontiguousarray(X[kept]), weight=part, kept=kept)
-    if missing == "mean" and not bad_weight.any() and not np.isinf(X).any():
-        full = np.flatnonzero(bad.all(axis=0))
-        if full.size:
-            raise ValueError(f"{table.path}: column {table.names[full[0]]!r} has no value at all")
-        return replace(table, X=np.where(bad, np.nanmean(X, axis=0), X).astype(X.dtype))
+    if means is not None and not bad_weight.any() and not np.isinf(X).any():
+        full = np.where(bad, means, X).astype(X.dtype)
+        return replace(table, X=full, means=means, filled=int(bad.sum()))
     raise MissingValuesError(_missing_words(table, bad, bad_weight))
+
+
+def _means(table: DataTable) -> npt.NDArray[np.float64]:
+    """The mean of each column, without missing and infinite values."""
+    finite = np.isfinite(table.X)
+    number = finite.sum(axis=0)
+    if not number.all():
+        raise ValueError(
+            f"{table.path}: column {table.names[number.argmin()]!r} has no value at all"
+        )
+    # A mean of shares: the sum of the values themselves could overflow.
+    means: npt.NDArray[np.float64] = np.where(finite, table.X / number, 0.0).sum(axis=0)
+    return means
 
 
 def _missing_words(

@@ -68,12 +68,12 @@ class OpenedTable:
 
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
-        missing: Missing = "error",
+        missing: Missing = "error", means: npt.NDArray[np.float64] | None = None,
     ) -> DataTable:  # fmt: skip
         """The numeric columns, or the named ones, and the column of weights.
 
-        Rows with a missing value are an error, are left out ("drop"), get the mean of the column
-        ("mean"), or keep NaN ("keep", where text that is no number is NaN, too).
+        Rows with a missing value are an error, are left out ("drop"), get the mean of the column,
+        or that of `means` ("mean"), or keep NaN ("keep", where text that is no number is NaN, too).
         """
         names, left_out = self._chosen(columns, weights)
         check_names(self.path, self.names, [*names, *([weights] if weights else [])])
@@ -90,7 +90,7 @@ class OpenedTable:
         for j, array in enumerate(arrays):
             X[:, j] = array
         made = DataTable(X, tuple(names), self.path, left_out, weight)
-        return made if missing == "keep" else complete(made, missing)
+        return made if missing == "keep" else complete(made, missing, means)
 
     def values(self, name: str) -> npt.NDArray[np.generic]:
         """A column as it is: numbers, words or dates."""
@@ -111,6 +111,10 @@ class OpenedTable:
                 found = f"(found {listed(self.names)})"
                 raise ValueError(f"{self.path}: no numeric column {found}{why}")
             names = [name for name in names if name in self.numeric]
+        if columns is not None and weights in names:
+            raise ValueError(
+                f"{self.path}: column {weights!r} holds the weights; do not cluster it as well"
+            )
         if weights in names:
             names = [name for name in names if name != weights]
             if not names:

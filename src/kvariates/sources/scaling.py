@@ -41,16 +41,22 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
 
     A constant column is centred only. Weights count as repeats of a row.
     """
-    mean = np.average(X, axis=0, weights=weights).astype(np.float64)
-    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
-    scale = scale_of(mean, spread)
-    return ((X - mean) / scale.spread).astype(X.dtype), scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.average(X, axis=0, weights=weights).astype(np.float64)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+        scale = scale_of(mean, spread)
+        return ((X - mean) / scale.spread).astype(X.dtype), scale
 
 
 def scale_of(mean: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]) -> Scale:
-    """The scale of columns with this mean and deviation; constant columns are not divided."""
+    """The scale of columns with this mean and deviation; constant columns are not divided.
+
+    ValueError if numbers were too large to compute it.
+    """
+    if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
+        raise ValueError("numbers are too large to be scaled: their squares are infinite")
     # A spread below the rounding error is noise; division by it would enlarge the noise.
-    floor = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(mean))
+    floor = 8 * np.finfo(np.float64).eps * np.abs(mean)
     return Scale(mean, np.where(spread > floor, spread, 1.0))
 
 

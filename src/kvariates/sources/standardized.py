@@ -52,8 +52,9 @@ def _scale(source: SourceBlocks) -> Scale:
         mass = float(weight.sum())
         if mass == 0:
             continue
-        own = weight @ block.X / mass
-        apart, both = own - mean, total + mass
-        squares = squares + weight @ (block.X - own) ** 2 + apart**2 * (total * mass / both)
-        total, mean = both, mean + apart * (mass / both)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = weight @ block.X / mass
+            apart, both = own - mean, total + mass
+            squares = squares + weight @ (block.X - own) ** 2 + apart**2 * (total * mass / both)
+            total, mean = both, mean + apart * (mass / both)
     return scale_of(mean, np.sqrt(squares / total))
