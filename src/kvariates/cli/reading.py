@@ -79,7 +79,7 @@ def read_table(request: ReadRequest, *, quiet: bool) -> ReadTable:
         raise ValueError(f"{error}; {REMEDY}") from None
     if not quiet:
         _say_left_out(opened, table, request)
-    return ReadTable(table, _beside(opened, request), opened)
+    return ReadTable(table, beside_columns(opened, request), opened)
 
 
 def _say_left_out(opened: OpenedTable, table: DataTable, request: ReadRequest) -> None:
@@ -105,7 +105,7 @@ def shown_name(path: Path) -> str:
     return "standard input" if str(path) == "-" else path.name
 
 
-def _beside(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
+def beside_columns(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
     """The columns that are copied beside the labels."""
     names = list(opened.names) if request.keep else []
     if request.identifier is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,20 @@ def write_labels(
         whole = np.zeros(len(kept), np.int32)
         whole[kept] = labels
         column = pa.array(whole, mask=~kept)
+    beside = beside or {}
     columns = {
-        f"{name} of the data" if name == LABEL else name: pa.array(values, from_pandas=True)
-        for name, values in (beside or {}).items()
+        name_beside(name, beside): pa.array(values, from_pandas=True)
+        for name, values in beside.items()
     }
     _write(path, pa.table({**columns, LABEL: column}))
+
+
+def name_beside(name: str, names: Collection[str]) -> str:
+    """What a column of the data is called beside the labels: none of them is lost."""
+    if name == LABEL:
+        while name in names:
+            name += " of the data"
+    return name
 
 
 def _write(path: Path, table: Any) -> None:

@@ -60,16 +60,19 @@ class TextOptions:
     def __post_init__(self) -> None:
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", BY_NAME.get(self.delimiter, self.delimiter))
-            if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-                raise ValueError(f"the delimiter must be one character, not {self.delimiter!r}")
+            plain = len(self.delimiter) == 1 and self.delimiter.isascii()
+            if not plain or self.delimiter in '"\r\n\0':
+                raise ValueError(
+                    f"the delimiter must be one ASCII character, not {self.delimiter!r}"
+                )
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"the decimal mark must be '.' or ',', not {self.decimal!r}")
         if self.decimal == self.delimiter == ",":
             raise ValueError("the delimiter and the decimal mark cannot both be ','")
         if self.encoding is not None:
             try:
-                "".encode(self.encoding)
-            except LookupError:
+                b"1,2\n\xe9".decode(self.encoding, "replace")
+            except (LookupError, UnicodeError):
                 raise ValueError(f"{self.encoding!r} is no known encoding") from None
 
 

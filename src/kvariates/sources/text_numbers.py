@@ -53,7 +53,7 @@ def find_numbers(
     text = pc.utf8_trim_whitespace(column)
     text = pc.if_else(pc.is_in(text, pa.array(sorted(MISSING))), None, text)
     known = len(text) - text.null_count
-    if known == 0:
+    if known == 0 and not each:
         return FoundNumbers(None, (), 0.0, -1)
     fits = pc.match_substring_regex(text, _pattern(decimal))
     good = pc.sum(fits).as_py() or 0
