@@ -1,7 +1,6 @@
 """How a private fit reads a file: what is read from a row depends on this row alone."""
 
 from decimal import Decimal
-from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
@@ -73,10 +72,12 @@ def rows(lines):
 
 
 class TestText:
-    def test_every_pair_of_lines_is_read_as_each_alone(self, numbers):
+    def test_beside_every_line_others_are_read_as_alone(self, numbers):
         """So to add or to replace a line changes the numbers of no other line."""
-        for pair in permutations(LINES, 2):
-            np.testing.assert_array_equal(numbers(list(pair)), rows(pair), err_msg=str(pair))
+        for line in LINES:
+            np.testing.assert_array_equal(numbers([line]), rows([line]))
+            lines = [each for other in LINES for each in (other, line)]
+            np.testing.assert_array_equal(numbers(lines), rows(lines), err_msg=str(line[:20]))
 
     @pytest.mark.parametrize("size", [2**16, 7])
     def test_all_lines_in_any_order(self, numbers, monkeypatch, size):
@@ -170,23 +171,20 @@ class TestTypedFiles:
 class TestCommand:
     WORDS = ("-k", 2, "--epsilon", 1, "--bounds", "a=0:10,b=0:10", "--force", "-o")
 
+    def said(self, content, tmp_path):
+        """The lines of a fit on standard error, but for warnings, which noise may cause."""
+        (tmp_path / "t.csv").write_bytes(content)
+        result = run("fit", tmp_path / "t.csv", *self.WORDS, tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        return [line for line in result.stderr.splitlines() if "warning: " not in line]
+
     def test_no_line_changes_what_is_said(self, tmp_path):
-        path, said = tmp_path / "t.csv", set()
-        for line in (b"", b"1,2", b"1,2,3", b"\xe9,1", b'"1,2', b"0x1F,2020-01-01", b"#"):
-            path.write_bytes(b"a,b\n" + b"1,2\n3,4\n" * 30 + line + b"\n")
-            result = run("fit", path, *self.WORDS, tmp_path / "out")
-            assert result.exit_code == 0, result.output
-            said.add(result.stderr)
-        assert len(said) == 1
+        start = b"a,b\n" + b"1,2\n3,4\n" * 30
+        for line in (b"1,2,3", b"\xe9,1", b'"1,2', b"0x1F,2020-01-01", b"#"):
+            assert self.said(start + line + b"\n", tmp_path) == self.said(start, tmp_path)
 
     def test_a_table_without_rows_is_fitted(self, tmp_path):
-        path, said = tmp_path / "t.csv", set()
-        for content in (b"a,b\n", b"a,b\n1,2\n", b"a,b\n,\n"):
-            path.write_bytes(content)
-            result = run("fit", path, *self.WORDS, tmp_path / "out")
-            assert result.exit_code == 0, result.output
-            said.add(result.stderr)
-        assert len(said) == 1
+        assert self.said(b"a,b\n", tmp_path) == self.said(b"a,b\n1,2\n", tmp_path)
 
     def test_labels_of_all_lines(self, tmp_path):
         path, out = tmp_path / "t.csv", tmp_path / "out"

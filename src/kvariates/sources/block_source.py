@@ -33,7 +33,7 @@ from kvariates.sources.readers import (
     RelationReader,
     memory_reader,
 )
-from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_format import TextOptions, comments_left_out
 
 BLOCK_BYTES = 2**26
 Progress = Callable[[int, int], object]
@@ -180,6 +180,12 @@ class Blocks(SourceBlocks):
     def remarks(self) -> str:
         """How a text table was read, in words; empty for other sources and plain CSV."""
         return self._reader.format.words() if isinstance(self._reader, CsvReader) else ""
+
+    @property
+    def remarks_after(self) -> str:
+        """What the last pass left out of a text table, in words; empty if nothing."""
+        count = self._reader.comments.count if isinstance(self._reader, CsvReader) else 0
+        return comments_left_out(count) if count else ""
 
     @property
     def n_rows(self) -> int | None:

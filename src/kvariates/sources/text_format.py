@@ -93,6 +93,8 @@ class TextFormat:
         How many of these are neither names nor comments.
     ambiguous : str
         A number that could be read in two ways, or "".
+    comments : int
+        How many lines before the first row begin with #, without that of the names.
     """
 
     encoding: str
@@ -103,6 +105,7 @@ class TextFormat:
     skip: int
     before: int = 0
     ambiguous: str = ""
+    comments: int = 0
 
     def words(self) -> str:
         """What was found, in one line; empty for a plain CSV file."""
@@ -118,6 +121,8 @@ class TextFormat:
         if self.before:
             lines = "1 line" if self.before == 1 else f"{self.before} lines"
             parts.append(f"{lines} before the table left out")
+        if self.comments:
+            parts.append(f"{comments_left_out(self.comments)} before the first row")
         if self.ambiguous:
             other = "." if self.decimal == "," else ","
             parts.append(
@@ -125,6 +130,11 @@ class TextFormat:
                 f"(--decimal {other!r} reads it otherwise)"
             )
         return "; ".join(parts)
+
+
+def comments_left_out(n: int) -> str:
+    """Words about comments."""
+    return f"{n:,} {'comment' if n == 1 else 'comments'} left out"
 
 
 def find_encoding(data: bytes, whole: bool) -> str:

@@ -63,7 +63,7 @@ def find_numbers(
         bad = pc.index(fits, pa.scalar(False)).as_py()
         return FoundNumbers(None, (), good / known, bad)
     per_cent = pc.ends_with(text, "%")
-    plain = pc.replace_substring_regex(text, r"\s?%$", "")
+    plain = pc.utf8_rtrim(text, "% \t\r\n\f")
     plain = pc.replace_substring(pc.replace_substring(plain, "\u2212", "-"), "+", "")
     other = "," if decimal == "." else "."
     bare = pc.replace_substring_regex(plain, f"[{other}{GROUPS}]", "")
