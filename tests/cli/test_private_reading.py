@@ -58,7 +58,7 @@ LINES = {
 
 @pytest.fixture
 def numbers(tmp_path):
-    def read(lines, first=b"a,b", options=TextOptions(), columns=("a", "b")):
+    def read(lines, first=b"a,b", options=None, columns=("a", "b")):
         path = tmp_path / "t.csv"
         path.write_bytes(b"".join(line + b"\n" for line in ([first] if first else []) + lines))
         return open_table(path, options, private=True).table(list(columns), None, "keep").X
@@ -100,7 +100,7 @@ class TestText:
                 numbers(lines, options=TextOptions(encoding=encoding))
 
     def test_the_format_is_not_found_out(self, numbers):
-        """Only what the user gives counts: neither the delimiter nor the decimal mark is guessed."""
+        """Only what the user gives counts: no delimiter and no decimal mark is guessed."""
         lines, semicolon = [b"1,5;2", b"2,5;1"], TextOptions(delimiter=";")
         assert np.isnan(numbers(lines, b"a;b", semicolon)[:, 0]).all()
         given = TextOptions(delimiter=";", decimal=",")

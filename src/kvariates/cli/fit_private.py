@@ -2,8 +2,8 @@
 
 Nothing that is written, and nothing that is printed, is computed from the rows without noise: the
 bounds come from the user, the sizes are noisy counts, and there are no inertia, no picture of rows,
-no number of rows and no time of the fit. Labels are written only if they are asked for. Every row of
-the file is read by itself (`sources/private_text.py`), and none of them is an error.
+no number of rows and no time of the fit. Labels are written only if they are asked for. Every row
+of the file is read by itself (`sources/private_text.py`), and none of them is an error.
 """
 
 from __future__ import annotations
