@@ -61,7 +61,8 @@ READ = {
         "2 comments left out before the first row"),
     "names in a comment": (b"# x,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
     "a title above": (
-        b"Report;;\nof 2024\n\nname;x;y\na;1,5;2\nb;3;4,25\nc;5;6\n", XY, "before the table"),
+        b"Report;;\nof 2024\n# a;b;c\n\nname;x;y\na;1,5;2\nb;3;4,25\nc;5;6\n", XY,
+        "2 lines before the table left out; 1 comment left out before the first row"),
     "a delimiter at the end of lines": (b"x,y,\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
     "a delimiter at the end of rows": (b"x,y\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
     "row names of R": (b'"x","y"\n"r1",1.5,2\n"r2",3,4.25\n"r3",5,6\n', XY, "column1"),
@@ -128,7 +129,7 @@ MARKED = {
     "only ids that begin with #": (b"id,x,y\n#1,1.5,2\n#2,3,4.25\n#3,5,6\n", 0),
     "comments everywhere": (b"# a\n#b,c\nx,y\n# d\n1.5,2\n# e\n3,4.25\n#,f,\n5,6\n# g\n", 3),
     "a line inside of quotation marks": (b'n,x,y\n"a\n#b",1.5,2\nc,3,4.25\nd,5,6\n', 0),
-    "a title and comments": (b"Title\n# a\nx,y\n1.5,2\n3,4.25\n# b\n5,6\n", 1),
+    "a title and comments": (b"Title\n# a\n# b,c\nx,y\n1.5,2\n3,4.25\n# d\n5,6\n", 1),
     "names in a comment": (b"# a\n# x,y\n1.5,2\n3,4.25\n# b\n5,6\n", 1),
 }
 

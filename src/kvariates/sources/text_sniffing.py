@@ -62,9 +62,10 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     used = first + (1 if header and not in_comment else 0)
     skip = rows[used].begin if used < len(rows) else rows[-1].end
     names = _names(named or [], cells, width) if header else tuple(f"x{j}" for j in range(width))
+    before = sum(not row.marked for row in rows[:first])
     comments = sum(line.startswith(COMMENT) for line in lines[: start + skip])
     return TextFormat(
-        encoding, delimiter, decimal, names, header, start + skip, first, ambiguous,
+        encoding, delimiter, decimal, names, header, start + skip, before, ambiguous,
         comments - (1 if header and in_comment else 0),
     )  # fmt: skip
 
