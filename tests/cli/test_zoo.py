@@ -147,6 +147,13 @@ def test_lines_that_begin_with_a_hash(name, table, tmp_path):
         assert ("zoo.csv: " + words in result.stderr) == (between > 0)
 
 
+def test_names_and_comments_are_no_table(table):
+    path = table(b"x,y\n# end\n")
+    for reader in (read, blocks):
+        with pytest.raises(ValueError, match="no rows"):
+            reader(path)
+
+
 def test_a_stream_counts_rows_without_comments(table):
     rows = b"".join(b"%d,2\n# pause\n" % i for i in range(1000))
     for bad in (b"x,2\n", b"1,2,3\n"):

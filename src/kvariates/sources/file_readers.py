@@ -107,7 +107,9 @@ class CsvReader(_File):
         with self._errors(), self._input() as (_, text):
             stream = _csv_stream(text, self.format, None, self.comments)
             types = {field.name: field.type for field in stream.schema}
-            batch = stream.read_next_batch()
+            batch = next(iter(stream), None)
+        if batch is None:
+            raise ValueError(f"{self.path}: no rows")
         for i, (name, kind) in enumerate(types.items()):
             column = batch.column(i)
             if pa.types.is_string(kind) and find_numbers(column, self.format.decimal).numbers:

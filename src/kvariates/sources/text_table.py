@@ -145,17 +145,19 @@ def _parsed(body: bytes, how: TextFormat, comments: CommentFilter) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    empty = pa.table({name: pa.array([], pa.float64()) for name in how.names})
     if not body.strip():
-        return pa.table({name: pa.array([], pa.float64()) for name in how.names})
+        return empty
     _check_quotes(body, how)
     options = parse_options(how, comments, block_size=max(2**22, 64 * len(how.names)))
     options["parse_options"].newlines_in_values = b'"' in body
     try:
-        return arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(body), convert_options=convert_options(how), **options
         )
     except pa.ArrowInvalid as error:
         raise ValueError(_uneven_row(body, how) or _first_line(error)) from None
+    return table if table.num_rows else empty  # all lines may be comments
 
 
 def _check_quotes(body: bytes, how: TextFormat) -> None:
