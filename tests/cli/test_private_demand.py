@@ -91,7 +91,7 @@ def test_outputs_show_points_and_nothing_of_the_demand(files, tmp_path, monkeypa
 
 def test_every_entry_of_the_demand_is_read_by_itself(tmp_path):
     cells = ["S1", '"S2"', " S0 ", "S9", "", '"S1', "S2\x00", "1", "S2"]
-    expected, alone = [1, 2, 0, -1, -1, 1, -1, -1, 2], []
+    expected, alone = [1, 2, 0, -1, -1, -1, -1, -1, 2], []
     for more in ([], ['"'], ["S1,S2,S0"], ["\ufffd"], ["x" * 200_000]):
         path = tmp_path / "demand.csv"
         path.write_text("\n".join(["site", *cells, *more]) + "\n")
@@ -108,6 +108,9 @@ def test_every_entry_of_the_demand_is_read_by_itself(tmp_path):
 def test_a_demand_of_parquet(tmp_path, values):
     path = tmp_path / "demand.parquet"
     pq.write_table(pa.table({"who": ["a", "b", "c"], "row": values}), path)
+    assert demand_numbers(path, ["0", "1", "2"], "row", TextOptions()).tolist() == [1, -1, 2]
+    text = pa.array([b"1", b"\xff", b"2"]).view(pa.string())  # the second is not UTF-8
+    pq.write_table(pa.table({"row": text}), path)
     assert demand_numbers(path, ["0", "1", "2"], "row", TextOptions()).tolist() == [1, -1, 2]
     pq.write_table(pa.table({"row": [1.5]}), path)
     with pytest.raises(ValueError, match="'row' holds double, not names or numbers of points"):
@@ -132,7 +135,7 @@ def test_nodes_of_a_graph(seen, tmp_path):
     [
         ([], "--epsilon with --objective median needs --demand FILE"),
         (["--demand", "PEOPLE"], "has 2 columns, and none is called 'row'"),
-        (["--demand", "none.csv"], "none.csv: No such file"),
+        (["--demand", "none.csv"], "none.csv: no such file"),
         (["--demand", "PEOPLE", "--id", "site", "--bounds", "0,1"], "--bounds is for --objective"),
         (["--demand", "PEOPLE", "--id", "site", "--seed", 1], "noise that can be repeated"),
         (["--demand", "PEOPLE", "--id", "site", "--labels"], "--labels is for private rows"),

@@ -8,9 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
 
-from kvariates.cli.fit_private import fixed_format
-from kvariates.sources import TextOptions, open_table
-
 ROWS = 2357  # its digits are searched for
 BOUNDS = ("--bounds", "alpha=0:10,beta=-5:5")
 
@@ -123,32 +120,6 @@ class TestOutputs:
         result = run("fit", path, "-k", 2, *words, "-o", tmp_path / "out")
         assert result.exit_code == 0, result.output
         assert "missing value" not in result.output
-
-
-def test_the_format_of_a_file_is_not_found_out(tmp_path):
-    """Only what the user gives counts: neither the delimiter nor the decimal mark is guessed."""
-    path = tmp_path / "a.csv"
-    path.write_text("x;y\n1,5;2\n2,5;1\n")
-    given, found = TextOptions(delimiter=";"), open_table(path, TextOptions())
-    assert found.table(["x"], None, "keep").X.ravel().tolist() == [1.5, 2.5]
-    fixed = open_table(path, fixed_format(path, given))
-    assert np.isnan(fixed.table(["x"], None, "keep").X).all()  # the decimal mark is a point
-    assert "x" not in open_table(path, fixed_format(path, TextOptions())).names
-
-
-def test_a_cell_does_not_change_how_others_are_read(tmp_path):
-    """A private fit must not depend on one row by way of the type of its column."""
-    cells = ["1.5", '"1,200"', "20%", "-", "true", "\u22122", "1e3"]
-    alone = []
-    for more in ([], ["abc"], ['"1.2.3"'], ["inf"]):
-        path = tmp_path / "a.csv"
-        path.write_text("\n".join(["x,y", *(f"{cell},1" for cell in [*cells, *more])]) + "\n")
-        X = open_table(path, TextOptions(decimal=".")).table(["x"], None, "keep").X
-        X[~np.isfinite(X)] = np.nan
-        assert np.isnan(X[len(cells) :]).all()
-        alone.append(X[: len(cells), 0].tolist())
-    for other in alone:
-        np.testing.assert_array_equal(other, [1.5, 1200, 0.2, np.nan, np.nan, -2, 1000])
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ A case is (bytes of the file, the matrix or the words of the error, words of the
 import gzip
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
 
-from kvariates.sources import read
+from kvariates.sources import blocks, read
 
 XY = [[1.5, 2], [3, 4.25], [5, 6]]
 GERMAN = "Name;x;y\nMüller;1,5;2\nJosé;3;4,25\nZoë;5;6\n"
@@ -55,10 +56,13 @@ READ = {
     "no names": (b"1.5,2\n3,4.25\n5,6\n", XY, "no line of names"),
     "no names, first column is text": (b"A,1.5,2\nB,3,4.25\nC,5,6\n", XY, "no line of names"),
     "years as names": (b"land,2019,2020\nA,1.5,2\nB,3,4.25\nC,5,6\n", XY, "not numeric: land"),
-    "comments": (b"# by a probe\n# 2024\nx,y\n1.5,2\n# pause\n3,4.25\n5,6\n", XY, ""),
+    "comments": (
+        b"# by a probe\n# 2024\nx,y\n1.5,2\n# pause\n3,4.25\n5,6\n", XY,
+        "2 comments left out before the first row"),
     "names in a comment": (b"# x,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
     "a title above": (
-        b"Report;;\nof 2024\n\nname;x;y\na;1,5;2\nb;3;4,25\nc;5;6\n", XY, "before the table"),
+        b"Report;;\nof 2024\n# a;b;c\n\nname;x;y\na;1,5;2\nb;3;4,25\nc;5;6\n", XY,
+        "2 lines before the table left out; 1 comment left out before the first row"),
     "a delimiter at the end of lines": (b"x,y,\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
     "a delimiter at the end of rows": (b"x,y\n1.5,2,\n3,4.25,\n5,6,\n", XY, ""),
     "row names of R": (b'"x","y"\n"r1",1.5,2\n"r2",3,4.25\n"r3",5,6\n', XY, "column1"),
@@ -77,6 +81,8 @@ REFUSED = {
     "only names": (b"x,y\n", "no rows"),
     "only comments": (b"# a\n# b\n", "only comments"),
     "a row too short": (b"x,y\n1,2\n3\n4,5\n6,7\n", "row 2 (line 3) has 1 cell, and there are 2"),
+    "a row too short among comments": (
+        b"x,y\n1,2\n# a\n3,4\n5\n# b\n6,7\n", "row 3 (line 5) has 1 cell, and there are 2"),
     "a row too long": (b"x,y\n1,2\n3,4,5\n4,5\n", "row 2 (line 3) has 3 cells, and there are 2"),
     "missing values": (
         b"x,y\n1,NA\n2,-\n3,4\n,5\n",
@@ -115,6 +121,45 @@ def test_it_is_read_rightly(name, table, tmp_path):
     assert result.exit_code == 0, result.output
     assert words in result.output
     assert "\x1b[31m" not in result.output
+
+
+# Files with lines that begin with #, the matrix, and how many comments stand between the rows.
+MARKED = {
+    "ids that begin with #": (b"id,x,y\n#0,1.5,2\nN1,3,4.25\n#2,5,6\n", 0),
+    "only ids that begin with #": (b"id,x,y\n#1,1.5,2\n#2,3,4.25\n#3,5,6\n", 0),
+    "comments everywhere": (b"# a\n#b,c\nx,y\n# d\n1.5,2\n# e\n3,4.25\n#,f,\n5,6\n# g\n", 3),
+    "a line inside of quotation marks": (b'n,x,y\n"a\n#b",1.5,2\nc,3,4.25\nd,5,6\n', 0),
+    "a title and comments": (b"Title\n# a\n# b,c\nx,y\n1.5,2\n3,4.25\n# d\n5,6\n", 1),
+    "names in a comment": (b"# a\n# x,y\n1.5,2\n3,4.25\n# b\n5,6\n", 1),
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_lines_that_begin_with_a_hash(name, table, tmp_path):
+    """They are comments only before the table, or with another number of cells."""
+    content, between = MARKED[name]
+    path = table(content)
+    np.testing.assert_array_equal(read(path).X, XY)
+    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks(path)]), XY)
+    for how in ("--no-stream", "--stream"):
+        result = run("fit", path, "-k", 1, "--force", "-o", tmp_path / "out", how)
+        words = f"{between} comment{'s' if between > 1 else ''} left out\n"
+        assert ("zoo.csv: " + words in result.stderr) == (between > 0)
+
+
+def test_names_and_comments_are_no_table(table):
+    path = table(b"x,y\n# end\n")
+    for reader in (read, blocks):
+        with pytest.raises(ValueError, match="no rows"):
+            reader(path)
+
+
+def test_a_stream_counts_rows_without_comments(table):
+    rows = b"".join(b"%d,2\n# pause\n" % i for i in range(1000))
+    for bad in (b"x,2\n", b"1,2,3\n"):
+        path = table(b"# a\na,b\n" + rows + bad)
+        with pytest.raises(ValueError, match=r"row 1001\b"):
+            sum(len(block.X) for block in blocks(path, columns=["a", "b"]))
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -160,3 +205,25 @@ def test_standard_input(tmp_path):
     words = ["anticluster", "-", "-g", "2", "--balance", "Name", "-o", str(tmp_path / "groups")]
     result = CliRunner().invoke(app, words, input="Name,x\na,1\na,2\nb,3\nb,4\n")
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--delimiter", "\u00e9"], "the delimiter must be one ASCII character, not '\u00e9'"),
+        (["--encoding", "idna"], "'idna' is no known encoding"),
+        (["--encoding", "base64"], "'base64' is no known encoding"),
+    ],
+)
+def test_odd_options_are_refused(table, tmp_path, words, line):
+    path = table(b"x,y\n1,2\n3,4\n")
+    assert line in failure("fit", path, "-k", 1, "-o", tmp_path / "out", *words)
+
+
+def test_no_kept_column_is_lost(table, tmp_path):
+    path = table(b"label,label of the data,a\n1,2,3\n4,5,6\n")
+    assert run("fit", path, "-k", 1, "--keep", "-o", tmp_path / "out").exit_code == 0
+    columns = pq.read_table(tmp_path / "out" / "labels.parquet").to_pydict()
+    twice = "label of the data of the data"
+    assert list(columns) == [twice, "label of the data", "a", "label"]
+    assert columns[twice] == [1, 4]

@@ -2,7 +2,8 @@
 
 Nothing that is written, and nothing that is printed, is computed from the rows without noise: the
 bounds come from the user, the sizes are noisy counts, and there are no inertia, no picture of rows,
-no number of rows and no time of the fit. Labels are written only if they are asked for.
+no number of rows and no time of the fit. Labels are written only if they are asked for. Every row
+of the file is read by itself (`sources/private_text.py`), and none of them is an error.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from rich.progress import Progress
 
 from kvariates.cli.app import remark
 from kvariates.cli.fit_request import FitRequest, Interval, PrivateBudget
+from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import phase, said_warnings
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.report import fit as report
-from kvariates.sources import OpenedTable, Scale, TextOptions, open_table
+from kvariates.sources import OpenedTable, Scale, open_table
 from kvariates.sources.parquet_writer import write_labels
 
 WHY = "does not work with --epsilon"
@@ -49,13 +51,13 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
         columns = request.reading.columns or [name for name in budget.bounds if name]
         if not columns:
             raise ValueError(NO_COLUMNS)
-        opened = open_table(request.data, fixed_format(request.data, request.reading.text))
+        opened = open_table(request.data, request.reading.text, private=True)
+        if opened.matrix is not None:
+            raise ValueError(f"{request.data}: is sparse, and --epsilon takes dense tables")
         for name in columns:
             if name not in opened.names:
                 raise ValueError(f"{request.data}: has no column {name!r}; {NOT_GUESSED}")
         table = opened.table(columns, None, "keep")
-        if not isinstance(table.X, np.ndarray):
-            raise ValueError(f"{request.data}: is sparse, and --epsilon takes dense tables")
         low, high = _ends(budget.bounds, table.names)
     X, bounds, scale = table.X, (low, high), None
     if request.scaling == "minmax":
@@ -72,18 +74,6 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
     if not request.quiet:
         remark(LABELS if request.labels else NO_LABELS)
     return run
-
-
-def fixed_format(data: Path, text: TextOptions) -> TextOptions:
-    """The format of a text file without a look at its rows: what is not given has one value.
-
-    If it were found out, one row could change how all others are read.
-    """
-    delimiter = "\t" if ".tsv" in data.suffixes else ","
-    return TextOptions(
-        delimiter=text.delimiter or delimiter, decimal=text.decimal or ".",
-        encoding=text.encoding or "utf-8-sig", header=text.header is not False,
-    )  # fmt: skip
 
 
 def _check(request: FitRequest) -> None:
@@ -157,11 +147,7 @@ def _run(
 def _write_labels(
     request: FitRequest, opened: OpenedTable, model: PrivateKMeans, X: Any, folder: Path
 ) -> None:
-    reading = request.reading
-    names = list(opened.names) if reading.keep else []
-    if reading.identifier is not None:
-        names = [reading.identifier, *(name for name in names if name != reading.identifier)]
     kept = np.isfinite(X).all(axis=1)
     labels = model.predict(np.ascontiguousarray(X[kept]))
-    beside = {name: opened.values(name) for name in names}
+    beside = beside_columns(opened, request.reading)
     write_labels(folder / "labels.parquet", labels, beside, None if kept.all() else kept)

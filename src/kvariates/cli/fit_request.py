@@ -157,9 +157,12 @@ def _checked(bounds: dict[str, Interval]) -> dict[str, Interval]:
 
 def _file_bounds(path: Path) -> dict[str, Interval]:
     """The bounds of a JSON file {"a": [0, 10]}, or of lines column,low,high."""
-    text = path.read_text(encoding="utf-8-sig")
-    if text.lstrip().startswith(("{", "[")):
-        content = json.loads(text)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
+    except ValueError:
+        raise ValueError(f"{path}: cannot be read as bounds; give {BOUNDS_HELP}") from None
+    if content is not None:
         pairs = content if isinstance(content, dict) else {"": content}
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs.values()):
             raise ValueError(f'{path}: bounds are written as {{"column": [low, high]}}')

@@ -69,6 +69,8 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
     with phase(progress, "writing"):
         report.write_fit(run, report.ShownRows(synopses, shown_labels, centers), folder)
     _say_dropped(request, file)
+    if file.remarks_after and not request.quiet:
+        remark(f"{request.data.name}: {file.remarks_after}")
     return run
 
 

@@ -84,7 +84,7 @@ def read_table(request: ReadRequest, *, quiet: bool) -> ReadTable:
         raise ValueError(f"{error}; {remedy}") from None
     if not quiet:
         _say_left_out(opened, table, request)
-    return ReadTable(table, _beside(opened, request), opened)
+    return ReadTable(table, beside_columns(opened, request), opened)
 
 
 def _say_left_out(opened: OpenedTable, table: DataTable, request: ReadRequest) -> None:
@@ -120,7 +120,8 @@ def beside_names(request: ReadRequest, names: Sequence[str]) -> list[str]:
     return first + [name for name in names if request.keep and name not in first]
 
 
-def _beside(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
+def beside_columns(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
+    """The columns that are copied beside the labels."""
     return {name: opened.values(name) for name in beside_names(request, opened.names)}
 
 

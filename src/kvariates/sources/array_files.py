@@ -62,8 +62,7 @@ def _npz(archive: zipfile.ZipFile, name: str) -> Any:
     infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     check_size(sum(info.file_size for info in infos.values()), name)
     if {"format", "shape", "data"} <= infos.keys():
-        with io.BytesIO(b"") as _:
-            arrays = {key: _member(archive, info, name) for key, info in infos.items()}
+        arrays = {key: _member(archive, info, name) for key, info in infos.items()}
         return _sparse(arrays, name)
     if "X" in infos:
         return _member(archive, infos["X"], name)

@@ -34,7 +34,7 @@ from kvariates.sources.readers import (
     RelationReader,
     memory_reader,
 )
-from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_format import TextOptions, comments_left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,6 +184,12 @@ class Blocks(SourceBlocks):
     def remarks(self) -> str:
         """How a text table was read, in words; empty for other sources and plain CSV."""
         return self._reader.format.words() if isinstance(self._reader, CsvReader) else ""
+
+    @property
+    def remarks_after(self) -> str:
+        """What the last pass left out of a text table, in words; empty if nothing."""
+        count = self._reader.comments.count if isinstance(self._reader, CsvReader) else 0
+        return comments_left_out(count) if count else ""
 
     @property
     def n_rows(self) -> int | None:

@@ -1,7 +1,4 @@
-"""Reads a private demand: the point of each person. Every entry is read by itself.
-
-So no entry changes how others are read: there are no types to find out, and quotes join no lines.
-"""
+"""Reads a private demand: the point of each person. Every entry is read by itself."""
 
 from __future__ import annotations
 
@@ -11,6 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.sources.input_file import InputFile
+from kvariates.sources.private_text import (
+    cells_of,
+    fixed_format,
+    lines_of,
+    names_of,
+    valid_text,
+)
 from kvariates.sources.text_format import TextOptions
 
 
@@ -28,22 +33,16 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _lines(path: Path, column: str, text: TextOptions) -> Iterator[str]:
-    """One cell of each line after the line of names. A quote does not join two lines."""
-    delimiter = text.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    encoding = text.encoding or "utf-8-sig"
-    with path.open(encoding=encoding, errors="replace") as file:
-        place = 0
-        if text.header is not False:
-            header = [_cell(cell) for cell in file.readline().split(delimiter)]
-            place = _place(path, header, column)
-        for line in file:
-            cells = line.split(delimiter)
-            yield _cell(cells[place]) if place < len(cells) else ""
-
-
-def _cell(words: str) -> str:
-    """A cell without spaces and quotes around it."""
-    return words.strip().strip('"').strip()
+    """One cell of each line after the line of names."""
+    file, options = InputFile(path), fixed_format(path, text)
+    file.check()
+    delimiter, place = options.delimiter or ",", 0
+    lines = lines_of(file.data, options.encoding or "utf-8")
+    if options.header:
+        place = _place(path, names_of(next(lines, ""), options), column)
+    for line in lines:
+        cells = cells_of(line, delimiter)
+        yield cells[place].strip() if place < len(cells) else ""
 
 
 def _place(path: Path, names: list[str], column: str) -> int:
@@ -69,4 +68,6 @@ def _parquet_entries(path: Path, column: str) -> Iterator[str]:
     if not any(is_known(kind) for is_known in known):
         raise ValueError(f"{path}: column {name!r} holds {kind}, not names or numbers of points")
     values = parquet.read_table(path, columns=[name]).column(0)
+    if not pa.types.is_integer(kind):
+        values = valid_text(values)
     return (str(value) for value in values.to_pylist())

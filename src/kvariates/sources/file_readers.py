@@ -29,7 +29,7 @@ from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_error
 from kvariates.sources.text_format import TextFormat, TextOptions
 from kvariates.sources.text_numbers import find_numbers
 from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
-from kvariates.sources.text_table import convert_options, parse_options
+from kvariates.sources.text_table import CommentFilter, convert_options, parse_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,14 +95,21 @@ class CsvReader(_File):
                 raise ValueError(f"{self.path}: {error}") from None
 
     @cached_property
+    def comments(self) -> CommentFilter:
+        """The comments between the rows that the last pass left out."""
+        return CommentFilter()
+
+    @cached_property
     def _first_types(self) -> dict[str, Any]:
         """The types of the columns in the first lines; None for text that holds numbers."""
         import pyarrow as pa
 
         with self._errors(), self._input() as (_, text):
-            stream = _csv_stream(text, self.format, None)
+            stream = _csv_stream(text, self.format, None, self.comments)
             types = {field.name: field.type for field in stream.schema}
-            batch = stream.read_next_batch()
+            batch = next(iter(stream), None)
+        if batch is None:
+            raise ValueError(f"{self.path}: no rows")
         for i, (name, kind) in enumerate(types.items()):
             column = batch.column(i)
             if pa.types.is_string(kind) and find_numbers(column, self.format.decimal).numbers:
@@ -124,8 +131,9 @@ class CsvReader(_File):
         found = {name: self._first_types[name] for name in wanted}
         types = {n: _read_as(kind) for n, kind in found.items()}
         marked = [name for name, kind in found.items() if kind is None]
+        self.comments.forget()
         with self._errors(), self._input() as (file, text):
-            batches: Any = _csv_stream(text, self.format, types)
+            batches: Any = _csv_stream(text, self.format, types, self.comments)
             if marked:
                 batches = self._without_marks(batches, marked)
             yield from arrow_pieces(batches, self.description, file.tell)
@@ -179,15 +187,18 @@ class CsvReader(_File):
     def _with_row(self, message: str) -> str:
         """A message of pyarrow, with the column's name and the row as `Place` counts it.
 
-        pyarrow counts columns from 0, and lines from 1 with those that are skipped.
+        pyarrow counts columns from 0, and lines from 1 with those that are skipped, and comments.
         """
         if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
-            column, index = self.format.names[int(found[1])], int(found[2]) - 1 - self.format.skip
-            where = Place(self.description).row(index, column)
+            column = self.format.names[int(found[1])]
+            where = Place(self.description).row(self._row(int(found[2])) - 1, column)
             return f"{where}: {found[3]!r} is not a number"
         if found := re.match(r"CSV parse error: Row #(\d+): (.*)", message):
-            return f"{self.path}: row {int(found[1]) - self.format.skip}: {found[2]}"
+            return f"{self.path}: row {self._row(int(found[1]))}: {found[2]}"
         return message
+
+    def _row(self, line: int) -> int:
+        return line - self.format.skip - self.comments.before(line)
 
 
 def _read_as(kind: Any) -> Any:
@@ -199,8 +210,9 @@ def _read_as(kind: Any) -> Any:
 
 
 def _csv_stream(
-    text: pa.NativeFile, how: TextFormat, types: dict[str, Any] | None
-) -> csv.CSVStreamingReader:
+    text: pa.NativeFile, how: TextFormat, types: dict[str, Any] | None,
+    comments: CommentFilter | None = None,
+) -> csv.CSVStreamingReader:  # fmt: skip
     from pyarrow import csv
 
     columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
@@ -209,7 +221,7 @@ def _csv_stream(
     return csv.open_csv(
         text,
         convert_options=convert_options(how, **columns),
-        **parse_options(how, skip_rows=how.skip, **reading),
+        **parse_options(how, comments or CommentFilter(), skip_rows=how.skip, **reading),
     )
 
 

@@ -27,8 +27,8 @@ from kvariates.sources.array_files import read_array
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile
+from kvariates.sources.private_text import each_number, fixed_format, private_table
 from kvariates.sources.text_format import TextOptions
-from kvariates.sources.text_numbers import find_numbers
 from kvariates.sources.text_table import read_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OpenedTable:
     doubtful : dict
         Columns of text that look numeric: a line about each.
     get_each : callable or None
-        Of a text file: from a name to its numbers, each cell read by itself, NaN for others.
+        From a name to its numbers, each cell read by itself, NaN for others.
     """
 
     path: Path
@@ -73,7 +73,8 @@ class OpenedTable:
         """The numeric columns, or the named ones, and the column of weights.
 
         Rows with a missing value are an error, are left out ("drop"), get the mean of the column,
-        or that of `means` ("mean"), or keep NaN ("keep", where text that is no number is NaN, too).
+        or that of `means` ("mean"), or keep NaN ("keep", for private fits: each cell is read by
+        itself, text that is no number is NaN, too, and there may be no rows).
         """
         names, left_out = self._chosen(columns, weights)
         check_names(self.path, self.names, [*names, *([weights] if weights else [])])
@@ -84,7 +85,7 @@ class OpenedTable:
             return self._sparse_table(names, left_out, weight)
         get = self.get_each if missing == "keep" and self.get_each else self.get
         arrays = [numbers_of(self.path, name, get(name), missing) for name in names]
-        if not len(arrays[0]):
+        if not len(arrays[0]) and missing != "keep":
             raise ValueError(f"{self.path}: no rows")
         X = np.empty((len(arrays[0]), len(names)), np.result_type(*arrays))
         for j, array in enumerate(arrays):
@@ -191,15 +192,23 @@ def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]
 
 
 def open_table(
-    path: str | Path, text: TextOptions | None = None, columns: Sequence[str] | None = None
-) -> OpenedTable:
-    """Open a file; of a Parquet file only these columns are read."""
+    path: str | Path, text: TextOptions | None = None, columns: Sequence[str] | None = None, *,
+    private: bool = False,
+) -> OpenedTable:  # fmt: skip
+    """Open a file; of a Parquet file only these columns are read.
+
+    With `private`, nothing is found out from the rows, and no row of a text file is an error:
+    `table(columns, missing="keep")` reads every row by itself.
+    """
     file = InputFile(Path(path))
     file.check()
     file.needs()
     where, errors = file.name, (ValueError, OSError, EOFError, BadZipFile, NotImplementedError)
     try:
-        opener = {"text": _text, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
+        text_opener = _private_text if private else _text
+        opener = {"text": text_opener, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
+        if private and file.kind == "matrix market":
+            raise ValueError("a Matrix Market file is not read privately; save it as .npy")
         return opener(file, text or TextOptions(), columns)
     except errors as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -209,7 +218,7 @@ def open_table(
         raise ValueError(f"{where}: {'' if known else 'cannot be read: '}{reason}") from error
 
 
-def _text(file: InputFile, text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+def _text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
     found = read_text(file.data, text)
     lines = {}
     for name, column in found.text.items():
@@ -217,50 +226,34 @@ def _text(file: InputFile, text: TextOptions, _columns: Sequence[str] | None) ->
         lines[name] = (
             f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
         )
-    made = _of_arrow(file.path, found.table)
-
-    def get_each(name: str) -> npt.NDArray[np.generic]:
-        return _each_number(found.table.column(name), found.format.decimal, made.get(name))
-
-    return replace(made, remarks=found.remarks, doubtful=lines, get_each=get_each)
+    made = _of_arrow(file.path, found.table, text)
+    return replace(made, remarks=found.remarks, doubtful=lines)
 
 
-def _each_number(
-    column: pa.ChunkedArray, decimal: str, values: npt.NDArray[np.generic]
-) -> npt.NDArray[np.generic]:
-    """The numbers of a column, each cell read by itself; NaN for truth values and other text."""
-    import pyarrow as pa
-
-    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return values
-    numbers = find_numbers(column, decimal, each=True).numbers
-    if numbers is None:
-        return np.full(len(column), np.nan)
-    found: npt.NDArray[np.generic] = numbers.to_numpy()
-    return found
+def _private_text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
+    options = fixed_format(file.path, text)
+    return _of_arrow(file.path, private_table(file.data, options), options)
 
 
-def _parquet(file: InputFile, _text: TextOptions, columns: Sequence[str] | None) -> OpenedTable:
+def _parquet(file: InputFile, text: TextOptions, columns: Sequence[str] | None) -> OpenedTable:
     from pyarrow import parquet
 
     names = parquet.read_schema(file.arrow()).names
     wanted = None if columns is None else [n for n in names if n in set(columns)]
-    made = _of_arrow(file.path, parquet.read_table(file.arrow(), columns=wanted))
+    made = _of_arrow(file.path, parquet.read_table(file.arrow(), columns=wanted), text)
     return replace(made, names=names)  # an error about an unknown name lists all names
 
 
-def _ipc(file: InputFile, _text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+def _ipc(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
     import pyarrow as pa
     from pyarrow import ipc
 
     stream = pa.BufferReader(file.data)
     opened = ipc.open_file if file.data.startswith(b"ARROW1") else ipc.open_stream
-    return _of_arrow(file.path, opened(stream).read_all())
+    return _of_arrow(file.path, opened(stream).read_all(), text)
 
 
-def _of_arrow(path: Path, table: pa.Table) -> OpenedTable:
+def _of_arrow(path: Path, table: pa.Table, text: TextOptions) -> OpenedTable:
     import pyarrow as pa
 
     types = pa.types
@@ -272,14 +265,20 @@ def _of_arrow(path: Path, table: pa.Table) -> OpenedTable:
         values: npt.NDArray[np.generic] = column.to_numpy()
         return values
 
+    def get_each(name: str) -> npt.NDArray[np.generic]:
+        try:
+            return each_number(table.column(name), text.decimal or ".")
+        except ValueError as error:
+            raise ValueError(f"{path}: column {name!r} {error}") from None
+
     def numeric(kind: pa.DataType) -> bool:
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
     numbers = {f.name for f in table.schema if numeric(f.type)}
-    return OpenedTable(path, table.column_names, numbers, get)
+    return OpenedTable(path, table.column_names, numbers, get, get_each=get_each)
 
 
-def _array(file: InputFile, _text: TextOptions, _columns: Sequence[str] | None) -> OpenedTable:
+def _array(file: InputFile, _text: object, _columns: object) -> OpenedTable:
     X = read_array(file)
     if X.ndim != 2:
         raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")

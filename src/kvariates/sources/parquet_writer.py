@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +35,20 @@ def write_labels(
         whole = np.zeros(len(kept), np.int32)
         whole[kept] = labels
         column = pa.array(whole, mask=~kept)
+    beside = beside or {}
     columns = {
-        _named(name): pa.array(values, from_pandas=True) for name, values in (beside or {}).items()
+        name_beside(name, beside): pa.array(values, from_pandas=True)
+        for name, values in beside.items()
     }
     _write(path, pa.table({**columns, LABEL: column}))
+
+
+def name_beside(name: str, names: Collection[str]) -> str:
+    """What a column of the data is called beside the labels: none of them is lost."""
+    if name == LABEL:
+        while name in names:
+            name += " of the data"
+    return name
 
 
 def _write(path: Path, table: Any) -> None:
@@ -126,9 +136,6 @@ class _Columns:
         # Files of one folder may differ in the widths of their integers.
         tables = [pa.Table.from_batches([part]).cast(self._schema) for part in parts]
         made = pa.concat_tables(tables) if tables else self._schema.empty_table()
-        return made.rename_columns([_named(name) for name in made.column_names])
-
-
-def _named(name: str) -> str:
-    """The name of a column of the data, which is not that of the labels."""
-    return f"{name} of the data" if name == LABEL else name
+        return made.rename_columns(
+            [name_beside(name, made.column_names) for name in made.column_names]
+        )

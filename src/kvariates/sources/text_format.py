@@ -60,16 +60,19 @@ class TextOptions:
     def __post_init__(self) -> None:
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", BY_NAME.get(self.delimiter, self.delimiter))
-            if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-                raise ValueError(f"the delimiter must be one character, not {self.delimiter!r}")
+            plain = len(self.delimiter) == 1 and self.delimiter.isascii()
+            if not plain or self.delimiter in '"\r\n\0':
+                raise ValueError(
+                    f"the delimiter must be one ASCII character, not {self.delimiter!r}"
+                )
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"the decimal mark must be '.' or ',', not {self.decimal!r}")
         if self.decimal == self.delimiter == ",":
             raise ValueError("the delimiter and the decimal mark cannot both be ','")
         if self.encoding is not None:
             try:
-                "".encode(self.encoding)
-            except LookupError:
+                b"1,2\n\xe9".decode(self.encoding, "replace")
+            except (LookupError, UnicodeError):
                 raise ValueError(f"{self.encoding!r} is no known encoding") from None
 
 
@@ -90,6 +93,8 @@ class TextFormat:
         How many of these are neither names nor comments.
     ambiguous : str
         A number that could be read in two ways, or "".
+    comments : int
+        How many lines before the first row begin with #, without that of the names.
     """
 
     encoding: str
@@ -100,6 +105,7 @@ class TextFormat:
     skip: int
     before: int = 0
     ambiguous: str = ""
+    comments: int = 0
 
     def words(self) -> str:
         """What was found, in one line; empty for a plain CSV file."""
@@ -115,6 +121,8 @@ class TextFormat:
         if self.before:
             lines = "1 line" if self.before == 1 else f"{self.before} lines"
             parts.append(f"{lines} before the table left out")
+        if self.comments:
+            parts.append(f"{comments_left_out(self.comments)} before the first row")
         if self.ambiguous:
             other = "." if self.decimal == "," else ","
             parts.append(
@@ -122,6 +130,11 @@ class TextFormat:
                 f"(--decimal {other!r} reads it otherwise)"
             )
         return "; ".join(parts)
+
+
+def comments_left_out(n: int) -> str:
+    """Words about comments."""
+    return f"{n:,} {'comment' if n == 1 else 'comments'} left out"
 
 
 def find_encoding(data: bytes, whole: bool) -> str:

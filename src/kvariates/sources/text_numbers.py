@@ -53,7 +53,7 @@ def find_numbers(
     text = pc.utf8_trim_whitespace(column)
     text = pc.if_else(pc.is_in(text, pa.array(sorted(MISSING))), None, text)
     known = len(text) - text.null_count
-    if known == 0:
+    if known == 0 and not each:
         return FoundNumbers(None, (), 0.0, -1)
     fits = pc.match_substring_regex(text, _pattern(decimal))
     good = pc.sum(fits).as_py() or 0
@@ -63,7 +63,7 @@ def find_numbers(
         bad = pc.index(fits, pa.scalar(False)).as_py()
         return FoundNumbers(None, (), good / known, bad)
     per_cent = pc.ends_with(text, "%")
-    plain = pc.replace_substring_regex(text, r"\s?%$", "")
+    plain = pc.utf8_rtrim(text, "% \t\r\n\f")
     plain = pc.replace_substring(pc.replace_substring(plain, "\u2212", "-"), "+", "")
     other = "," if decimal == "." else "."
     bare = pc.replace_substring_regex(plain, f"[{other}{GROUPS}]", "")

@@ -62,48 +62,63 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     used = first + (1 if header and not in_comment else 0)
     skip = rows[used].begin if used < len(rows) else rows[-1].end
     names = _names(named or [], cells, width) if header else tuple(f"x{j}" for j in range(width))
-    return TextFormat(encoding, delimiter, decimal, names, header, start + skip, first, ambiguous)
+    before = sum(not row.marked for row in rows[:first])
+    comments = sum(line.startswith(COMMENT) for line in lines[: start + skip])
+    return TextFormat(
+        encoding, delimiter, decimal, names, header, start + skip, before, ambiguous,
+        comments - (1 if header and in_comment else 0),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class SampleRow:
-    """The cells of a row, the lines before it, and the lines up to its end."""
+    """The cells of a row, the lines before it, the lines up to its end, and whether # begins it."""
 
     cells: list[str]
     begin: int
     end: int
+    marked: bool
 
 
 def sample_rows(lines: Sequence[str], delimiter: str) -> list[SampleRow]:
-    """The first rows, without empty lines and comments."""
-    at, pulled = 0, 0
+    """The first rows, without empty lines and comments.
+
+    A comment begins with #, and comes before the table or has another number of cells.
+    """
+    at, pulled = _lines_before(lines), 0
 
     def pull() -> Iterator[str]:
         nonlocal at, pulled
-        for line in lines:
-            at += 1
-            if not line.startswith(COMMENT):
-                pulled += 1
-                yield line.rstrip("\r\n ") + "\n" if delimiter == " " else line
+        for line in lines[at:]:
+            at, pulled = at + 1, pulled + 1
+            yield line.rstrip("\r\n ") + "\n" if delimiter == " " else line
 
     rows = []
     reader = csv.reader(pull(), delimiter=delimiter, skipinitialspace=True)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                rows.append(SampleRow([cell.strip() for cell in cells], at - pulled, at))
+                marked = lines[at - pulled].startswith(COMMENT)
+                rows.append(SampleRow([cell.strip() for cell in cells], at - pulled, at, marked))
             pulled = 0
             if len(rows) == SAMPLE_ROWS:
                 break
     except csv.Error as error:
         raise ValueError(f"is not a table: {error}") from None
-    return rows
+    width = _width([row for row in rows if not row.marked] or rows)
+    return [row for row in rows if not row.marked or len(row.cells) == width]
+
+
+def _lines_before(lines: Sequence[str]) -> int:
+    """The number of empty lines and comments before the first other line."""
+    others = (i for i, line in enumerate(lines) if line.strip() and not line.startswith(COMMENT))
+    return next(others, len(lines))
 
 
 def _width(rows: list[SampleRow]) -> int:
     """The usual number of cells; of several, the largest."""
     counts = Counter(len(row.cells) for row in rows)
-    return max(counts, key=lambda width: (counts[width], width))
+    return max(counts, key=lambda width: (counts[width], width), default=0)
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -138,8 +153,8 @@ def _one_column(rows: list[SampleRow], delimiter: str) -> bool:
 def _first_row(rows: list[SampleRow], width: int) -> int:
     """The number of rows before the table: a title, remarks."""
     for i, row in enumerate(rows[:MOST_BEFORE]):
-        if width > 2 and sum(map(bool, row.cells)) == 1:  # a title, filled up with empty cells
-            continue
+        if row.marked or (width > 2 and sum(map(bool, row.cells)) == 1):
+            continue  # a comment, or a title that is filled up with empty cells
         shorter = len(row.cells) == width - 1 > 0 and not any(map(is_marked_number, row.cells))
         if len(row.cells) == width or (shorter and width > 2):
             return i
@@ -158,12 +173,7 @@ def _names(named: list[str], cells: list[list[str]], width: int) -> tuple[str, .
 
 def _names_in_comment(lines: list[str], delimiter: str, width: int) -> list[str] | None:
     """The names in the last comment before the table: "# x,y,z" or "#,x,y"."""
-    before = []
-    for line in lines:
-        if not line.startswith(COMMENT) and line.strip():
-            break
-        before.append(line)
-    said = [line for line in before if line.strip()]
+    said = [line for line in lines[: _lines_before(lines)] if line.strip()]
     if not said or width < 2:
         return None
     words = said[-1].removeprefix(COMMENT)

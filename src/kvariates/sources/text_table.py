@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kvariates.sources.columns import listed
-from kvariates.sources.text_format import COMMENT, MISSING, TextFormat, TextOptions, decoded
+from kvariates.sources.text_format import (
+    COMMENT,
+    MISSING,
+    TextFormat,
+    TextOptions,
+    comments_left_out,
+    decoded,
+)
 from kvariates.sources.text_numbers import FoundNumbers, find_numbers
 from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
 
@@ -43,8 +50,11 @@ def read_text(data: bytes, options: TextOptions) -> TextTable:
     how = find_format(data[:SAMPLE_BYTES], options, len(data) <= SAMPLE_BYTES)
     body, how = _body(data, how, options)
     body, dropped = _without_empty_end(body, how.delimiter)
-    table = _without_empty_columns(_parsed(body, how))
+    comments = CommentFilter()
+    table = _without_empty_columns(_parsed(body, how, comments))
     remarks = [how.words()] if how.words() else []
+    if comments.count:
+        remarks.append(comments_left_out(comments.count))
     if dropped:
         remarks.append(f"{dropped} empty rows at the end left out")
     table, found = _with_numbers(table, how.decimal)
@@ -58,7 +68,7 @@ def read_text(data: bytes, options: TextOptions) -> TextTable:
 
 
 def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, TextFormat]:
-    """The lines of the rows in UTF-8, without comments."""
+    """The lines from the first row on, in UTF-8."""
     if how.encoding == "utf-8":
         try:
             data.decode("utf-8")
@@ -77,21 +87,48 @@ def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, Te
     for _ in range(how.skip):
         at = data.find(b"\n", at) + 1 or len(data)
     body = data[at:]
-    comment = COMMENT.encode()
-    if body.startswith(comment) or b"\n" + comment in body:
-        body = re.sub(rb"(?m)^#[^\n]*(\n|\Z)", b"", body)
     if how.delimiter == " ":
         body = re.sub(rb"(?m)^ +| +$", b"", re.sub(rb"[ \t]+", b" ", body.replace(b"\r\n", b"\n")))
     return body, how
 
 
-def parse_options(how: TextFormat, **reading: Any) -> dict[str, Any]:
+class CommentFilter:
+    """Tells pyarrow's readers of CSV to leave out comments between the rows, and counts them.
+
+    Only lines with another number of cells than the table come here: others are rows.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[int] = []  # to append is safe in threads
+
+    def __call__(self, row: Any) -> str:
+        if not row.text.startswith(COMMENT):
+            return "error"
+        self._lines.append(row.number)
+        return "skip"
+
+    @property
+    def count(self) -> int:
+        return len(self._lines)
+
+    def before(self, number: int) -> int:
+        """The comments before a line, as pyarrow counts them without threads."""
+        return sum(line < number for line in self._lines)
+
+    def forget(self) -> None:
+        """Begin to count again."""
+        self._lines.clear()
+
+
+def parse_options(how: TextFormat, comments: CommentFilter, **reading: Any) -> dict[str, Any]:
     """The options of pyarrow's readers of CSV."""
     from pyarrow import csv as arrow_csv
 
     return {
         "read_options": arrow_csv.ReadOptions(column_names=list(how.names), **reading),
-        "parse_options": arrow_csv.ParseOptions(delimiter=how.delimiter, newlines_in_values=True),
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=how.delimiter, newlines_in_values=True, invalid_row_handler=comments
+        ),
     }
 
 
@@ -104,21 +141,23 @@ def convert_options(how: TextFormat, **columns: Any) -> Any:
     )
 
 
-def _parsed(body: bytes, how: TextFormat) -> pa.Table:
+def _parsed(body: bytes, how: TextFormat, comments: CommentFilter) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    empty = pa.table({name: pa.array([], pa.float64()) for name in how.names})
     if not body.strip():
-        return pa.table({name: pa.array([], pa.float64()) for name in how.names})
+        return empty
     _check_quotes(body, how)
-    options = parse_options(how, block_size=max(2**22, 64 * len(how.names)))
+    options = parse_options(how, comments, block_size=max(2**22, 64 * len(how.names)))
     options["parse_options"].newlines_in_values = b'"' in body
     try:
-        return arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(body), convert_options=convert_options(how), **options
         )
     except pa.ArrowInvalid as error:
         raise ValueError(_uneven_row(body, how) or _first_line(error)) from None
+    return table if table.num_rows else empty  # all lines may be comments
 
 
 def _check_quotes(body: bytes, how: TextFormat) -> None:
@@ -137,8 +176,10 @@ def _uneven_row(body: bytes, how: TextFormat) -> str | None:
     csv.field_size_limit(2**30)
     try:
         for cells in lines:
-            row += bool(cells)
-            if cells and len(cells) != width:
+            if not cells or (len(cells) != width and cells[0].startswith(COMMENT)):
+                continue
+            row += 1
+            if len(cells) != width:
                 number = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                 return (
                     f"row {row} (line {how.skip + lines.line_num}) has {number}, and there are "

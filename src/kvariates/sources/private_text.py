@@ -1,0 +1,131 @@
+"""Reads text of a private fit: every line by itself, so that no line changes how others are read.
+
+| line | what is read |
+|---|---|
+| the first | the names of the columns; if there are none, only their number |
+| another with as many cells | a row |
+| with an odd number of quotation marks, or another number of cells | a row without any value |
+| empty | nothing |
+
+A quotation mark does not join lines, and bytes that are not in the encoding become "\ufffd".
+Cells stay text: a type that is found out would depend on all rows.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_numbers import find_numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 2**16
+
+
+def fixed_format(path: Path, text: TextOptions) -> TextOptions:
+    """How a text file is written, without a look at it: what is not given has one value."""
+    encoding = text.encoding or "utf-8"
+    if codecs.lookup(encoding).name == "utf-8-sig":
+        encoding = "utf-8"  # a byte order mark is left out in any case
+    if "\n".encode(encoding) != b"\n":
+        raise ValueError(
+            f"--encoding {encoding}: is not read privately, because one line can change how the "
+            "next is read; save the file in UTF-8"
+        )
+    return TextOptions(
+        delimiter=text.delimiter or ("\t" if ".tsv" in path.suffixes else ","),
+        decimal=text.decimal or ".", encoding=encoding, header=text.header is not False,
+    )  # fmt: skip
+
+
+def lines_of(data: bytes, encoding: str) -> Iterator[str]:
+    """The lines of a text without their ends, each decoded by itself."""
+    for line in io.BytesIO(data.removeprefix(codecs.BOM_UTF8)):
+        text = line.decode(encoding, "replace").rstrip("\r\n")
+        yield text.encode("utf-8", "replace").decode()  # without halves of characters
+
+
+def cells_of(line: str, delimiter: str) -> list[str]:
+    """The cells of a line; none if it cannot be divided into cells."""
+    if '"' not in line:
+        return line.split() if delimiter == " " else line.split(delimiter)
+    if line.count('"') % 2:
+        return []
+    try:
+        return next(csv.reader([line.strip()], delimiter=delimiter, skipinitialspace=True))
+    except csv.Error:
+        return []
+
+
+def names_of(first: str, options: TextOptions) -> list[str]:
+    """The names of the columns, by the first line of a table."""
+    cells = cells_of(first, options.delimiter or ",")
+    if not options.header:
+        return [f"x{j}" for j in range(len(cells))]
+    return [cell.strip() or f"column{j}" for j, cell in enumerate(cells, 1)]
+
+
+def private_table(data: bytes, options: TextOptions) -> pa.Table:
+    """All cells as text, null in rows without any value. Pre: `options` are those fixed."""
+    import pyarrow as pa
+
+    delimiter, encoding = options.delimiter or ",", options.encoding or "utf-8"
+    names = names_of(next(lines_of(data, encoding), ""), options)
+    lines = lines_of(data, encoding)
+    if options.header:
+        next(lines, None)
+    schema = pa.schema([(name, pa.large_string()) for name in names])
+    rows = (_row(cells_of(line, delimiter), len(names)) for line in lines if line.strip())
+    batches = []
+    while part := list(islice(rows, BATCH_ROWS)):
+        columns = [pa.array(column, pa.large_string()) for column in zip(*part, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _row(cells: list[str], width: int) -> Sequence[str | None]:
+    return cells if len(cells) == width else [None] * width
+
+
+def each_number(column: pa.ChunkedArray, decimal: str) -> NDArray[np.generic]:
+    """The numbers of a column, each cell read by itself; missing for text that is no number.
+
+    Raise ValueError if the type of the column, whatever its cells are, holds no numbers.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column = find_numbers(valid_text(column), decimal, each=True).numbers
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_primitive(kind) or pa.types.is_null(kind)) or pa.types.is_temporal(kind):
+        raise ValueError(f"holds {kind}, not numbers")
+    values: NDArray[np.generic] = column.to_numpy()
+    return values
+
+
+def valid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with characters in place of bytes that are not UTF-8, as Parquet may hold them."""
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        cells = [None if cell is None else cell.decode("utf-8", "replace") for cell in raw]
+        return pa.chunked_array([pa.array(cells, pa.large_string())])
+    return column
