@@ -60,14 +60,25 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
 
 def _scaled(request: FitRequest, data: ReadTable) -> tuple[Any, Any, Scale | None]:
     """The rows to cluster, their weights and the scale."""
-    X, w = data.table.X, data.table.weight
-    metric, scaling = request.choices.get("metric", "euclidean"), request.scaling
+    w, metric = data.table.weight, request.choices.get("metric", "euclidean")
     if not request.quiet:
-        say_remarks(data.table, scaling != "none" or metric != "euclidean", request.reading)
-    if not isinstance(X, np.ndarray) and scaling != "none":
-        raise ValueError(f"--scale {scaling} would fill in a sparse matrix; use --scale none")
-    scale = None if scaling == "none" else scale_for(X, w, scaling)  # type: ignore[arg-type]
-    return (X if scale is None else scale.apply(X)), w, scale
+        scaled = request.scaling != "none" or metric != "euclidean"
+        say_remarks(data.table, scaled, request.reading)
+    X, scale = scaled_rows(data.table.X, w, request.scaling)
+    return X, w, scale
+
+
+def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
+    """Rows in the units of a scale of `sources.scaling`, and the scale."""
+    if scaling == "none":
+        return X, None
+    if not isinstance(X, np.ndarray):
+        raise ValueError(
+            f"--scale {scaling} would turn the zeros of a sparse matrix into other numbers; use "
+            "--scale none"
+        )
+    scale = scale_for(X, w, scaling)
+    return (X if scale is None else scale.apply(X)), scale
 
 
 def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:

@@ -42,7 +42,9 @@ def _one_k(words: str) -> str:
     return words
 
 
-def _range_of_k(words: str) -> str:
+def _range_of_k(words: str | None) -> str | None:
+    if words is None:
+        return None
     found = re.fullmatch(r"(\d{1,6}):(\d{1,6})", words)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise typer.BadParameter(f"-k must be LOW:HIGH, as 2:20, not {words!r}.")
@@ -54,7 +56,14 @@ Clusters = Annotated[
     str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
 ]
 ClusterRange = Annotated[
-    str, typer.Option("-k", "--clusters", callback=_range_of_k, help="From LOW:HIGH clusters.")
+    str | None,
+    typer.Option(
+        "-k",
+        "--clusters",
+        metavar="LOW:HIGH",
+        callback=_range_of_k,
+        help="Compare LOW to HIGH clusters; if not given, 2 to 20 or to the number of rows.",
+    ),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")]
 Columns = Annotated[
@@ -79,12 +88,21 @@ MissingValues = Annotated[
     typer.Option(help="Rows with a missing value: an error, left out, or filled by the mean."),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="Of a text table: a character, or tab or space. Else found out.")
+    str | None,
+    typer.Option(help="Of a text table: a character, tab or space. Detected if not given."),
 ]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark of a text table: . or ,")]
-Encoding = Annotated[str | None, typer.Option(help="Of a text table, as latin-1. Else found out.")]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a text table, as latin-1. Detected if not given.")
+]
 Header = Annotated[
-    bool | None, typer.Option(help="Whether a text table begins with names. Else found out.")
+    bool | None, typer.Option(help="Whether a text table begins with names. Detected if not given.")
+]
+FitMetric = Annotated[
+    str | None,
+    typer.Option(
+        help="Distance. In the file of a haversine fit, places are in degrees, latitude first."
+    ),
 ]
 Name = Annotated[str | None, typer.Option(help="")]
 FitObjective = Annotated[
@@ -171,7 +189,7 @@ Balance = Annotated[
 Alike = Annotated[bool, typer.Option(help="Give each column mean 0 and deviation 1 first.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 
 def names_of(by_comma: str | None) -> list[str] | None:

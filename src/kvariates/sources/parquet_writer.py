@@ -17,11 +17,12 @@ def write_labels(
     labels: NDArray[Any],
     beside: Mapping[str, Any] | None = None,
     kept: NDArray[np.bool_] | None = None,
+    name: str = LABEL,
 ) -> None:
     """Write the label of every row, after the columns `beside`.
 
     With `kept`, the labels are those of some of the rows, and the others have none. A column of the
-    source that is called label gets another name.
+    source that is called like theirs, `name`, gets another name.
     """
     import pyarrow as pa
 
@@ -31,10 +32,10 @@ def write_labels(
         whole[kept] = labels
         column = pa.array(whole, mask=~kept)
     columns = {
-        f"{name} of the data" if name == LABEL else name: pa.array(values, from_pandas=True)
-        for name, values in (beside or {}).items()
+        f"{other} of the data" if other == name else other: pa.array(values, from_pandas=True)
+        for other, values in (beside or {}).items()
     }
-    _write(path, pa.table({**columns, LABEL: column}))
+    _write(path, pa.table({**columns, name: column}))
 
 
 def _write(path: Path, table: Any) -> None:
