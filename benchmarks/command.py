@@ -22,10 +22,8 @@ RUNS = 5
 def write_rows(folder: Path, rows: int = ROWS) -> None:
     """Eight clusters in ten columns, as a text table with names."""
     rng = np.random.default_rng(0)
-    X = (
-        rng.normal(size=(rows, COLUMNS))
-        + 4 * rng.normal(size=(8, COLUMNS))[rng.integers(8, size=rows)]
-    )
+    middles = 4 * rng.normal(size=(8, COLUMNS))
+    X = middles[rng.integers(8, size=rows)] + rng.normal(size=(rows, COLUMNS))
     names = ",".join(f"column{j}" for j in range(COLUMNS))
     np.savetxt(folder / "X.csv", X, fmt="%.6f", delimiter=",", header=names, comments="")
 

@@ -210,7 +210,7 @@ class TestReading:
         expected = "column 'lat' holds 95, and a latitude is from -90 to 90 degrees"
         assert expected in failure(*words, "-o", tmp_path / "no")
         assert expected in failure("predict", out, path, "-o", tmp_path / "q.csv")
-        assert "places are in degrees, latitude first" in help_of("fit")
+        assert "the file has degrees, latitude first" in help_of("fit")
 
     def test_choices_of_options_are_those_of_the_sources(self):
         """They are typed twice: an import of the sources would make `kvariates --help` slow."""

@@ -64,7 +64,7 @@ ARGUMENTS = {
     ".mtx file, a folder of .parquet files, or - for standard input.",
     "model": "A model.skops, or the folder that fit has written.",
     "method": "A method of PrivateKMeans.",
-    "name": "The name of an experiment; arguments after it are its own.",
+    "name": "The name of an experiment; arguments after it are passed on to it.",
 }
 
 

@@ -145,7 +145,7 @@ def show_comparison(found: Comparison) -> None:
         rows.append((*cells, "<" if k == found.choice.k else ""))
     print_table(head, rows)
     end = "; the gap is how far the best cost can be above the optimum" if certified else ""
-    typer.echo(f"each seeding: its cost beside the best{end}")
+    typer.echo(f"under each seeding: how much more it costs than the best{end}")
 
 
 def _more(cost: float, best: float) -> str:

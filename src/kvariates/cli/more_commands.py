@@ -113,7 +113,7 @@ def audit(
     as_json: given.Json = False,
     quiet: given.Quiet = False,
 ) -> None:
-    """Attack a private method, and say what was certified beside its claim."""
+    """Attack a private method, and compare what it reveals with what it claims."""
     with tidy_errors():
         from kvariates.cli.audit_command import AuditRequest, attack
         from kvariates.cli.screen import progress_display, show_json
