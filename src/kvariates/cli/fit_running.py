@@ -94,7 +94,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
 
 
 def _is_large(request: FitRequest) -> bool:
-    """Whether a file is large compared with the memory; of a small file, nothing is read to know it."""
+    """Whether a file is large compared with the memory. Nothing is read of a small file."""
     data = request.data
     if not data.exists() or data.stat().st_size < input_file.memory() / 100:
         return False

@@ -72,7 +72,9 @@ Columns = Annotated[
 Weights = Annotated[str | None, typer.Option(help="Column that holds row weights.")]
 Identifier = Annotated[
     str | None,
-    typer.Option("--id", help="Column that names the rows: copied beside the labels only."),
+    typer.Option(
+        "--id", help="Column that names the rows: copied beside the labels, not clustered."
+    ),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Copy all columns beside the labels.")]
 Scale = Annotated[
@@ -85,7 +87,9 @@ Scale = Annotated[
 Standardize = Annotated[bool, typer.Option("--standardize", help="The same as --scale standard.")]
 MissingValues = Annotated[
     Missing | None,
-    typer.Option(help="Rows with a missing value: stop (error), leave out, or fill in the mean."),
+    typer.Option(
+        help="Rows with a missing value. error: stop; drop: leave them out; mean: fill in the mean."
+    ),
 ]
 Delimiter = Annotated[
     str | None,
