@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, rows_of, run
@@ -50,6 +51,22 @@ def test_groups_are_those_of_the_estimator_and_files_agree(people, tmp_path):
     assert float(balance[1][2]) == pytest.approx(Z[labels == 0, 0].mean(), abs=1e-9)
     assert "means differ by" in result.stdout
     assert "left out, not numeric: name\n" in result.stderr
+
+
+def test_rows_are_named_as_in_the_file(tmp_path):
+    """Times stay times, a row that is left out has no group, and no column is lost."""
+    times = np.datetime64("2020-01-01T10:00") + np.arange(9).astype("timedelta64[h]")
+    x = np.arange(9.0)
+    x[4] = np.nan
+    pq.write_table(pa.table({"group": times.astype("M8[ns]"), "x": x}), tmp_path / "a.parquet")
+    words = ["-g", 2, "--id", "group", "--missing", "drop", "-o", tmp_path / "out"]
+    result = run("anticluster", tmp_path / "a.parquet", *words)
+    assert result.exit_code == 0, result.output
+    head, *rows = rows_of(tmp_path / "out" / "groups.csv")
+    assert head == ["group of the data", "group"]
+    assert [row[0][:16] for row in rows] == [str(time).replace("T", " ")[:16] for time in times]
+    assert [row[1] for row in rows].count("") == 1
+    assert rows[4][1] == ""
 
 
 def test_errors_of_anticluster_are_one_line(people, tmp_path):

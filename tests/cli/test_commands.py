@@ -2,19 +2,24 @@
 
 import json
 import os
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from cli.test_fit import failure, run
+from cli.test_fit import failure, help_of, run
 from scipy import io as scipy_io
 from scipy import sparse
 
 from kvariates import KMeans, KMedian, choose_k
-from kvariates.cli import audit_command, experiment_command
+from kvariates.cli import audit_command, experiment_command, options
+from kvariates.cli.fit_request import FitRequest
+from kvariates.cli.reading import ReadRequest
 from kvariates.cli.saved_model import load_model
+from kvariates.sources import data_table, scaling
 from kvariates.sources.scaling import SCALINGS, scale_for, standardize
 
 
@@ -86,6 +91,25 @@ class TestPredict:
         labels = pq.read_table(out)["label"].to_pylist()
         assert labels[1] is None
         assert None not in (labels[0], labels[2])
+
+    def test_a_link_is_replaced_and_not_what_it_leads_to(self, folder, tmp_path):
+        (tmp_path / "sub").mkdir()
+        real, link = tmp_path / "sub" / "real.csv", tmp_path / "link.csv"
+        real.write_text("old")
+        link.symlink_to(real)
+        words = ["predict", folder / "out", folder / "a.csv", "-o", link]
+        assert "link.csv: exists; --force" in failure(*words)
+        done(*words, "--force")
+        assert link.read_text().splitlines()[0] == '"label"'
+        assert [path.name for path in (tmp_path / "sub").iterdir()] == ["real.csv"]
+        assert real.read_text() == "old"
+
+    @pytest.mark.parametrize("name", ["p.txt", "p.feather", "p"])
+    def test_labels_are_written_as_their_file_is_called(self, tmp_path, name):
+        """The name is checked first: there is no model."""
+        line = failure("predict", "no.skops", "no.csv", "-o", tmp_path / name)
+        assert "the labels are written as .parquet or .csv" in line
+        assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize("words", [["--objective", "median"], ["--stream"]])
     def test_other_models(self, folder, tmp_path, words):
@@ -191,6 +215,56 @@ class TestReading:
         line = failure("predict", tmp_path / "out", tmp_path / "a.csv", "-o", tmp_path / "p.csv")
         assert "no labels for new rows" in line
 
+    def test_medoids_of_sparse_rows(self, tmp_path):
+        X = np.random.default_rng(0).poisson(0.6, (60, 30)) + np.eye(60, 30)
+        X[:, 0] += 1
+        sparse.save_npz(tmp_path / "s.npz", sparse.csr_matrix(X))
+        words = [tmp_path / "s.npz", "-k", 2, "--objective", "median", "--metric", "cosine"]
+        done("fit", *words, "--seed", 5, "-o", tmp_path / "out")
+        model = KMedian(2, metric="cosine", random_state=5).fit(sparse.csr_matrix(X))
+        centers = np.loadtxt(tmp_path / "out" / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
+        np.testing.assert_array_equal(centers, X[model.medoid_indices_])
+        labels = pq.read_table(tmp_path / "out" / "labels.parquet")["label"]
+        assert labels.to_pylist() == model.labels_.tolist()
+        for first in (["fit", *words], ["compare", *words[:1], "-k", "2:3"]):
+            out = [] if first[0] == "compare" else ["-o", tmp_path / "no"]
+            line = failure(*first, "--scale", "standard", *out)
+            assert line.startswith("--scale standard would turn the zeros of a sparse matrix")
+
+    def test_places_in_degrees(self, tmp_path):
+        rng = np.random.default_rng(0)
+        paris, york = rng.normal([48, 2], 1, (20, 2)), rng.normal([40, -74], 1, (20, 2))
+        X = np.concatenate([paris, york]).round(3)
+        path, out = tmp_path / "a.csv", tmp_path / "out"
+        path.write_text("\n".join(["lon,lat", *(f"{b},{a}" for a, b in X)]))
+        words = ["fit", path, "-k", 2, "--objective", "median", "--metric", "haversine"]
+        done(*words, "--columns", "lat,lon", "--seed", 5, "-o", out)
+        model = KMedian(2, metric="haversine", random_state=5).fit(np.radians(X))
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["inertia"] == pytest.approx(model.inertia_)
+        centers = np.loadtxt(out / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
+        np.testing.assert_array_equal(centers, X[model.medoid_indices_])
+        done("predict", out, path, "-o", tmp_path / "p.parquet")
+        fitted = pq.read_table(out / "labels.parquet")["label"]
+        assert fitted.to_pylist() == model.labels_.tolist()
+        assert pq.read_table(tmp_path / "p.parquet")["label"].equals(fitted)
+
+        assert "give --columns lat,lon" in failure(*words, "-o", tmp_path / "no")
+        line = failure(*words, "--columns", "lat", "-o", tmp_path / "no")
+        assert "two columns, latitude and longitude in degrees, not 1" in line
+        scaled = ["--columns", "lat,lon", "--scale", "robust", "-o", tmp_path / "no"]
+        assert "--scale robust does not work with --metric haversine" in failure(*words, *scaled)
+        path.write_text("lat,lon\n95,3\n4,5\n")
+        expected = "column 'lat' holds 95, and a latitude is from -90 to 90 degrees"
+        assert expected in failure(*words, "-o", tmp_path / "no")
+        assert expected in failure("predict", out, path, "-o", tmp_path / "q.csv")
+        assert "the file has degrees, latitude first" in help_of("fit")
+
+    def test_choices_of_options_are_those_of_the_sources(self):
+        """They are typed twice: an import of the sources would make `kvariates --help` slow."""
+        assert tuple(options.Scaling) == scaling.SCALINGS
+        assert {*options.Missing, "keep"} == set(get_args(data_table.Missing))
+
     def test_identifiers_and_scales_are_pointed_out(self, folder, tmp_path):
         words = ["fit", folder / "a.csv", "-k", 3, "--force", "-o", tmp_path / "out"]
         said = done(*words).stderr
@@ -244,8 +318,22 @@ class TestReading:
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
         name, *words = shlex.split(summary["command"])
         assert name == "kvariates"
-        done(*words, "--force")
+        done(*words)
         assert (tmp_path / "out" / "labels.parquet").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("given", "repeated"),
+        [
+            (["fit", "a", "-q"], "fit a --seed 5 --force"),
+            (["fit", "a", "--seed=5", "--json"], "fit a --seed=5 --force"),
+            (["fit", "--force", "a", "--seed", "5", "--quiet"], "fit a --seed 5 --force"),
+            (["fit", "-k", "3", "--", "-a"], "fit -k 3 --seed 5 --force -- -a"),
+        ],
+    )
+    def test_a_repeated_run_has_its_seed_once_and_may_replace_files(self, given, repeated):
+        reading = ReadRequest(Path("a"))
+        request = FitRequest(reading, 3, {"random_state": 5}, words=tuple(given))
+        assert request.command == f"kvariates {repeated}"
 
 
 class TestCompare:
@@ -267,9 +355,18 @@ class TestCompare:
         shown = done(*words).stdout
         assert f"k = {choice.k}: {choice.reason}" in shown.replace("\n", " ")
 
+    @pytest.mark.parametrize("n", [1, 12, 30])
+    def test_by_default_from_2_to_20_or_to_the_number_of_rows(self, tmp_path, n):
+        np.save(tmp_path / "X.npy", np.random.default_rng(0).random((n, 2)))
+        words = ["compare", tmp_path / "X.npy", "--init", "d2", "--json"]
+        runs = json.loads(done(*words).stdout)["runs"]
+        assert [run["k"] for run in runs] == list(range(min(2, n), min(20, n) + 1))
+
     @pytest.mark.parametrize("words", [["-k", "5"], ["-k", "5:2"], ["-k", "2:99"], ["--init", "x"]])
     def test_bad_input(self, folder, words):
-        failure("compare", folder / "a.csv", "--columns", "x,y", *words)
+        line = failure("compare", folder / "a.csv", "--columns", "x,y", *words)
+        if "2:99" in words:
+            assert line.endswith("has 60 rows, so -k can go up to 60, not 99")
 
 
 def _and_words(attack, summary=audit_command.Attack.summary):

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchmarks import command as shell_times
 from typer.testing import CliRunner
 
 from kvariates import KMeans
 from kvariates.cli import app
 from kvariates.cli.app import tables
+from kvariates.report import fit as fit_report
 
 FILES = ["centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json"]
 
@@ -31,6 +33,11 @@ def failure(*words, code=2):
     (line,) = result.stderr.splitlines()
     assert line.startswith("kvariates: ")
     return line.removeprefix("kvariates: ")
+
+
+def help_of(command):
+    """The help in one line, without the frame."""
+    return " ".join(run(command, "--help").stdout.replace("│", " ").split())
 
 
 def rows_of(path):
@@ -86,6 +93,26 @@ class TestResults:
         result = run("fit", blobs, "-k", 2, "-o", tmp_path / "out", "--quiet")
         assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
+    def test_quiet_prints_warnings_and_errors_only(self, tmp_path):
+        np.save(tmp_path / "X.npy", np.ones((10, 2)))
+        result = run("fit", tmp_path / "X.npy", "-k", 3, "-o", tmp_path / "out", "-q")
+        assert (result.exit_code, result.stdout) == (0, "")
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("kvariates: warning: ")
+        assert "Print warnings and errors only." in help_of("fit")
+
+    def test_costs_of_swaps_end_at_the_inertia(self, tmp_path, monkeypatch):
+        np.save(tmp_path / "X.npy", np.random.default_rng(0).random((300, 2)))
+        runs, write = [], fit_report.write_fit
+        keep = lambda run, *others: runs.append(run) or write(run, *others)  # noqa: E731
+        monkeypatch.setattr(fit_report, "write_fit", keep)
+        words = ["--algorithm", "swap", "--n-init", 2, "--seed", 1, "-o", tmp_path / "out"]
+        assert run("fit", tmp_path / "X.npy", "-k", 20, *words).exit_code == 0
+        (found,) = runs
+        assert found.costs[-1] == found.inertia
+        assert len(found.costs) == found.n_iter
+        assert (np.diff(found.costs) <= 0).all()
+
     def test_a_drawn_seed_repeats_the_run(self, blobs, tmp_path):
         run("fit", blobs, "-k", 5, "-o", tmp_path / "a")
         seed = json.loads((tmp_path / "a" / "summary.json").read_text())["parameters"]
@@ -122,10 +149,14 @@ class TestResults:
         first = {"median": ["fit", "--objective", "median"]}.get(command, [command])
         first += ["-g" if command == "anticluster" else "-k", 4]
         table = tables("fit" if command == "median" else command)[option][which]
+        places = tmp_path / "places.csv"
+        lines = (f"{5 * i},{7 * i}" for i in range(12))
+        places.write_text("\n".join(["x,y", *lines]))
         for name in table:
-            if name in ("graph", "precomputed", "haversine"):  # other input
+            if name in ("graph", "precomputed"):  # other input
                 continue
-            result = run(*first, blobs, f"--{option}", name, *words)
+            data = places if name == "haversine" else blobs
+            result = run(*first, data, f"--{option}", name, *words)
             assert result.exit_code == 0, result.output
             summary = json.loads((tmp_path / "out" / "summary.json").read_text())
             assert summary["parameters"][option] == name
@@ -235,3 +266,13 @@ class TestCommand:
         assert (process.returncode, out) == (130, "")
         assert err == "kvariates: interrupted; nothing was written\n"
         assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_the_benchmark_of_the_command_runs_what_it_states(tmp_path):
+    """Its target, 100,000 rows in three seconds, depends on the machine: it is measured there."""
+    assert (shell_times.ROWS, shell_times.COLUMNS) == (100_000, 10)
+    assert shell_times.TARGETS[shell_times.FIT] == 3.0
+    shell_times.write_rows(tmp_path, rows=200)
+    assert shell_times.seconds_of(shell_times.FIT, tmp_path) > 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert rows_of(tmp_path / "out" / "centers.csv")[0][-1] == "column9"

@@ -88,7 +88,7 @@ def test_a_large_file_is_streamed_and_a_line_says_so(table, tmp_path, monkeypatc
     words = ["fit", table, "-k", 3, "--columns", "x,y", "--force", "-o", tmp_path / "out"]
     assert "stream" not in run(*words).stderr
     monkeypatch.setattr(input_file, "memory", lambda: 100_000)
-    assert "is large beside the memory, so it is read as a stream" in run(*words).stderr
+    assert "is large compared with the memory, so it is read as a stream" in run(*words).stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["streamed"]
     assert "stream" not in run(*words, "--no-stream").stderr
 

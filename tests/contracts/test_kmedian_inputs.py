@@ -11,18 +11,17 @@ from kvariates.data.metrics import METRICS
 from kvariates.numerics.angles import arcsine, sine_cosine
 from kvariates.refining import medoid_search
 
-RNG = np.random.default_rng(3)
-
 # ---- angles ----
 
 
 def test_sine_cosine_and_arcsine_are_those_of_numpy():
+    rng = np.random.default_rng(3)
     special = np.arange(-16, 17) * np.pi / 4
-    angles = np.concatenate([RNG.uniform(-7, 7, 20_000), special, np.ldexp(1.0, -np.arange(60))])
+    angles = np.concatenate([rng.uniform(-7, 7, 20_000), special, np.ldexp(1.0, -np.arange(60))])
     found = sine_cosine(angles)
     np.testing.assert_allclose(found.sine, np.sin(angles), rtol=5e-16, atol=1e-25)
     np.testing.assert_allclose(found.cosine, np.cos(angles), rtol=5e-16, atol=1e-25)
-    x = np.concatenate([RNG.random(20_000), np.ldexp(1.0, -np.arange(1000)), [0.0, 0.5, 1.0]])
+    x = np.concatenate([rng.random(20_000), np.ldexp(1.0, -np.arange(1000)), [0.0, 0.5, 1.0]])
     np.testing.assert_allclose(arcsine(x), np.arcsin(x), rtol=5e-16)
 
 
@@ -30,7 +29,8 @@ def test_sine_cosine_and_arcsine_are_those_of_numpy():
 
 
 def places(n, dtype=np.float64):
-    z, longitude = RNG.uniform(-1, 1, n), RNG.uniform(-np.pi, np.pi, n)
+    rng = np.random.default_rng(n)
+    z, longitude = rng.uniform(-1, 1, n), rng.uniform(-np.pi, np.pi, n)
     return np.stack([np.arcsin(z), longitude], axis=1).astype(dtype)
 
 
@@ -104,8 +104,9 @@ def test_new_places_are_checked_too():
 
 def text(n=150, d=400):
     """Rows like counts of words, from three topics."""
-    topics = RNG.dirichlet(np.full(d, 0.05), size=3)
-    return np.stack([RNG.multinomial(40, topics[i % 3]) for i in range(n)]).astype(np.float64)
+    rng = np.random.default_rng(3)
+    topics = rng.dirichlet(np.full(d, 0.05), size=3)
+    return np.stack([rng.multinomial(40, topics[i % 3]) for i in range(n)]).astype(np.float64)
 
 
 TEXT = text()
@@ -144,14 +145,15 @@ def test_the_tree_of_sparse_rows_is_that_of_dense_rows():
     trees = [
         hst_tree(rows, metric="cosine", random_state=0) for rows in (TEXT, sparse.csr_array(TEXT))
     ]
-    pairs = RNG.integers(150, size=(500, 2))
+    pairs = np.random.default_rng(4).integers(150, size=(500, 2))
     np.testing.assert_array_equal(trees[0].distances(pairs), trees[1].distances(pairs))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_close_sparse_rows_keep_the_digits_of_their_distances(dtype):
     """A difference of products would leave about none of them."""
-    close = TEXT[:30] * (1 + 10.0 ** -RNG.uniform(2, 6, (30, 1)) * RNG.normal(size=(30, 400)))
+    rng = np.random.default_rng(5)
+    close = TEXT[:30] * (1 + 10.0 ** -rng.uniform(2, 6, (30, 1)) * rng.normal(size=(30, 400)))
     rows = np.concatenate([TEXT[:30], close, TEXT[:30]]).astype(dtype)
     far = METRICS["cosine"].run(sparse.csr_array(rows), None).distances(np.arange(90))
     true = METRICS["cosine"].run(rows, None).distances(np.arange(90))

@@ -23,6 +23,11 @@ from laws.cases import (
 )
 from sklearn.cluster import KMeans as Peer
 
+from kvariates import KMeans
+from kvariates.objectives.objective import objective_for
+from kvariates.refining.assigners import InMemoryAssigner
+from kvariates.refining.refinements import REFINEMENTS
+
 
 def check_against_brute(X, init, metric="euclidean", weights=None, **options):
     """All algorithms reach brute force's fit, and one another's to the last bit."""
@@ -174,3 +179,37 @@ def check_mean(model, X, weights, j):
     mean = (X[own] * weights[own, None]).sum(axis=0) / weights[own].sum()
     atol = 1e-9 * np.abs(X[own]).max()
     np.testing.assert_allclose(model.cluster_centers_[j], mean, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("algorithm", list(REFINEMENTS))
+def test_costs_that_are_kept_are_those_of_the_best_run(algorithm, metric):
+    if not REFINEMENTS[algorithm].needs <= objective_for(metric, None, None, None).offers:
+        return
+    X = rows(300, 4)
+    model = KMeans(9, metric=metric, algorithm=algorithm, n_init=3, random_state=0)
+    model._keep_costs = True
+    model.fit(X)
+    assert len(model._costs) == model.n_iter_ > 1
+    assert model._costs[-1] == model.inertia_
+    if algorithm != "minibatch":  # costs of which are estimates
+        assert all(after <= before * (1 + 1e-12) for before, after in pairwise(model._costs))
+
+
+def test_the_cost_after_an_iteration_is_that_of_a_fit_that_ends_there():
+    X, init = rows(300, 4), start(rows(300, 4), 9)
+    model = KMeans(9, init=init, tol=0)
+    model._keep_costs = True
+    costs = model.fit(X)._costs
+    shorter = [KMeans(9, init=init, tol=0, max_iter=i).fit(X) for i in range(1, len(costs) + 1)]
+    assert costs == tuple(fit.inertia_ for fit in shorter)
+
+
+def test_nothing_is_measured_if_nobody_asks_for_costs(monkeypatch):
+    measured = []
+    monkeypatch.setattr(InMemoryAssigner, "_exact_cost", lambda _: measured.append(1) or 0)
+    model = KMeans(9, random_state=0).fit(rows(300, 4))
+    assert not hasattr(model, "_costs")
+    assert not measured
+    model._keep_costs = True
+    assert len(model.fit(rows(300, 4))._costs) == len(measured) == model.n_iter_

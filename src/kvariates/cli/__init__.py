@@ -58,7 +58,7 @@ def fit(
     k: given.Clusters,
     out: given.Out = Path("kvariates-out"),
     objective: given.FitObjective = given.Objective.means,
-    metric: given.Name = None,
+    metric: given.FitMetric = None,
     init: given.Name = None,
     algorithm: given.Name = None,
     n_init: given.Starts = None,

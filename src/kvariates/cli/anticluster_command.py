@@ -22,6 +22,7 @@ from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.report.files import write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.opened_table import complete_values
+from kvariates.sources.parquet_writer import write_labels
 
 FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
 
@@ -85,24 +86,14 @@ def _read(request: GroupRequest) -> tuple[ReadTable, Any]:
 
 def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) -> None:
     balance: GroupBalance = run.model.balance_
-    _write_groups(run, data, folder / "groups.csv")
+    groups = run.model.labels_
+    write_labels(folder / "groups.csv", groups, data.beside, run.table.kept, name="group")
     head, rows = _balance_rows(balance, run.table.names)
     write_rows(folder / "balance.csv", head, rows)
     text = json.dumps(summary_of(request, run), indent=2, ensure_ascii=False)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
     figure = balance.plot().figure
     figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
-
-
-def _write_groups(run: GroupRun, data: ReadTable, path: Path) -> None:
-    """The group of every row of the file, after its name; rows left out have none."""
-    groups = run.model.labels_.tolist()
-    if run.table.kept is not None:
-        given = iter(groups)
-        groups = [next(given) if kept else "" for kept in run.table.kept.tolist()]
-    beside = {name: values.tolist() for name, values in data.beside.items()}
-    rows = zip(*beside.values(), groups, strict=True)
-    write_rows(path, [*beside, "group"], (list(row) for row in rows))
 
 
 def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:

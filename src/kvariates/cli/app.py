@@ -64,7 +64,7 @@ ARGUMENTS = {
     ".mtx file, a folder of .parquet files, or - for standard input.",
     "model": "A model.skops, or the folder that fit has written.",
     "method": "A method of PrivateKMeans.",
-    "name": "The name of an experiment; arguments after it are its own.",
+    "name": "The name of an experiment; arguments after it are passed on to it.",
 }
 
 
@@ -177,14 +177,14 @@ def tidy_errors() -> Iterator[None]:
     try:
         yield
         say_held()
-    except KeyboardInterrupt:
-        say("interrupted; nothing was written")
+    except KeyboardInterrupt as error:
+        say(_with_notes("interrupted", error))
         raise typer.Exit(130) from None
-    except Terminated:
-        say("terminated; nothing was written")
+    except Terminated as error:
+        say(_with_notes("terminated", error))
         raise typer.Exit(143) from None
     except MemoryError:
-        say("the memory does not suffice; fit --stream reads a table in blocks")
+        say("there is not enough memory; fit --stream reads a table in blocks")
         raise typer.Exit(2) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -197,6 +197,11 @@ def tidy_errors() -> Iterator[None]:
             raise
         say(str(error))
         raise typer.Exit(2) from error
+
+
+def _with_notes(words: str, error: BaseException) -> str:
+    """The words, and what `output_folder` has noted about the files."""
+    return "; ".join([words, *getattr(error, "__notes__", [])])
 
 
 def os_error_words(error: OSError) -> str:

@@ -103,7 +103,7 @@ class Attack:
         lines = [
             f"method     {request.method}: {PRIVATE_METHODS[request.method].help}",
             f"claim      {claim} makes no result more than {factor:.3g} times as likely{delta}",
-            f"attack     {found.runs:,} fits of {ROWS} rows, as many without the one far away",
+            f"attack     {found.runs:,} fits of {ROWS} rows, and as many without the far row",
             f"certified  {certified} {1 - found.confidence:.1g})",
         ]
         if self.condition is not None:
@@ -114,7 +114,7 @@ class Attack:
                 f"noise, as many fits would have shown epsilon >= {found.most:.3g}"
             )
         else:
-            end = "verdict    THE CLAIM IS BROKEN: the method tells more than it says"
+            end = "verdict    THE CLAIM IS BROKEN: the method reveals more than it claims"
         return [*lines, end]
 
 

@@ -12,15 +12,15 @@ import typer
 from rich.progress import Progress
 
 from kvariates.cli.app import check_name
+from kvariates.cli.fit_command import scaled_rows
 from kvariates.cli.reading import ReadRequest, read_table, say_remarks
 from kvariates.cli.screen import phase, print_table, said_warnings
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.k_selection import Choice
 from kvariates.seeding.seedings import SEEDINGS
-from kvariates.sources import scale_for
 
-USUAL = ("k-means++", "d2", "random")
+FEWEST, MOST = 2, 20  # clusters, if -k is not given
 CHEAP_ROWS = 500  # up to which a lower bound on the cost is computed
 CHEAP_SECONDS = 10.0  # for all bounds together
 
@@ -30,8 +30,7 @@ class CompareRequest:
     """What to compare."""
 
     reading: ReadRequest
-    low: int
-    high: int
+    ks: tuple[int, int] | None  # from, to; None: from FEWEST to MOST, or to the number of rows
     inits: tuple[str, ...]
     scaling: str
     seed: int
@@ -78,19 +77,24 @@ def compare_file(request: CompareRequest, progress: Progress) -> Comparison:
         X, w = data.table.X, data.table.weight
         if not request.quiet:
             say_remarks(data.table, request.scaling != "none", request.reading)
-        if request.scaling != "none":
-            if not isinstance(X, np.ndarray):
-                raise ValueError(f"--scale {request.scaling} would fill in a sparse matrix")
-            scale = scale_for(X, w, request.scaling)  # type: ignore[arg-type]
-            X = X if scale is None else scale.apply(X)
-    n = X.shape[0]
-    if request.high > n:
-        raise ValueError(f"{request.reading.data}: has {n:,} rows, so -k ends there, not later")
-    with phase(progress, f"trying {request.low} to {request.high} clusters"), said_warnings():
-        ks = (request.low, request.high)
-        choice = choose_k(X, ks, sample_weight=w, random_state=request.seed)
+        X, _ = scaled_rows(X, w, request.scaling)
+    low, high = _range(request, X.shape[0])
+    with phase(progress, f"trying {low} to {high} clusters"), said_warnings():
+        choice = choose_k(X, (low, high), sample_weight=w, random_state=request.seed)
     lines = _lines(request, choice, X, w, progress)
-    return Comparison(lines, choice, n)
+    return Comparison(lines, choice, X.shape[0])
+
+
+def _range(request: CompareRequest, rows: int) -> tuple[int, int]:
+    """The least and the largest number of clusters."""
+    if request.ks is None:
+        return min(FEWEST, rows), min(MOST, rows)
+    low, high = request.ks
+    if high > rows:
+        raise ValueError(
+            f"{request.reading.data}: has {rows:,} rows, so -k can go up to {rows}, not {high}"
+        )
+    return low, high
 
 
 def _lines(
@@ -141,7 +145,7 @@ def show_comparison(found: Comparison) -> None:
         rows.append((*cells, "<" if k == found.choice.k else ""))
     print_table(head, rows)
     end = "; the gap is how far the best cost can be above the optimum" if certified else ""
-    typer.echo(f"each seeding: its cost beside the best{end}")
+    typer.echo(f"under each seeding: how much more it costs than the best{end}")
 
 
 def _more(cost: float, best: float) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from kvariates.cli.app import check_name, remark
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import ProgressBar, fit_with_bar, phase, said_warnings
+from kvariates.cli.screen import fit_with_bar, phase, said_warnings
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.objectives.objective import OBJECTIVES
@@ -49,9 +46,11 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
     k = request.k or _chosen_k(request, X, w, progress)
     with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
         model = KMeans(k, **request.choices)
-        seconds, costs = _fitted(model, X, w, bar)
+        model._keep_costs = True
+        seconds = fit_with_bar(model, X, w, bar)
+        del model._keep_costs
     with phase(progress, "writing"):
-        run = _run(request, data, model, scale, seconds, costs)
+        run = _run(request, data, model, scale, seconds)
         shown = shown_rows(data.table.X, X, model, run.centers)
         write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
         save_model(model, data.table.names, scale, folder / "model.skops", data.table.means)
@@ -61,14 +60,25 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
 
 def _scaled(request: FitRequest, data: ReadTable) -> tuple[Any, Any, Scale | None]:
     """The rows to cluster, their weights and the scale."""
-    X, w = data.table.X, data.table.weight
-    metric, scaling = request.choices.get("metric", "euclidean"), request.scaling
+    w, metric = data.table.weight, request.choices.get("metric", "euclidean")
     if not request.quiet:
-        say_remarks(data.table, scaling != "none" or metric != "euclidean", request.reading)
-    if not isinstance(X, np.ndarray) and scaling != "none":
-        raise ValueError(f"--scale {scaling} would fill in a sparse matrix; use --scale none")
-    scale = None if scaling == "none" else scale_for(X, w, scaling)  # type: ignore[arg-type]
-    return (X if scale is None else scale.apply(X)), w, scale
+        scaled = request.scaling != "none" or metric != "euclidean"
+        say_remarks(data.table, scaled, request.reading)
+    X, scale = scaled_rows(data.table.X, w, request.scaling)
+    return X, w, scale
+
+
+def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
+    """Rows in the units of a scale of `sources.scaling`, and the scale."""
+    if scaling == "none":
+        return X, None
+    if not isinstance(X, np.ndarray):
+        raise ValueError(
+            f"--scale {scaling} would turn the zeros of a sparse matrix into other numbers; use "
+            "--scale none"
+        )
+    scale = scale_for(X, w, scaling)
+    return (X if scale is None else scale.apply(X)), scale
 
 
 def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
@@ -85,22 +95,9 @@ def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
     return int(choice.k)
 
 
-def _fitted(model: KMeans, X: Any, w: Any, bar: ProgressBar) -> tuple[float, tuple[float, ...]]:
-    """Fit. Returns the seconds, and the cost after each iteration of the best run."""
-    model.set_params(verbose=1)  # prints the costs
-    with redirect_stdout(io.StringIO()) as printed:
-        seconds = fit_with_bar(model, X, w, bar)
-    model.set_params(verbose=0)
-    line = re.compile(r"^Iteration \d+, inertia (\S+)\.$", re.MULTILINE)
-    parts = printed.getvalue().split("Initialization complete")[1:]
-    runs = [tuple(map(float, line.findall(part))) for part in parts]
-    return seconds, min((run for run in runs if run), key=lambda run: run[-1], default=())
-
-
 def _run(
-    request: FitRequest, data: ReadTable, model: KMeans, scale: Scale | None, seconds: float,
-    costs: tuple[float, ...],
-) -> report.FitRun:  # fmt: skip
+    request: FitRequest, data: ReadTable, model: KMeans, scale: Scale | None, seconds: float
+) -> report.FitRun:
     table, labels, k = data.table, model.labels_, model.n_clusters
     centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
     read = report.FittedTable(
@@ -110,7 +107,7 @@ def _run(
     return report.FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
         report.cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
-        model, request.command, costs,
+        model, request.command, model._costs,
     )  # fmt: skip
 
 

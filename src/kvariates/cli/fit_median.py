@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from kvariates.cli.app import check_name, remark
-from kvariates.cli.fit_command import parameters_of
+from kvariates.cli.fit_command import parameters_of, scaled_rows
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import phase, said_warnings
-from kvariates.data.metrics import DISTANCES, EDGES, METRICS
+from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
 from kvariates.estimators.kmedian import KMedian
 from kvariates.report import fit as report
+from kvariates.report.plane import LONGITUDE
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-from kvariates.sources import DataTable, Scale, scale_for
+from kvariates.sources import DataTable, Scale
 from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
 from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.scaling import radians_scale
 
 
 def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
@@ -78,8 +80,10 @@ class Points:
     def medoids(self, model: Any) -> NDArray[Any]:
         """The medoids in the units of the file; their numbers if they have no columns."""
         numbers = model.medoid_indices_
-        rows = hasattr(model, "cluster_centers_")
-        return np.asarray(self.data.table.X[numbers] if rows else numbers[:, None])
+        if not hasattr(model, "cluster_centers_"):
+            return np.asarray(numbers[:, None])
+        rows = self.data.table.X[numbers]
+        return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
 
     def medoid_names(self, model: Any) -> tuple[str, ...]:
         """The names of medoids that are nodes of a graph."""
@@ -93,7 +97,7 @@ class Points:
         names = ("row",) if needs == DISTANCES else table.names
         return report.FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
-            self.scale is not None, False,
+            request.scaling != "none", False,
         )  # fmt: skip
 
 
@@ -105,20 +109,28 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
     if request.k is None:
         raise ValueError("-k auto is for --objective means; give a number")
     needs = METRICS[metric].needs
-    if needs in (EDGES, DISTANCES) and request.scaling != "none":
-        raise ValueError(f"--scale {request.scaling} is for rows, not for distances")
+    if needs != ROWS and request.scaling != "none":
+        raise ValueError(f"--scale {request.scaling} does not work with --metric {metric}")
     with phase(progress, f"reading {request.data.name}"):
         if needs == EDGES:
             data = _graph(request)
             return Points(data, data.table.X, None, True, _places(request, data))
         data = read_table(request.reading, quiet=request.quiet)
-        X, scale = data.table.X, None
-        if request.scaling != "none":
-            scale = scale_for(X, data.table.weight, request.scaling)  # type: ignore[arg-type]
-            X = X if scale is None else scale.apply(X)
-        elif not request.quiet:
+        X, scale = scaled_rows(data.table.X, data.table.weight, request.scaling)
+        if needs == PLACES:
+            scale = _from_degrees(data.table)
+            X = scale.apply(X)
+        elif scale is None and not request.quiet:
             say_remarks(data.table, metric not in ("euclidean", "manhattan"), request.reading)
         return Points(data, X, scale, False)
+
+
+def _from_degrees(table: DataTable) -> Scale:
+    scale = radians_scale(table.X, table.names)
+    if LONGITUDE.match(table.names[0]):
+        swapped = ",".join(table.names[::-1])
+        raise ValueError(f"places are latitude, then longitude; give --columns {swapped}")
+    return scale
 
 
 def _graph(request: FitRequest) -> ReadTable:

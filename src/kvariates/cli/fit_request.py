@@ -19,6 +19,7 @@ DEMAND = (
     "a private file with the point of each person, a line each (the rows of DATA, the points, are "
     "public)"
 )
+NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
 BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 
 
@@ -81,11 +82,15 @@ class FitRequest:
 
     @property
     def command(self) -> str:
-        """The command line that repeats the run."""
-        words, seed = list(self.words), self.choices.get("random_state")
-        if words and seed is not None and "--seed" not in words:
-            words += ["--seed", str(seed)]
-        return shlex.join(["kvariates", *words]) if words else ""
+        """The command line that repeats the run, and replaces its files."""
+        words = [word for word in self.words if word not in NOT_REPEATED]
+        if not words:
+            return ""
+        seed, more = self.choices.get("random_state"), ["--force"]
+        if seed is not None and not any(re.match("--seed(=|$)", word) for word in words):
+            more = ["--seed", str(seed), *more]
+        end = words.index("--") if "--" in words else len(words)
+        return shlex.join(["kvariates", *words[:end], *more, *words[end:]])
 
     def refuse(self, why: str, *names: str) -> None:
         """Raise ValueError if one of these parameters was given."""

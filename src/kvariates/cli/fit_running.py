@@ -84,7 +84,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
     if stream is None and str(data) != "-":
         stream = data.is_dir() or _is_large(request)
         if stream and not request.quiet:
-            why = "a folder" if data.is_dir() else "large beside the memory"
+            why = "a folder" if data.is_dir() else "large compared with the memory"
             remark(f"{data.name} is {why}, so it is read as a stream")
     if stream:
         from kvariates.cli.fit_stream import fit_stream
@@ -96,7 +96,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
 
 
 def _is_large(request: FitRequest) -> bool:
-    """Whether a file is large beside the memory; of a small file, nothing is read to know it."""
+    """Whether a file is large compared with the memory. Nothing is read of a small file."""
     data = request.data
     if not data.exists() or data.stat().st_size < input_file.memory() / 100:
         return False

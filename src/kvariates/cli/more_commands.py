@@ -17,7 +17,7 @@ from kvariates.cli.output_folder import moved_into_place
 @app.command(cls=TableOptions)
 def compare(
     data: given.Data,
-    k: given.ClusterRange = "2:20",
+    k: given.ClusterRange = None,
     init: given.Seedings = "k-means++,d2,random",
     scale: given.Scale = given.Scaling.none,
     columns: given.Columns = None,
@@ -39,10 +39,11 @@ def compare(
         reading = gathered(
             data, columns, missing, (delimiter, decimal, encoding, header), weights=weights
         )
-        low, high = map(int, k.split(":"))
+        low, _, high = (k or "").partition(":")
+        ks = (int(low), int(high)) if k else None
         drawn = secrets.randbits(32) if seed is None else seed
         inits = tuple(given.names_of(init) or ())
-        request = command.CompareRequest(reading, low, high, inits, scale.value, drawn, quiet)
+        request = command.CompareRequest(reading, ks, inits, scale.value, drawn, quiet)
         with progress_display(quiet) as progress:
             found = command.compare_file(request, progress)
         say_held()
@@ -112,7 +113,7 @@ def audit(
     as_json: given.Json = False,
     quiet: given.Quiet = False,
 ) -> None:
-    """Attack a private method, and say what was certified beside its claim."""
+    """Attack a private method, and compare what it reveals with what it claims."""
     with tidy_errors():
         from kvariates.cli.audit_command import AuditRequest, attack
         from kvariates.cli.screen import progress_display, show_json

@@ -42,10 +42,12 @@ def _one_k(words: str) -> str:
     return words
 
 
-def _range_of_k(words: str) -> str:
+def _range_of_k(words: str | None) -> str | None:
+    if words is None:
+        return None
     found = re.fullmatch(r"(\d{1,6}):(\d{1,6})", words)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise typer.BadParameter(f"-k must be LOW:HIGH, as 2:20, not {words!r}.")
+        raise typer.BadParameter(f"-k must be LOW:HIGH, such as 2:20, not {words!r}.")
     return words
 
 
@@ -54,16 +56,25 @@ Clusters = Annotated[
     str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
 ]
 ClusterRange = Annotated[
-    str, typer.Option("-k", "--clusters", callback=_range_of_k, help="From LOW:HIGH clusters.")
+    str | None,
+    typer.Option(
+        "-k",
+        "--clusters",
+        metavar="LOW:HIGH",
+        callback=_range_of_k,
+        help="Compare LOW to HIGH clusters; if not given, 2 to 20 or to the number of rows.",
+    ),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")]
 Columns = Annotated[
-    str | None, typer.Option(help="Columns to use, as a,b,c; all numeric ones if not given.")
+    str | None, typer.Option(help="Columns to use, such as a,b,c; all numeric ones if not given.")
 ]
 Weights = Annotated[str | None, typer.Option(help="Column that holds row weights.")]
 Identifier = Annotated[
     str | None,
-    typer.Option("--id", help="Column that names the rows: copied beside the labels, not used."),
+    typer.Option(
+        "--id", help="Column that names the rows: copied beside the labels, not clustered."
+    ),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Copy all columns beside the labels.")]
 Scale = Annotated[
@@ -76,15 +87,27 @@ Scale = Annotated[
 Standardize = Annotated[bool, typer.Option("--standardize", help="The same as --scale standard.")]
 MissingValues = Annotated[
     Missing | None,
-    typer.Option(help="Rows with a missing value: an error, left out, or filled by the mean."),
+    typer.Option(
+        help="Rows with a missing value. error: stop; drop: leave them out; mean: fill in the mean."
+    ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="Of a text table: a character, or tab or space. Else found out.")
+    str | None,
+    typer.Option(help="Of a text table: a character, tab or space. Detected if not given."),
 ]
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark of a text table: . or ,")]
-Encoding = Annotated[str | None, typer.Option(help="Of a text table, as latin-1. Else found out.")]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a text table, such as latin-1. Detected if not given.")
+]
 Header = Annotated[
-    bool | None, typer.Option(help="Whether a text table begins with names. Else found out.")
+    bool | None, typer.Option(help="Whether a text table begins with names. Detected if not given.")
+]
+FitMetric = Annotated[
+    str | None,
+    typer.Option(
+        help='Distance. For "haversine" the file has degrees, latitude first, then longitude; the '
+        "command turns them into radians."
+    ),
 ]
 Name = Annotated[str | None, typer.Option(help="")]
 FitObjective = Annotated[
@@ -102,7 +125,7 @@ Nodes = Annotated[
     ),
 ]
 GroupObjective = Annotated[str, typer.Option(help="")]
-Seedings = Annotated[str, typer.Option("--init", help="Seedings to compare, as a,b.")]
+Seedings = Annotated[str, typer.Option("--init", help="Seedings to compare, such as a,b.")]
 Certify = Annotated[
     bool,
     typer.Option("--certify", help="Compute a lower bound on the cost; often takes 10 to 25 s."),
@@ -116,7 +139,7 @@ Claim = Annotated[float, typer.Option("--epsilon", help="The claim to attack.")]
 ClaimDelta = Annotated[float, typer.Option("--delta", help="The delta of the claim.")]
 Seconds = Annotated[float, typer.Option(min=1, max=86400, help="About how long to attack.")]
 Runs = Annotated[
-    int | None, typer.Option(min=4, help="Fits on each of two data sets, in place of --seconds.")
+    int | None, typer.Option(min=4, help="Fits on each of two data sets, instead of --seconds.")
 ]
 Experiment = Annotated[str | None, typer.Argument(help=ARGUMENTS["name"])]
 Starts = Annotated[int | None, typer.Option(min=1, help="Number of starts; the best is kept.")]
@@ -167,19 +190,19 @@ Dask = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Cluster .parquet files on the Dask cluster with this scheduler, as "
+        help="Cluster .parquet files on the Dask cluster with this scheduler, such as "
         "tcp://10.0.0.1:8786. Its workers must see the files under the same path.",
     ),
 ]
 Groups = Annotated[int, typer.Option("-g", "--groups", min=1, help="Number of groups.")]
 Balance = Annotated[
     str | None,
-    typer.Option(help="Columns of categories, as a,b: all groups get the same shares."),
+    typer.Option(help="Columns of categories, such as a,b: all groups get the same shares."),
 ]
 Alike = Annotated[bool, typer.Option(help="Give each column mean 0 and deviation 1 first.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 
 def names_of(by_comma: str | None) -> list[str] | None:

@@ -1,8 +1,7 @@
 """Output files appear when all of them are complete; a run that fails leaves nothing behind.
 
 Files are written to a temporary folder in the output folder (beside it, if it is new) and moved at
-the end. If a move
-fails, the moves before it are undone.
+the end. If a move fails, the moves before it are undone.
 """
 
 from __future__ import annotations
@@ -41,6 +40,10 @@ def moved_into_place(out: Path, files: Sequence[str] = (), *, force: bool = True
         with _signals_ignored():
             _move_all(sorted(temporary.iterdir()), out)
             done = True
+    except BaseException as error:
+        if not done:
+            error.add_note("nothing was written")
+        raise
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -61,7 +64,7 @@ def check_free(files: Sequence[Path], force: bool) -> None:
 @contextmanager
 def written_file(path: Path, *, force: bool) -> Iterator[Path]:
     """Yield a path to write a single file to, which moves to `path` on success."""
-    with moved_into_place(path.resolve().parent, [path.name], force=force) as folder:
+    with moved_into_place(path.parent, [path.name], force=force) as folder:
         yield folder / path.name
 
 

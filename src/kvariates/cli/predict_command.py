@@ -14,6 +14,9 @@ from kvariates.cli.reading import ReadRequest, read_table
 from kvariates.cli.saved_model import filled_means, load_model
 from kvariates.cli.screen import phase
 from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.scaling import radians_scale
+
+SUFFIXES = (".parquet", ".csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,9 @@ def predict_file(
     path: Path, reading: ReadRequest, out: Path, progress: Progress, *, quiet: bool
 ) -> Prediction:
     """Read the model and the rows, and write their labels to `out`."""
+    if out.suffix.lower() not in SUFFIXES:
+        ending = f"not {out.suffix}" if out.suffix else f"and {out.name} ends with neither"
+        raise ValueError(f"-o: the labels are written as .parquet or .csv, {ending}")
     model = load_model(path)
     last = model[-1] if hasattr(model, "steps") else model
     metric = getattr(last, "metric", "euclidean")
@@ -53,6 +59,8 @@ def predict_file(
     with phase(progress, f"reading {reading.data.name}"):
         data = read_table(replace(reading, columns=columns, means=means), quiet=quiet)
     X = data.table.X
+    if metric == "haversine" and model is not last:
+        radians_scale(X, data.table.names)  # an error is in the units of the file
     if X.shape[1] != model.n_features_in_:
         raise ValueError(
             f"{reading.data}: has {X.shape[1]} columns to use, and the model has "

@@ -56,7 +56,7 @@ class ExactSums:
 
     @property
     def integers(self) -> Integers:
-        """The sums in units of 2**-1074, of shape (k, d). Unlike limbs, they can grow for ever."""
+        """The sums in units of 2**-1074, of shape (k, d). Unlike limbs, they can grow forever."""
         total: Integers = np.zeros(self.limbs.shape[1::2], object)
         for level, limbs in enumerate(self.limbs.astype(object)):
             unit = self.exponent - LEVEL_BITS * (level + 1)  # not below -1074: see `exponent_of`

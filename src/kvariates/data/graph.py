@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csgraph
 
 from kvariates import _native
 from kvariates.data.metric_spaces import Ints
@@ -91,6 +90,8 @@ class Graph:
 
     def components(self) -> NDArray[np.int32]:
         """The number of every node's component, counted from 0."""
+        from scipy.sparse import csgraph  # it takes long to import, and few fits need it
+
         labels: NDArray[np.int32] = csgraph.connected_components(self.csr, directed=False)[1]
         return labels
 

@@ -13,7 +13,6 @@ from sklearn.utils.validation import _is_arraylike_not_scalar
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
-from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
 from kvariates.data.blocks import SourceBlocks
 from kvariates.data.rows import Floats, Labels
 from kvariates.estimators import validation
@@ -23,15 +22,16 @@ from kvariates.estimators.block_results import (
     FittedColumns,
     set_features,
 )
-from kvariates.estimators.callbacks import (
-    CallbackSupportMixin,
-    certifying,
-    reported_fit,
-    reporting,
-)
+from kvariates.estimators.callbacks import CallbackSupportMixin, certifying, reported_fit, reporting
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
-from kvariates.estimators.kmeans_runs import Fit, RunOptions, first_centers, size_limits
+from kvariates.estimators.kmeans_runs import (
+    Fit,
+    RunOptions,
+    certificate_of,
+    first_centers,
+    size_limits,
+)
 from kvariates.estimators.names import (
     Algorithm,
     Auto,
@@ -46,7 +46,6 @@ from kvariates.numerics.draws import I64, TOO_LARGE
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
-from kvariates.progress import Report
 from kvariates.refining.block_assigner import BlockResult
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
 from kvariates.refining.refinements import REFINEMENTS
@@ -146,6 +145,7 @@ default="k-means++"
     True
     """
 
+    _keep_costs = False  # whether a fit in memory keeps the costs of its best run in `_costs`
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(SEEDINGS.keys()), callable, "array-like"],
@@ -249,9 +249,11 @@ default="k-means++"
         certificate = None
         if self.certify:
             with certifying(self, task) as report:
-                certificate = self._certificate(fit, best, rng, report)
+                certificate = certificate_of(fit, best, rng, report)
         self._store_certificate(certificate)
         self._store(objective, best, best.labels, np.bincount(best.labels))
+        if self._keep_costs:
+            self._costs = (*best.costs[1:], best.inertia)  # after each iteration
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -344,6 +346,7 @@ default="k-means++"
         if self.verbose:
             print("Initialization complete")
         stop = reporting(options.stop, self, task, fit.objective)
+        stop = replace(stop, keep_costs=self._keep_costs)
         lloyd: Any = fit.objective.lloyd
         if fit.limits is not None:
             lloyd = partial(lloyd, limits=fit.limits)
@@ -364,18 +367,6 @@ default="k-means++"
 
     def _certifiable(self) -> bool:
         return self.metric == "euclidean" and self.distortion is None
-
-    def _certificate(
-        self, fit: Fit, best: LloydResult, rng: np.random.Generator, report: Report | None
-    ) -> Certificate:
-        centers = best.centers.astype(np.float64)
-        labels = best.labels if fit.limits is None else fit.rows.nearest(centers)
-        labelled = LabelledCenters(centers, labels)
-        found = certify_kmeans(fit.rows, labelled, fit.weight, rng, report=report)
-        if fit.limits is None:
-            return found
-        rounding = found.only_rounding and found.cost == best.inertia
-        return replace(found, cost=best.inertia, only_rounding=rounding)
 
     def _store(
         self, objective: Objective, best: LloydResult | BlockResult, labels: Any, counts: I64

@@ -1,16 +1,19 @@
-"""The runs of a k-means fit: their first centres, and the best run on weighted points."""
+"""The runs of a k-means fit: their first centres, the best run on weighted points, certificates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
+from kvariates.certificates.certificate import Certificate
+from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators import validation
 from kvariates.objectives.objective import Objective
+from kvariates.progress import Report
 from kvariates.refining.lloyd import LloydResult, StopRule, evaluated
 from kvariates.refining.size_limits import SizeLimits
 from kvariates.seeding.seeding_problem import SeedingProblem
@@ -122,3 +125,17 @@ def best_on_summary(
         return objective.lloyd(fit.rows, centers, fit.weight, options.stop)
 
     return min((run() for _ in range(options.n_init)), key=lambda run: run.inertia)
+
+
+def certificate_of(
+    fit: Fit, best: LloydResult, rng: np.random.Generator, report: Report | None
+) -> Certificate:
+    """A lower bound on the cost of any centres, beside the cost of the best run."""
+    centers = best.centers.astype(np.float64)
+    labels = best.labels if fit.limits is None else fit.rows.nearest(centers)
+    labelled = LabelledCenters(centers, labels)
+    found = certify_kmeans(fit.rows, labelled, fit.weight, rng, report=report)
+    if fit.limits is None:
+        return found
+    rounding = found.only_rounding and found.cost == best.inertia
+    return replace(found, cost=best.inertia, only_rounding=rounding)

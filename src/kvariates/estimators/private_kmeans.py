@@ -77,7 +77,7 @@ class PrivateKMeans(CallbackSupportMixin, FittedCenters):
 
         <list of PRIVATE_METHODS>
     missing : {"drop", "error"}, default="drop"
-        Rows with NaN or infinity. "drop": they are left out without a word, since a word would tell
+        Rows with NaN or infinity. "drop": they are left out silently, since a message would tell
         of a row; under replace-one they become the centre of the domain. "error": the fit fails,
         which tells that there is such a row; then the claim has a condition.
     budget : Budget, default=None

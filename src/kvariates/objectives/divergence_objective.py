@@ -170,7 +170,7 @@ class DivergenceObjective:
         rounded = in_dtype(distortion.restore(end.centers), rows.dtype)
         labels, cost = distortion.nearest(X, distortion.prepare(rounded.astype(np.float64)))
         inertia = total_cost(counted_cost(cost, weight), weight)
-        return LloydResult(rounded, labels, inertia, end.n_iter, end.converged)
+        return LloydResult(rounded, labels, inertia, end.n_iter, end.converged, costs=end.costs)
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         return end

@@ -83,8 +83,8 @@ class SquaredEuclidean:
 
     def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
         if self.whitened is None:
-            gap = self.cost(end.assignment_gap)
-            return replace(end, inertia=self.cost(end.inertia), assignment_gap=gap)
+            gap, costs = self.cost(end.assignment_gap), tuple(map(self.cost, end.costs))
+            return replace(end, inertia=self.cost(end.inertia), assignment_gap=gap, costs=costs)
         restored = self.whitened.restore(end.centers.astype(np.float64)).astype(rows.dtype)
         centers = restored.astype(np.float64)
         labels = self.nearest(rows, centers)

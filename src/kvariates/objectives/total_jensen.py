@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import xlogy
 
 from kvariates.data.rows import F64, Labels
 from kvariates.objectives.distortion import MIX, Distortion, mean_row, one_thread, parts
@@ -78,6 +76,8 @@ def _descend(X: F64, w: F64, height: F64, center: F64, terms: JensenTerms) -> F6
     whole gradient they are, but convergence is slow in narrow valleys. So the steps, in log c, are
     quasi-Newton steps (L-BFGS).
     """
+    from scipy.optimize import minimize  # it takes long to import, and few fits need it
+
     share, top = w / w.sum(), np.log(X.max(axis=0))
 
     def cost(log_c: F64) -> tuple[float, F64]:
@@ -103,6 +103,8 @@ def _gradient(X: F64, w: F64, c: F64, terms: JensenTerms) -> F64:
 
 def _height(X: F64) -> F64:
     """F(x)."""
+    from scipy.special import xlogy  # it takes long to import, and few fits need it
+
     return np.asarray((xlogy(X, X) - X).sum(axis=-1))
 
 

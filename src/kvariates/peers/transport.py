@@ -62,7 +62,7 @@ class LocalTransport:
     peers : mapping from str to callable
         The `answer` of each peer. It may change between two questions: peers leave and join.
     timeout : float or None
-        How long to wait for an answer; None: for ever.
+        How long to wait for an answer; None: forever.
     """
 
     def __init__(self, peers: Mapping[str, Answering], timeout: float | None = None) -> None:

@@ -9,6 +9,8 @@ local optima of Lloyd, but not the other way round.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
@@ -78,8 +80,9 @@ def hartigan(p: RefineProblem) -> LloydResult:
     returned in the rows' dtype, with the labels that are nearest to them.
     """
     first = p.lloyd(p.rows, p.centers, p.weight, p.stop, "auto")
-    state = HartiganState(p.rows, p.weight, first)
+    state, costs = HartiganState(p.rows, p.weight, first), first.costs
     for iteration in range(p.stop.max_iter):
+        costs = (*costs, state.cost) if p.stop.keep_costs else ()
         moves = state.improve()
         step = Step(iteration, state.centers, state.statistics(moves), state.shift)
         stop = p.stop.callback is not None and p.stop.callback(step)
@@ -89,4 +92,4 @@ def hartigan(p: RefineProblem) -> LloydResult:
     # Rounded to the rows' dtype, the means can cost more than the start if little was gained.
     starts = (first.centers, state.centers)
     ends = [evaluated(p.rows, centers, p.weight, n_iter, converged) for centers in starts]
-    return min(ends, key=lambda end: end.inertia)
+    return replace(min(ends, key=lambda end: end.inertia), costs=costs)

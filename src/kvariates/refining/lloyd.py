@@ -43,6 +43,7 @@ class LloydEnd(Generic[Centers]):
     centers: Centers
     n_iter: int
     converged: bool  # no label changed in the last iteration
+    costs: tuple[float, ...] = ()  # before each iteration, if the stop rule keeps them
 
 
 def lloyd(
@@ -56,6 +57,8 @@ def lloyd(
 
     `moves_of` returns how far each centre moved, squared, from the centres before and after.
     """
+    keep_costs = isinstance(stop, StopRule) and stop.keep_costs
+    costs: tuple[float, ...] = ()
     iteration, moves = 0, None
     while True:
         statistics = assigner.assign(centers, moves)
@@ -63,20 +66,24 @@ def lloyd(
         moves = moves_of(centers, updated)
         done = stop(Step(iteration, centers, statistics, float(moves.sum())))
         centers, iteration = updated, iteration + 1
+        if keep_costs:
+            costs = (*costs, statistics.cost)
         if done:
-            return LloydEnd(centers, iteration, statistics.changed == 0)
+            return LloydEnd(centers, iteration, statistics.changed == 0, costs)
 
 
 @dataclass(frozen=True)
 class StopRule:
     """Stop when no label changes, the shift is at most `tol`, or after `max_iter` iterations.
 
-    `callback` is called once an iteration and may stop as well, by returning True.
+    `callback` is called once an iteration and may stop as well, by returning True. With
+    `keep_costs` the result has the cost before each iteration, which can take a pass over the rows.
     """
 
     max_iter: int
     tol: float
     callback: Callable[[Step], bool] | None = None
+    keep_costs: bool = False
 
     def __call__(self, step: Step) -> bool:
         asked = self.callback is not None and self.callback(step)
@@ -127,6 +134,7 @@ class LloydResult:
     n_iter: int
     converged: bool
     assignment_gap: float = 0.0  # the labels cost at most so much more than the best ones
+    costs: tuple[float, ...] = ()  # before each iteration, if the stop rule keeps them
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +158,13 @@ def refine(
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
     rounded = end.centers.astype(rows.dtype, copy=False)
     labelled = end.converged and np.array_equal(end.centers, rounded)
-    n_iter, converged = end.n_iter, end.converged
+    n_iter, converged, costs = end.n_iter, end.converged, end.costs
     del end  # its centres take as much memory as the next line needs
     final = rounded.astype(np.float64, copy=False)
     if not labelled:
         assigner.relabel(final)
     inertia = total_cost(rows.costs(final, assigner.labels), weight)
-    return LloydResult(rounded, assigner.labels, inertia, n_iter, converged)
+    return LloydResult(rounded, assigner.labels, inertia, n_iter, converged, costs=costs)
 
 
 def evaluated(

@@ -11,6 +11,7 @@ clusters too, and should keep them. A row of weight w is drawn w times as often.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,32 +80,36 @@ class CostPlateau:
 
 
 class PassReport:
-    """Calls the callback at the first batch of every n rows: as often as `n_iter` counts.
+    """Keeps the cost, and calls the callback, at the first batch of every n rows.
 
-    The cost is estimated by the batches since the last call. How many labels changed is not known,
+    So there are as many costs as `n_iter` counts.
+
+    The cost is estimated by the batches since the last one. How many labels changed is not known,
     and the centres' shift, which does not end the search, is not measured.
     """
 
     def __init__(self, p: RefineProblem) -> None:
         self._callback, self._n = p.stop.callback, p.rows.n
         self._weight = float(p.rows.n) if p.weight is None else float(p.weight.sum())
-        self._passes = self._drawn = self._rows = 0  # rows: since the last call, as is the cost
+        self._drawn = self._rows = 0  # rows: since the last cost that was kept, as is the cost
         self._cost = 0.0
+        self.costs: tuple[float, ...] = ()
 
     def add(self, costs: F64, means: RunningMeans) -> bool:
         """Add what a batch cost; return whether the callback wants to stop."""
         self._drawn += len(costs)
         self._rows += len(costs)
         self._cost += float(costs.sum())
-        if self._callback is None or self._drawn <= self._passes * self._n:
+        passes = len(self.costs)
+        if self._drawn <= passes * self._n:
             return False
         cost = self._cost / self._rows * self._weight
+        self.costs, self._rows, self._cost = (*self.costs, cost), 0, 0.0
+        if self._callback is None:
+            return False
         empty = np.zeros_like(means.centers), np.zeros(len(means.counts)), means.counts
-        step = Step(
-            self._passes, means.centers, FloatStatistics(*empty, None, lambda: cost), np.nan
-        )
-        self._passes, self._rows, self._cost = self._passes + 1, 0, 0.0
-        return self._callback(step)
+        statistics = FloatStatistics(*empty, None, lambda: cost)
+        return self._callback(Step(passes, means.centers, statistics, np.nan))
 
 
 def batches(
@@ -146,4 +151,4 @@ def minibatch(p: RefineProblem) -> LloydResult:
     n_iter, starts = -(-(step + 1) * size // rows.n), (p.centers, means.centers)
     # Rows that few batches hold can lose their centre: a good start must not suffer.
     ends = [evaluated(rows, centers, p.weight, n_iter, converged=False) for centers in starts]
-    return min(ends, key=lambda end: end.inertia)
+    return replace(min(ends, key=lambda end: end.inertia), costs=passes.costs)

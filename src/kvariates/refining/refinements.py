@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kvariates.refining.center_swaps import lloyd_with_swaps
+from kvariates.refining.center_swaps import SWAPS, lloyd_with_swaps
 from kvariates.refining.hartigan import hartigan
 from kvariates.refining.lloyd import LloydResult, RefineProblem
 from kvariates.refining.minibatch import minibatch
@@ -38,8 +38,8 @@ REFINEMENTS: Table[Refinement] = Table(
         ),
         "swap": Entry(
             lloyd_with_swaps,
-            "Lloyd, then seven times: a random centre moves to another row, Lloyd again, and the "
-            "better result is kept.",
+            f"Lloyd, then {SWAPS} times: a random centre moves to another row, Lloyd again, and "
+            "the better result is kept.",
             DISTANCES,
         ),
         "minibatch": Entry(

@@ -32,7 +32,7 @@ PIECE = 2**20
 
 @dataclass(frozen=True)
 class InputFile:
-    """A path, or "-" for standard input. Pre: `checked` was called."""
+    """A path, or "-" for standard input. Pre: `check` was called."""
 
     path: Path
 

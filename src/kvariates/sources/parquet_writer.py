@@ -22,11 +22,12 @@ def write_labels(
     labels: NDArray[Any],
     beside: Mapping[str, Any] | None = None,
     kept: NDArray[np.bool_] | None = None,
+    name: str = LABEL,
 ) -> None:
     """Write the label of every row, after the columns `beside`.
 
     With `kept`, the labels are those of some of the rows, and the others have none. A column of the
-    source that is called label gets another name.
+    source that is called like theirs, `name`, gets another name.
     """
     import pyarrow as pa
 
@@ -37,15 +38,15 @@ def write_labels(
         column = pa.array(whole, mask=~kept)
     beside = beside or {}
     columns = {
-        name_beside(name, beside): pa.array(values, from_pandas=True)
-        for name, values in beside.items()
+        name_beside(other, beside, name): pa.array(values, from_pandas=True)
+        for other, values in beside.items()
     }
-    _write(path, pa.table({**columns, LABEL: column}))
+    _write(path, pa.table({**columns, name: column}))
 
 
-def name_beside(name: str, names: Collection[str]) -> str:
-    """What a column of the data is called beside the labels: none of them is lost."""
-    if name == LABEL:
+def name_beside(name: str, names: Collection[str], label: str = LABEL) -> str:
+    """What a column of the data is called beside the column `label`: none of them is lost."""
+    if name == label:
         while name in names:
             name += " of the data"
     return name

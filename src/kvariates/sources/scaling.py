@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,23 @@ def scale_of(mean: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]) -> 
     # A spread below the rounding error is noise; division by it would enlarge the noise.
     floor = 8 * np.finfo(np.float64).eps * np.abs(mean)
     return Scale(mean, np.where(spread > floor, spread, 1.0))
+
+
+def radians_scale(X: Any, names: Sequence[str]) -> Scale:
+    """The scale from degrees of latitude and longitude, the two columns of X, to radians."""
+    if not isinstance(X, np.ndarray) or X.shape[1] != 2:
+        raise ValueError(
+            f"places are two columns, latitude and longitude in degrees, not {len(names)}; name "
+            "them with --columns"
+        )
+    for j, (what, most) in enumerate((("latitude", 90), ("longitude", 360))):
+        name, worst = names[j], X[np.abs(X[:, j]).argmax(), j]
+        if abs(worst) > most:
+            raise ValueError(
+                f"column {name!r} holds {worst:g}, and a {what} is from -{most} to {most} degrees; "
+                "the columns are latitude, then longitude, as named by --columns"
+            )
+    return Scale(np.zeros(2), np.full(2, 180 / np.pi))
 
 
 def scale_for(X: Matrix, weights: Matrix | None, scaling: Scaling) -> Scale | None:

@@ -183,7 +183,7 @@ def _uneven_row(body: bytes, how: TextFormat) -> str | None:
                 number = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                 return (
                     f"row {row} (line {how.skip + lines.line_num}) has {number}, and there are "
-                    f"{width} columns; mend the line, or give --delimiter if "
+                    f"{width} columns; correct the line, or give --delimiter if "
                     f"{how.delimiter!r} is not the delimiter"
                 )
     except csv.Error as error:

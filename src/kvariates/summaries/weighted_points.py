@@ -1,6 +1,6 @@
 """Weighted points: what every summary holds and returns.
 
-A *reduction* replaces weighted points by at most `size` of them. A *summary* takes rows for ever
+A *reduction* replaces weighted points by at most `size` of them. A *summary* takes rows forever
 and holds a bounded number of points.
 """
 

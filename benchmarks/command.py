@@ -1,0 +1,50 @@
+"""`python -m benchmarks.command`: how long the command takes from the shell, beside its targets.
+
+The best of several runs of each command, from the start of the process to its end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROWS, COLUMNS = 100_000, 10
+FIT = ("fit", "X.csv", "-k", "8", "--seed", "0", "-o", "out", "--force")
+TARGETS = {("--help",): 0.3, ("fit", "--help"): 0.5, FIT: 3.0}  # seconds
+RUNS = 5
+
+
+def write_rows(folder: Path, rows: int = ROWS) -> None:
+    """Eight clusters in ten columns, as a text table with names."""
+    rng = np.random.default_rng(0)
+    middles = 4 * rng.normal(size=(8, COLUMNS))
+    X = middles[rng.integers(8, size=rows)] + rng.normal(size=(rows, COLUMNS))
+    names = ",".join(f"column{j}" for j in range(COLUMNS))
+    np.savetxt(folder / "X.csv", X, fmt="%.6f", delimiter=",", header=names, comments="")
+
+
+def seconds_of(words: tuple[str, ...], folder: Path) -> float:
+    """The time of one run of the command."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "kvariates", *words]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    """Print the seconds of each command beside its target."""
+    with tempfile.TemporaryDirectory() as name:
+        write_rows(Path(name))
+        for words, target in TARGETS.items():
+            best = min(seconds_of(words, Path(name)) for _ in range(RUNS))
+            verdict = "met" if best < target else "missed"
+            print(f"{best:6.2f} s, target {target:g} s {verdict}: kvariates {' '.join(words)}")
+
+
+if __name__ == "__main__":
+    main()
