@@ -73,10 +73,10 @@ class Points:
         return "nodes" if self.is_graph else "rows"
 
     def medoids(self, model: Any) -> NDArray[Any]:
-        """The medoids in the units of the file; their numbers if they have no columns."""
+        """The medoids in the units of the file; their numbers from 1 if they have no columns."""
         numbers = model.medoid_indices_
         rows = hasattr(model, "cluster_centers_")
-        return np.asarray(self.data.table.X[numbers] if rows else numbers[:, None])
+        return np.asarray(self.data.table.X[numbers] if rows else numbers[:, None] + 1)
 
     def medoid_names(self, model: Any) -> tuple[str, ...]:
         """The names of medoids that are nodes of a graph."""
@@ -90,7 +90,7 @@ class Points:
         names = ("row",) if needs == DISTANCES else table.names
         return report.FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
-            self.scale is not None, False,
+            self.scale is not None, kept=table.kept,
         )  # fmt: skip
 
 
@@ -153,7 +153,6 @@ def write_medoids(
     shown = None
     if hasattr(run.model, "cluster_centers_"):
         raw = points.X.shape[1] <= 2
-        shown = report.ShownRows(
-            table.X if raw else points.X, labels, run.centers if raw else run.model.cluster_centers_
-        )
+        X, centers = (table.X, run.centers) if raw else (points.X, run.model.cluster_centers_)
+        shown = report.ShownRows(X, labels, centers, table.weight, table.X)
     report.write_fit(run, shown, folder)
