@@ -5,9 +5,9 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from kvariates.palette import PALETTE
+from kvariates.palette import FAINT, INK, PALETTE
 from kvariates.report.colors import spread_colors
-from kvariates.report.picture import picture
+from kvariates.report.picture import STYLE, picture
 from kvariates.report.plots import cluster_styles
 from kvariates.report.worldmap import draw_map, to_degrees
 
@@ -65,6 +65,11 @@ def test_colours_can_be_told_apart(eye):
     lab = oklab(linear @ np.asarray(EYES[eye]).T)
     gaps = np.linalg.norm(lab[:, None] - lab[None], axis=2)
     assert gaps[~np.eye(len(PALETTE), dtype=bool)].min() > 0.08
+
+
+def test_colours_of_text_are_the_same_in_all_pictures():
+    assert STYLE["axes.labelcolor"] == INK
+    assert STYLE["axes.edgecolor"] == FAINT
 
 
 @pytest.mark.parametrize("seed", range(3))

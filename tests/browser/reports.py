@@ -33,10 +33,11 @@ def run_of(model, X, names, *, sizes=None, path="data.csv", costs=(), **others):
     centers = getattr(model, "cluster_centers_", None)
     if centers is None:
         centers = model.medoid_indices_.reshape(-1, 1).astype(float)
+    steps = getattr(model, "n_iter_", getattr(model, "n_swaps_", None))
     return FitRun(
         FittedTable(Path(path), tuple(names), (), X.shape[0], **others),
         model.get_params(), centers, sizes, sizes.astype(float),
-        getattr(model, "inertia_", None), getattr(model, "n_iter_", getattr(model, "n_swaps_", None)), 0.25,
+        getattr(model, "inertia_", None), steps, 0.25,
         model=model, command=f"kvariates fit {path} -k {k} --seed 0 -o out/", costs=tuple(costs),
     )  # fmt: skip
 
