@@ -157,6 +157,8 @@ def test_rows_that_were_left_out_count_in_numbers_of_rows():
     assert decoded(data_of(page)["rows"], "<u4").tolist() == list(range(7, 47))
     for i in model.medoid_indices_:
         assert f"row {i + 8}" in plain(page)
+    assert "rows left out 7" in plain(page)
+    assert "rows left out" not in page_of("two_columns")
 
 
 def test_a_graph_without_coordinates_says_why_it_is_not_drawn():

@@ -108,7 +108,7 @@ def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
             f"{len(view.rows):,} of {n:,} points are shown, drawn at random from each cluster."
         )
     if run.public_points:
-        words.append("The points are public; there is nothing of the demand in this drawing.")
+        words.append("The points are public; of the demand, only what was released is drawn.")
     if run.table.streamed:
         words.append("The points are weighted synopses of the stream, not rows.")
     if out:

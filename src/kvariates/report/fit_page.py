@@ -173,6 +173,7 @@ def _again(run: FitRun) -> str:
         ("data", str(table.path)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
+        ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
         ("weights", "yes" if table.weighted else "no"),
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),
