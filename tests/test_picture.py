@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
+from kvariates.palette import FAINT, INK, PALETTE
 from kvariates.report.colors import spread_colors
-from kvariates.report.picture import picture
+from kvariates.report.picture import STYLE, picture
+from kvariates.report.plots import cluster_styles
 from kvariates.report.worldmap import draw_map, to_degrees
 
 
@@ -34,6 +37,45 @@ def test_centres_of_one_colour_are_far_apart():
     assert places[:12].tolist() == list(range(12))
     for color in range(12):
         assert np.diff(np.flatnonzero(places == color)).min() >= 6
+
+
+# Machado, Oliveira, Fernandes 2009, severity 1, on linear RGB.
+EYES = {
+    "normal": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+               [-0.011820, 0.042940, 0.968881]],
+}  # fmt: skip
+
+
+def oklab(rgb):
+    lms = np.cbrt(np.clip(rgb, 0, 1) @ np.array([
+        [0.4122214708, 0.2119034982, 0.0883024619], [0.5363325363, 0.6806995451, 0.2817188376],
+        [0.0514459929, 0.1073969566, 0.6299787005]]))  # fmt: skip
+    return lms @ np.array([
+        [0.2104542553, 1.9779984951, 0.0259040371], [0.7936177850, -2.4285922050, 0.7827717662],
+        [-0.0040720468, 0.4505937099, -0.8086757660]])  # fmt: skip
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_colours_can_be_told_apart(eye):
+    srgb = np.array([to_rgb(color) for color in PALETTE])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    lab = oklab(linear @ np.asarray(EYES[eye]).T)
+    gaps = np.linalg.norm(lab[:, None] - lab[None], axis=2)
+    assert gaps[~np.eye(len(PALETTE), dtype=bool)].min() > 0.08
+
+
+def test_colours_of_text_are_the_same_in_all_pictures():
+    assert STYLE["axes.labelcolor"] == INK
+    assert STYLE["axes.edgecolor"] == FAINT
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_styles_of_96_clusters_differ(seed):
+    styles = cluster_styles(rng(seed).normal(size=(96, 2)) ** 3)
+    assert len(set(zip(styles.color, styles.marker, strict=True))) == 96
 
 
 def test_the_map_is_drawn(tmp_path):

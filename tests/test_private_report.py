@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,7 @@ from browser.reports import blobs, run_of
 from kvariates import PrivateKMeans, PrivateKMedian
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.report.fit import ShownRows, write_fit
+from kvariates.report.fit import FitRun, FittedTable, ShownRows, write_fit
 from kvariates.report.private_page import release_costs
 
 NUMBERS = re.compile(r"[-\u2212]?\d[\d,]*\.?\d*(?:e[-+\u2212]?\d+)?")
@@ -114,12 +114,27 @@ def test_private_files_depend_on_released_values_only(tmp_path):
     _, run, shown = fitted()
     other = replace(
         run, sizes=run.sizes[::-1] + 5, masses=run.masses + 9.5, inertia=1.0, n_iter=3,
-        seconds=99.0, costs=(), table=replace(run.table, rows=10),
+        seconds=99.0, costs=(),
+        table=replace(run.table, rows=10, weighted=True, kept=np.arange(20) % 2 == 0),
     )  # fmt: skip
-    for name, files_of in (("a", (run, shown)), ("b", (other, None))):
+    rows = replace(shown, X=shown.X[::-1] * 2, labels=1 - (shown.labels > 0))
+    for name, files_of in (("a", (run, shown)), ("b", (other, rows))):
         (tmp_path / name).mkdir()
         write_fit(*files_of, tmp_path / name)
     assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+def test_a_released_run_has_no_field_that_was_not_charged():
+    _, run, _ = fitted()
+    found = run.released()
+    known = ("parameters", "centers", "model", "command", "medoids")
+    assert all(getattr(found, name) is getattr(run, name) for name in known)
+    np.testing.assert_array_equal(found.sizes, run.model.cluster_counts_)
+    np.testing.assert_array_equal(found.masses, run.model.cluster_counts_)
+    empty = {f.name: f.default for f in fields(FitRun) if f.name not in (*known, "sizes", "masses")}
+    del empty["table"]
+    assert {name: getattr(found, name) for name in empty} == empty
+    assert vars(found.table) == vars(FittedTable(run.table.path, run.table.names, ()))
 
 
 def test_the_page_has_the_ledger_the_drawing_and_what_may_be_published(tmp_path):

@@ -6,69 +6,23 @@ import json
 import re
 import time
 from dataclasses import replace
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from browser.reports import CASES, NASTY, blobs, case, kmeans_case, rng
+from browser.pages import Elements, data_of, decoded, page_of, plain
+from browser.reports import CASES, NASTY, blobs, case, kmeans_case, rng, run_of
+from scipy import sparse
 
+from kvariates import KMedian
 from kvariates.peers.transcript import Dropped, Transcript
 from kvariates.report.cluster_words import contrast, in_words
 from kvariates.report.colors import PALETTE, lighter, looks
 from kvariates.report.curves import Line, lines
 from kvariates.report.figures import Bar, bars, share_bar
-from kvariates.report.fit import write_fit
+from kvariates.report.fit import ShownRows, write_fit
 from kvariates.report.fit_page import fit_html
-from kvariates.report.map_places import city_near
 from kvariates.report.page import Section, number, page_html, text, visible
-from kvariates.report.plane import coordinates, plane, robust_limits, shown_rows
-
-
-class Elements(HTMLParser):
-    """Every element with its attributes, the texts, and the contents of scripts and styles."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found, self.words, self.code = [], [], {"script": [], "style": []}
-        self.inside = None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-        if tag in self.code:
-            self.inside = tag
-            self.code[tag].append("")
-
-    def handle_endtag(self, tag):
-        self.inside = None if tag == self.inside else self.inside
-
-    def handle_data(self, data):
-        if self.inside:
-            self.code[self.inside][-1] += data
-        else:
-            self.words.append(data)
-
-    def tags(self, name):
-        return [attributes for tag, attributes in self.found if tag == name]
-
-
-def page_of(name):
-    return fit_html(*case(name))
-
-
-def data_of(page):
-    """The numbers of the scatter plot."""
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', page)[1])
-
-
-def decoded(words, kind):
-    return np.frombuffer(base64.b64decode(words), kind)
-
-
-def plain(page):
-    return " ".join(" ".join(Elements(page).words).split())
-
 
 # ---- one file, alone ----
 
@@ -137,122 +91,6 @@ def test_files_with_names_of_any_kind_are_written(tmp_path):
     (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-# ---- which rows, and where ----
-
-
-def test_shown_rows_come_from_every_cluster_in_proportion():
-    labels = rng().permutation(np.repeat(np.arange(4), [60_000, 30_000, 9_990, 10]))
-    rows = shown_rows(labels, 4, 1000)
-    assert len(rows) <= 1000
-    assert (np.diff(rows) > 0).all()
-    sizes = np.bincount(labels[rows])
-    assert sizes[3] == 10
-    np.testing.assert_allclose(sizes[:3] / sizes[:3].sum(), [0.6, 0.3, 0.1], atol=0.02)
-    assert shown_rows(labels[:50], 4, 1000).tolist() == list(range(50))
-
-
-def test_one_far_row_does_not_move_the_frame():
-    X, centers = rng().normal(size=(500, 2)), np.zeros((1, 2))
-    before = np.array(robust_limits(X, centers))
-    X[3] = 1e9, -1e9
-    flat = plane(X, centers, ("a", "b"))
-    after = np.array(flat.limits)
-    width = before[:, 1] - before[:, 0]
-    assert (after[:, 1] - after[:, 0] < 3 * width).all()
-    assert flat.n_outside == 1
-    inside = ((after[:, 0] < X) & (after[:, 1] > X)).all(axis=1)
-    assert inside.sum() == 499
-
-
-def test_one_far_row_does_not_turn_the_principal_directions():
-    X = rng().normal(size=(1000, 6)) * [9, 6, 1, 1, 1, 1]
-    X[5, 4] = 1e7
-    flat = plane(X, X[:3], tuple("abcdef"))
-    found = np.abs(np.corrcoef(np.delete(flat.points, 5, 0).T, np.delete(X, 5, 0)[:, :2].T))
-    assert found[0, 2] > 0.95
-    assert found[1, 3] > 0.95
-
-
-@pytest.mark.parametrize("n", [1, 5, 300])
-def test_equal_rows_have_a_frame(n):
-    for d in (1, 2, 5):
-        flat = plane(np.full((n, d), 3.0), np.full((1, d), 3.0), tuple("abcde"[:d]))
-        assert flat.n_outside == 0
-        assert all(low < high for low, high in flat.limits)
-
-
-def test_points_of_the_page_are_the_points_of_the_data():
-    run, shown = case("two_columns")
-    data = data_of(fit_html(run, shown))
-    points = decoded(data["points"], "<u2").reshape(-1, 2).astype(float)
-    low, high = np.array(data["limits"]).T
-    outside = ((points == 0) | (points == 65535)).any(axis=1)
-    assert outside.sum() >= 1
-    assert outside[7]
-    found = low + (points - 1) / 65533 * (high - low)
-    np.testing.assert_allclose(found[~outside], shown.X[~outside], atol=(high - low).max() / 65533)
-    np.testing.assert_array_equal(decoded(data["labels"], "<u2"), shown.labels)
-    np.testing.assert_allclose(
-        decoded(data["values"], "<f4").reshape(-1, 2), shown.X.astype("f4"), rtol=1e-6
-    )
-    assert "an arrow at its border" in page_of("two_columns")
-
-
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (("lat", "lon"), (0, 1)),
-        (("Longitude", "city", "LATITUDE"), (2, 0)),
-        (("stop_lat", "stop_lon"), (0, 1)),
-        (("latency", "longest"), None),
-        (("lat", "lat2", "lon"), (0, 2)),
-        (("plate", "lon"), None),
-    ],
-)
-def test_columns_that_look_like_degrees(names, found):
-    X = rng().uniform(-80, 80, size=(20, len(names)))
-    assert coordinates(X, X, names) == found
-    assert coordinates(X * 10, X * 10, names) is None  # too large for degrees
-
-
-def test_a_map_has_degrees_land_and_regions():
-    data = data_of(page_of("cities"))
-    assert data["degrees"]
-    assert data["regions"]
-    assert len(decoded(data["land"], "<u2")) > 5000
-    assert not data_of(page_of("fifty"))["regions"]
-
-
-def test_a_place_is_named_after_a_large_city_near_it():
-    places = [(2.2, 48.7), (139.5, 35.5), (-30.0, 30.0), (-140.0, -50.0)]
-    assert city_near(np.array(places))[:2] == ("Paris", "Tokyo")
-    assert city_near(np.array(places))[3] == ""
-    assert "Grey dots" in plain(page_of("cities"))
-
-
-@pytest.mark.parametrize("most", [170, 350])
-def test_a_map_ends_where_the_world_does(most):
-    X = np.column_stack([rng().uniform(-60, 80, 300), rng(1).uniform(0, most, 300)])
-    flat = plane(X, X[:4], ("lat", "lon"))
-    assert flat.degrees
-    assert flat.n_outside == 0
-    assert (flat.limits[0][1] <= 190) == (most < 180)
-    alone = plane(None, X[:4], ("lat", "lon"))
-    assert len(alone.points) == 0
-    assert alone.degrees
-
-
-def test_a_network_has_its_edges():
-    run, shown = case("network")
-    data = data_of(fit_html(run, shown))
-    assert len(decoded(data["edges"], "<u2")) == 4 * len(shown.edges)
-    words = plain(page_of("network"))
-    assert "6 clusters of 600 points" in words
-    assert f"point {run.model.medoid_indices_[0] + 1:,}" in words
-    named = replace(run, medoids=tuple(f"crossing <{i}>" for i in range(6)))
-    assert "crossing <5>" in plain(fit_html(named, None))
-
-
 # ---- what is said ----
 
 
@@ -271,14 +109,76 @@ def test_what_sets_a_cluster_apart():
     words = in_words(found, run.centers[small], small, run.table.names)
     assert words.startswith("income far above (")
     assert "age" not in words
-    clipped = np.clip(X[:, 0], *np.quantile(X[:, 0], [0.005, 0.995]))
-    mean = number(float(clipped.mean() * 1000), 3)
-    assert f"against {mean}" in words
+    assert f"against {number(float(X[:, 0].mean() * 1000), 3)}" in words
     # the same words from rows in other units
     scaled = replace(shown, X=shown.X / 7 - 3, centers=shown.centers / 7 - 3)
     again = contrast(run, scaled)
     np.testing.assert_allclose(again.difference, found.difference, rtol=1e-9)
     np.testing.assert_allclose(again.average, (X * [1000, 1, 0.1]).mean(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("units", ["table", "others", "others, with values"])
+def test_the_average_is_that_of_all_rows_with_their_weights(units):
+    X = rng().lognormal(0, 2, size=(1000, 3))
+    weights = rng(1).uniform(0, 1, 1000) * (X[:, 0] > 1)
+    model = KMedian(2, random_state=0).fit(X)  # medoids are not means
+    run = run_of(model, X, ("a", "b", "c"), weighted=True)
+    shown = ShownRows(X, model.labels_, model.cluster_centers_, weights)
+    if units != "table":
+        given = X if "values" in units else None
+        shown = ShownRows(X / 7, model.labels_, model.cluster_centers_ / 7, weights, given)
+    exact = np.average(X, axis=0, weights=weights)
+    centers = np.average(run.centers, axis=0, weights=run.shares)
+    found = contrast(run, shown)
+    np.testing.assert_allclose(found.average, centers if units == "others" else exact)
+    low, high = np.quantile(X, [0.005, 0.995], axis=0)
+    clipped = np.clip(X, low, high)
+    mean = np.average(clipped, axis=0, weights=weights)
+    spread = np.sqrt(np.average((clipped - mean) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(found.difference, (run.centers - exact) / spread)
+
+
+def test_sparse_rows_have_the_moments_of_dense_ones():
+    X = sparse.random(500, 6, 0.3, format="csr", random_state=0)
+    run, shown = kmeans_case(X, 3, tuple("abcdef"))
+    weights = rng().uniform(0, 1, 500)
+    found = contrast(run, replace(shown, weights=weights)).difference
+    mean = np.average(X.toarray(), axis=0, weights=weights)
+    spread = np.sqrt(np.average((X.toarray() - mean) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(found, (run.centers - mean) / spread)
+
+
+def test_rows_that_were_left_out_count_in_numbers_of_rows():
+    X = blobs(40, 2, 2)
+    model = KMedian(2, random_state=0).fit(X)
+    kept = np.repeat([False, True], [7, 40])
+    run = run_of(model, X, ("a", "b"), kept=kept)
+    page = fit_html(run, ShownRows(X, model.labels_, model.cluster_centers_))
+    assert decoded(data_of(page)["rows"], "<u4").tolist() == list(range(7, 47))
+    for i in model.medoid_indices_:
+        assert f"row {i + 8}" in plain(page)
+    assert "rows left out 7" in plain(page)
+    assert "rows left out" not in page_of("two_columns")
+
+
+def test_a_graph_without_coordinates_says_why_it_is_not_drawn():
+    run, shown = case("network")
+    why = "no drawing, because the file gives distances between points and no coordinates"
+    assert why in plain(fit_html(run, None))
+    assert why not in plain(fit_html(run, shown))
+
+
+def test_what_is_unknown_is_left_out(tmp_path):
+    run, shown = case("two_columns")
+    table = replace(run.table, rows=None)
+    write_fit(replace(run, table=table, inertia=None, n_iter=None, seconds=None), shown, tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_bytes())
+    assert "rows" not in summary["data"]
+    assert not {"inertia", "n_iter", "seconds", "certificate", "privacy"} & summary.keys()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    names = set(re.findall(r"<dt>([^<]*)</dt>", page))
+    assert {"columns", "clusters"} <= names
+    assert not {"rows", "cost (inertia)", "iterations", "seconds"} & names
 
 
 def test_the_page_says_what_was_run_and_what_is_known():
@@ -350,9 +250,9 @@ def test_a_large_report_is_small_and_quick(tmp_path):
     run, shown = kmeans_case(blobs(500, 10, 50), 50, [f"c{j}" for j in range(10)])
     sizes = np.bincount(labels)
     run = replace(run, sizes=sizes, masses=sizes * 1.0, table=replace(run.table, rows=len(X)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     write_fit(run, replace(shown, X=X, labels=labels), tmp_path)
-    assert time.perf_counter() - begin < 2  # 0.1 s on an idle core
+    assert time.process_time() - begin < 5  # 0.1 s on an idle core
     assert (tmp_path / "report.html").stat().st_size < 3e6
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     shown = len(decoded(data_of(page)["labels"], "<u2"))
@@ -374,13 +274,3 @@ def test_many_clusters_are_listed_in_part(tmp_path):
     data = data_of(page)
     assert len(data["clusters"]) == k
     assert 10_000 < len(decoded(data["labels"], "<u2")) <= 20_000
-
-
-@pytest.mark.parametrize("scale", [2.0**-900, 2.0**530, 2.0**990])
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_very_large_and_very_small_numbers_are_shown(scale, d):
-    run, shown = kmeans_case(blobs(300, d, 3), 3, "abcde"[:d])
-    large = replace(shown, X=shown.X * scale, centers=shown.centers * scale)
-    data = data_of(fit_html(replace(run, centers=run.centers * scale), large))
-    assert data["points"] == data_of(fit_html(run, shown))["points"]
-    assert np.isfinite(data["limits"]).all()

@@ -33,11 +33,11 @@ def run_of(model, X, names, *, sizes=None, path="data.csv", costs=(), **others):
     centers = getattr(model, "cluster_centers_", None)
     if centers is None:
         centers = model.medoid_indices_.reshape(-1, 1).astype(float)
-    table = {"weighted": False, "standardized": False, "streamed": False, **others}
+    steps = getattr(model, "n_iter_", getattr(model, "n_swaps_", None))
     return FitRun(
-        FittedTable(Path(path), tuple(names), (), X.shape[0], **table),
+        FittedTable(Path(path), tuple(names), (), X.shape[0], **others),
         model.get_params(), centers, sizes, sizes.astype(float),
-        getattr(model, "inertia_", None), getattr(model, "n_iter_", None), 0.25,
+        getattr(model, "inertia_", None), steps, 0.25,
         model=model, command=f"kvariates fit {path} -k {k} --seed 0 -o out/", costs=tuple(costs),
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ def stream():
     centers, points = model.cluster_centers_, model.synopses_
     labels = ((points[:, None] - centers) ** 2).sum(2).argmin(1)
     run = run_of(model, X, "wxyz", sizes=np.array([1500, 1700, 1800]), streamed=True)
-    return run, ShownRows(points, labels, centers)
+    return run, ShownRows(points, labels, centers, model.synopsis_weights_)
 
 
 def network():

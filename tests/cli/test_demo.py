@@ -1,8 +1,10 @@
 """`kvariates demo`, `--version` and `--help`."""
 
 import csv
+import html
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from kvariates import AntiClusterKFold
 from kvariates.cli import app, demo_command
 from kvariates.demo import private_cities
 from kvariates.demo.cities import load_cities, name_regions
+from kvariates.demo.demo_page import _maps
 from kvariates.demo.facilities import load_town, straight_choice
 
 FILES = ["picture.png", "regions.csv", "report.html"]
@@ -119,8 +122,9 @@ def test_a_missing_package_is_said_before_anything_is_written(monkeypatch, tmp_p
 
 def test_private_fits_are_priced_against_all_cities(demo):
     cities, found = load_cities(), demo.results.private
-    for model, epsilon, (ratio, _) in zip(
-        found.models, private_cities.EPSILONS, np.sort(found.price.ratios), strict=True
+    np.testing.assert_array_equal(found.ratios, found.price.ratios.min(axis=1))  # of two
+    for model, epsilon, ratio in zip(
+        found.models, private_cities.EPSILONS, found.ratios, strict=True
     ):
         assert model.ledger_.claim.epsilon == epsilon
         assert model.ledger_.total().epsilon <= epsilon
@@ -128,6 +132,25 @@ def test_private_fits_are_priced_against_all_cities(demo):
         assert cost / found.price.against == pytest.approx(ratio)
     best = np.square(cities.places[:, None] - found.open_centers).sum(axis=2).min(axis=1).sum()
     assert found.price.against == pytest.approx(best)
+
+
+def test_costs_below_maps_are_those_of_the_maps(demo):
+    found = replace(demo.results.private, ratios=np.array([3.25, 2.5, 1.75]))
+    words = [shown.subtitle for shown in _maps(found)]
+    assert words == [
+        "",
+        *(f"cost {r} times that without privacy" for r in ("1.75", "2.50", "3.25")),
+    ]
+
+
+def test_the_code_of_the_price_runs(demo):
+    found = demo.results.private
+    page = (demo.out / "report.html").read_text(encoding="utf-8")
+    code = html.unescape(re.search(r"<pre>(best = KMeans.*?)</pre>", page, re.DOTALL)[1])
+    names = {"KMeans": kvariates.KMeans, "PrivateKMeans": kvariates.PrivateKMeans,
+             "places": load_cities().places, "privacy": kvariates.privacy}  # fmt: skip
+    exec(code.replace("runs=2", "runs=1"), names)
+    assert names["best"].inertia_ == found.price.against
 
 
 def test_the_town_is_one_connected_network():

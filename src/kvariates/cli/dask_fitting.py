@@ -53,6 +53,7 @@ def fit_on_cluster(
         with phase(progress, "drawing"):
             summary = StreamingSummary(SHOWN, 1, random_state=0, client=client)
             points = summary.fit(X, sample_weight=w).synopses_
+            shares = summary.synopsis_weights_
     centers = model.cluster_centers_
     names = tuple(str(name) for name in X.columns)
     rows = int(totals.sizes.sum())
@@ -62,7 +63,7 @@ def fit_on_cluster(
         model.n_iter_, seconds, model, request.command,
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    report.write_fit(run, report.ShownRows(points, nearest, centers), folder)
+    report.write_fit(run, report.ShownRows(points, nearest, centers, shares), folder)
     save_model(_in_memory(model, choices), names, None, folder / "model.skops")
     if left_out and not request.quiet:
         remark(f"left out, not numeric: {', '.join(left_out)}")

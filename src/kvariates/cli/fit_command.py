@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
         del model._keep_costs
     with phase(progress, "writing"):
         run = _run(request, data, model, scale, seconds)
-        shown = shown_rows(data.table.X, X, model, run.centers)
+        shown = shown_rows(data.table.X, X, model, run.centers, w)
         write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
         save_model(model, data.table.names, scale, folder / "model.skops", data.table.means)
         report.write_fit(run, shown, folder)
@@ -102,7 +101,7 @@ def _run(
     centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
     read = report.FittedTable(
         request.data, table.names, table.left_out, table.X.shape[0], table.weight is not None,
-        scale is not None, False,
+        scale is not None, kept=table.kept,
     )  # fmt: skip
     return report.FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
@@ -119,16 +118,16 @@ def parameters_of(model: Any, request: FitRequest) -> Mapping[str, Any]:
     return found | ({"scale": request.scaling} if request.scaling != "none" else {})
 
 
-def shown_rows(raw: Any, X: Any, model: Any, centers: Any) -> report.ShownRows:
+def shown_rows(raw: Any, X: Any, model: Any, centers: Any, weights: Any = None) -> report.ShownRows:
     """The rows for the report: in the units of the file if they have one or two columns."""
     labels = model.labels_
     if not isinstance(X, np.ndarray):
         step = max(1, -(-X.shape[0] * X.shape[1] // MOST_SHOWN))
         X, labels = X[::step].toarray(), labels[::step]
-        raw = X
-    shown = report.ShownRows(X, labels, model.cluster_centers_)
+        raw, weights = X, None if weights is None else weights[::step]
     if model.metric == "cosine":
-        return replace(shown, X=X / np.linalg.norm(X, axis=1, keepdims=True))
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        return report.ShownRows(unit, labels, model.cluster_centers_, weights, raw)
     if X.shape[1] <= 2:
-        return report.ShownRows(raw, labels, centers)
-    return shown
+        return report.ShownRows(raw, labels, centers, weights)
+    return report.ShownRows(X, labels, model.cluster_centers_, weights, raw)

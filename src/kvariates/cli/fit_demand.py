@@ -8,7 +8,6 @@ others are read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.progress import Progress
@@ -49,11 +48,10 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> report.
     with phase(progress, "clustering privately"), said_warnings():
         labels = model.fit_predict(points.X, demand=demand)
     counts = np.asarray(model.cluster_counts_)
-    none: Any = None  # neither the cost nor the time was paid for
+    table = points.fitted_table(request)
     found = report.FitRun(
-        points.fitted_table(request), {name: getattr(model, name) for name in SHOWN},
-        points.medoids(model), np.rint(counts).astype(np.int64), counts, none, 0, 0.0, model,
-        request.command, medoids=points.medoid_names(model),
+        table, {name: getattr(model, name) for name in SHOWN}, points.medoids(model), counts,
+        counts, model=model, command=request.command, medoids=points.medoid_names(model),
     )  # fmt: skip
     with phase(progress, "writing"):
         write_medoids(found, points, labels, folder)
@@ -77,7 +75,8 @@ def _names(request: FitRequest, points: Points) -> list[str]:
     if points.is_graph:
         names = points.data.beside["node"]
     elif identifier is None or opened is None:
-        return [str(i) for i in range(points.n)]
+        rows = points.fitted_table(request).in_file(np.arange(points.n))
+        return [str(i + 1) for i in rows.tolist()]
     else:
         names = complete_values(opened, identifier)
         kept = points.data.table.kept

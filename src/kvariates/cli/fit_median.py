@@ -78,10 +78,10 @@ class Points:
         return "nodes" if self.is_graph else "rows"
 
     def medoids(self, model: Any) -> NDArray[Any]:
-        """The medoids in the units of the file; their numbers if they have no columns."""
+        """The medoids in the units of the file; their numbers from 1 if they have no columns."""
         numbers = model.medoid_indices_
         if not hasattr(model, "cluster_centers_"):
-            return np.asarray(numbers[:, None])
+            return np.asarray(numbers[:, None] + 1)
         rows = self.data.table.X[numbers]
         return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
 
@@ -97,7 +97,7 @@ class Points:
         names = ("row",) if needs == DISTANCES else table.names
         return report.FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
-            request.scaling != "none", False,
+            request.scaling != "none", kept=table.kept,
         )  # fmt: skip
 
 
@@ -178,13 +178,13 @@ def _shown(
     run: report.FitRun, points: Points, labels: NDArray[np.int32]
 ) -> report.ShownRows | None:
     """The points for the drawing; None if they have no coordinates."""
-    model, raw = run.model, points.data.table.X
+    model, table = run.model, points.data.table
     if points.places is not None:
         X = points.places.X
         edges, names = edge_list(points.X), points.places.names
         return report.ShownRows(X, labels, X[model.medoid_indices_], edges=edges, names=names)
     if not hasattr(model, "cluster_centers_"):
         return None
-    if points.X.shape[1] <= 2:
-        return report.ShownRows(raw, labels, run.centers)
-    return report.ShownRows(points.X, labels, model.cluster_centers_)
+    raw = points.X.shape[1] <= 2
+    X, centers = (table.X, run.centers) if raw else (points.X, model.cluster_centers_)
+    return report.ShownRows(X, labels, centers, table.weight, table.X)

@@ -126,22 +126,17 @@ def _run(
     scale: Scale | None,
 ) -> report.FitRun:  # fmt: skip
     centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
-    counts = np.rint(np.asarray(model.cluster_counts_)).astype(np.int64)
+    counts = np.asarray(model.cluster_counts_)
     parameters = {
         name: getattr(model, name)
         for name in ("n_clusters", "epsilon", "delta", "bounds", "adjacency", "method", "missing")
     }
     if scale is not None:
         parameters["scale"] = request.scaling
-    noisy_rows = int(max(counts.sum(), 0))
-    table = report.FittedTable(
-        request.data, names, left_out, noisy_rows, False, scale is not None, False
-    )
-    none: Any = None  # neither the cost nor the time was paid for
+    table = report.FittedTable(request.data, names, left_out, scaled=scale is not None)
     return report.FitRun(
-        table, parameters, centers, counts, counts.astype(np.float64), none, 0, 0.0, model,
-        request.command,
-    )  # fmt: skip
+        table, parameters, centers, counts, counts, model=model, command=request.command
+    )
 
 
 def _write_labels(

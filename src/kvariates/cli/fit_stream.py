@@ -66,8 +66,9 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
         model.n_iter_, seconds, model, request.command,
     )  # fmt: skip
+    shown = report.ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
     with phase(progress, "writing"):
-        report.write_fit(run, report.ShownRows(synopses, shown_labels, centers), folder)
+        report.write_fit(run, shown, folder)
     _say_dropped(request, file)
     if file.remarks_after and not request.quiet:
         remark(f"{request.data.name}: {file.remarks_after}")

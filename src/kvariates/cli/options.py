@@ -172,7 +172,7 @@ Demand = Annotated[
     typer.Option(
         metavar="FILE",
         help="For a private median: a private file with the point of each person, a line each: "
-        "its value in the column of --id, its node, or else its row, counted from 0.",
+        "its value in the column of --id, its node, or else its row, counted from 1.",
     ),
 ]
 Labels = Annotated[

@@ -131,12 +131,11 @@ def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:
 
 def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     """Print the largest clusters and the first columns, as many as fit a screen."""
-    masses, names = np.maximum(run.masses, 0), run.table.names[:MOST_COLUMNS]
+    shares, names = run.shares, run.table.names[:MOST_COLUMNS]
     cells = [[name] for name in run.medoids] or run.centers[:, : len(names)].tolist()
-    total = float(masses.sum()) or 1.0
-    order = np.argsort(-masses, kind="stable")
+    order = np.argsort(-shares, kind="stable")
     rows = [
-        (str(j), f"{run.sizes[j]:,}", f"{masses[j] / total:.1%}", *map(_short, cells[j]))
+        (str(j), f"{round(float(run.sizes[j])):,}", f"{shares[j]:.1%}", *map(_short, cells[j]))
         for j in order[:MOST_CLUSTERS]
     ]
     counted = run.counted if run.private else "rows"
@@ -156,7 +155,7 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
         loss = ledger.total()
         typer.echo(f"private: epsilon {loss.epsilon:g}, delta {loss.delta:g}; counts are noisy")
     end = ", ".join(files)
-    if run.inertia is None:
+    if run.seconds is None:
         typer.echo(printable(f"wrote {end} to {out}"))
     else:
         what = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"

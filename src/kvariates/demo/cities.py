@@ -6,8 +6,6 @@ centre.
 
 from __future__ import annotations
 
-import csv
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from kvariates.estimators.kmeans import KMeans
 from kvariates.report.files import write_rows
+from kvariates.report.map_places import known_cities
 
 Array = npt.NDArray[Any]
 REGIONS = 12
@@ -45,12 +44,10 @@ class Region:
 
 def load_cities() -> Cities:
     """Read the cities that come with the package (GeoNames, CC BY 4.0)."""
-    path = Path(__file__).parents[1] / "datasets" / "cities.csv.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        names, _, lat, lon, people = zip(*list(csv.reader(file))[1:], strict=True)
-    y, x = np.radians(np.array([lat, lon], dtype=np.float64))
+    known = known_cities()
+    x, y = np.radians(known.degrees).T
     places = np.column_stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)])
-    return Cities(list(names), np.array(people, dtype=np.float64), places)
+    return Cities(list(known.names), known.people, places)
 
 
 def region_model() -> KMeans:

@@ -143,9 +143,10 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     ]
     html = facts(cells) + paragraph(words) + shown + chart + paragraph(measured, "note") + listed
     code = _code(
+        "best = KMeans(12, n_init=10, random_state=0).fit(places)\n"
         "privacy.price(\n"
         "    lambda epsilon: PrivateKMeans(12, epsilon=epsilon, radius=1.0),\n"
-        f"    places, {list(EPSILONS)}, against=KMeans(12, n_init=10), runs={runs},\n)"
+        f"    places, {list(EPSILONS)}, against=best.inertia_, runs={runs},\n)"
     )
     return Section("private", "The same, privately", html + _ledger(found) + code)
 
@@ -154,11 +155,10 @@ def _maps(found: PrivateCities) -> list[SmallMap]:
     """Without privacy, then from the largest budget to the smallest; matched centre to centre."""
     first = _unit(found.open_centers)
     maps = [SmallMap("without privacy", "", first)]
-    middle = np.median(found.price.ratios, axis=1)
     for i in np.argsort(-np.array(found.price.epsilons)):
         centers = _unit(found.models[i].cluster_centers_)
         match = linear_sum_assignment(-(first @ centers.T))[1]
-        words = f"cost {middle[i]:.2f} times that without privacy"
+        words = f"cost {found.ratios[i]:.2f} times that without privacy"
         maps.append(SmallMap(f"ε = {found.price.epsilons[i]:g}", words, centers[match]))
     return maps
 

@@ -17,10 +17,10 @@ from kvariates.certificates.certificate import Certificate
 from kvariates.demo.cities import Array
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
+from kvariates.report.map_places import EARTH
 
 FACILITIES = 10
 RANDOM_CHOICES = 20
-EARTH = 6_371_000.0  # metres
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,4 +119,4 @@ def in_metres(places: Array) -> Array:
     """Longitudes and latitudes of a town on a plane, in metres from their mean."""
     middle = places.mean(axis=0)
     across = np.array([np.cos(np.radians(middle[1])), 1.0])
-    return np.asarray(np.radians(places - middle) * across * EARTH)
+    return np.asarray(np.radians(places - middle) * across * 1000 * EARTH)

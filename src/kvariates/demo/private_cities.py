@@ -28,6 +28,7 @@ class PrivateCities:
 
     open_centers: Array  # of k-means without privacy
     models: tuple[PrivateKMeans, ...]  # one for each epsilon: the one of median cost
+    ratios: Array  # of the costs of these models to the cost without privacy
     price: Price
 
 
@@ -46,4 +47,5 @@ def fit_privately(
     found = price(make, X, EPSILONS, against=best.inertia_, runs=runs)
     middle = np.argsort(found.ratios, axis=1, kind="stable")[:, (runs - 1) // 2]
     chosen = tuple(made[runs * i + int(run)] for i, run in enumerate(middle))
-    return PrivateCities(best.cluster_centers_, chosen, found)
+    ratios = found.ratios[np.arange(len(middle)), middle]
+    return PrivateCities(best.cluster_centers_, chosen, ratios, found)

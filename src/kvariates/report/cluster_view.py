@@ -18,7 +18,7 @@ from .plane import MOST_SHOWN, Plane, plane, shown_rows
 
 MOST_TIP_VALUES = 8
 MOST_CITIES = 25  # names on a map
-NOBODY = np.empty(0, np.intp)
+NO_ROWS = np.empty(0, np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class View:
 
     @property
     def labels(self) -> Array:
-        labels: Array = NOBODY if self.shown is None else self.shown.labels[self.rows]
+        labels: Array = NO_ROWS if self.shown is None else self.shown.labels[self.rows]
         return labels
 
 
@@ -53,7 +53,7 @@ def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
         return View(shown, rows, plane(X[rows], shown.centers, names))
     if not run.has_columns:
         return None
-    return View(None, NOBODY, plane(None, run.centers, run.table.names))
+    return View(None, NO_ROWS, plane(None, run.centers, run.table.names))
 
 
 def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
@@ -63,11 +63,11 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
     tips = _tip_values(run, view, found)
     plot = Scatter(
         flat.points, view.labels, flat.centers, flat.axes, flat.limits,
-        sizes=tuple(number(v) for v in run.counts),
+        sizes=tuple(number(v) for v in run.sizes),
         shares=run.shares,
         values=tips.values,
         columns=tips.columns,
-        rows=view.rows if in_file else None,
+        rows=run.table.in_file(view.rows) if in_file else None,
         edges=_edges(view),
         land=flat.land,
         regions=_has_regions(run, view),
@@ -108,7 +108,7 @@ def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
             f"{len(view.rows):,} of {n:,} points are shown, drawn at random from each cluster."
         )
     if run.public_points:
-        words.append("The points are public; there is nothing of the demand in this drawing.")
+        words.append("The points are public; of the demand, only what was released is drawn.")
     if run.table.streamed:
         words.append("The points are weighted synopses of the stream, not rows.")
     if out:
@@ -160,5 +160,5 @@ def _has_regions(run: FitRun, view: View) -> bool:
     edges = view.shown is not None and view.shown.edges is not None
     given = run.parameters.get
     other = any(given(name) is not None for name in ("size_min", "size_max", "distortion"))
-    plain = given("metric", "euclidean") == "euclidean" and not run.table.standardized
+    plain = given("metric", "euclidean") == "euclidean" and not run.table.scaled
     return view.flat.own and plain and not other and not edges

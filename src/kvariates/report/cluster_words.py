@@ -12,12 +12,15 @@ from .colors import Array, Look
 from .figures import mark
 from .fit_run import FitRun, ShownRows
 from .page import number, text
+from .plane import some_rows
 
 MOST_COLUMNS = 12  # in a table
 MOST_LISTED = 300  # clusters in a table
+NO_MEDOIDS = np.empty(0, np.intp)
 MOST_WORDS = 3  # differences of a cluster in words
 SMALLEST = 0.3  # a difference, in standard deviations, that is worth a word
 FEW = 200  # rows, or centres, all of which count
+MOST_MEASURED = 20_000  # rows of which quantiles are taken
 STEPS = ((2.0, "far "), (1.0, ""), (0.0, "somewhat "))
 
 
@@ -38,14 +41,6 @@ class Contrast:
         return sorted(np.argsort(-range_, kind="stable")[:most].tolist())
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnMoments:
-    """Mean and standard deviation of each column."""
-
-    mean: Array
-    deviation: Array
-
-
 def contrast(run: FitRun, shown: ShownRows | None) -> Contrast | None:
     """How the centres differ from all rows, or, without rows, from the average of all centres.
 
@@ -53,16 +48,15 @@ def contrast(run: FitRun, shown: ShownRows | None) -> Contrast | None:
     """
     if not run.has_columns:
         return None
-    of_centers = _moments(run.centers, run.shares)
     if shown is None or shown.centers.shape != run.centers.shape:
-        found, centers, words = of_centers, run.centers, "the centres, weighted by their sizes"
-    else:
-        found, centers, words = _moments(shown.X, _weights(run, shown)), shown.centers, ROWS
-    flat = found.deviation <= 1e-12 * np.abs(found.mean)
-    difference = (centers - found.mean) / np.where(flat, 1.0, found.deviation)
-    difference[:, flat] = 0.0
-    same = shown is not None and same_units(run, shown)
-    return Contrast(found.mean if same else of_centers.mean, difference, words)
+        average = _mean(run.centers, run.shares)
+        difference = _differences(run.centers, average, _deviation(run.centers, run.shares))
+        return Contrast(average, difference, "the centres, weighted by their sizes")
+    average = mean = _average(run, shown, shown.X, shown.centers)
+    if not same_units(run, shown):
+        average = _average(run, shown, shown.values, run.centers)
+    difference = _differences(shown.centers, mean, _deviation(shown.X, shown.weights))
+    return Contrast(average, difference, ROWS)
 
 
 def same_units(run: FitRun, shown: ShownRows) -> bool:
@@ -70,27 +64,39 @@ def same_units(run: FitRun, shown: ShownRows) -> bool:
     return shown.centers.shape == run.centers.shape and np.allclose(shown.centers, run.centers)
 
 
-def _weights(run: FitRun, shown: ShownRows) -> Array | None:
-    """Synopses of a stream have weights."""
-    weights = getattr(run.model, "synopsis_weights_", None) if run.table.streamed else None
-    return weights if weights is not None and len(weights) == len(shown.labels) else None
+def _differences(centers: Array, mean: Array, deviation: Array) -> Array:
+    """In standard deviations; 0 in columns without any."""
+    flat = deviation <= 1e-12 * np.abs(mean)
+    difference: Array = (centers - mean) / np.where(flat, 1.0, deviation)
+    difference[:, flat] = 0.0
+    return difference
 
 
-def _moments(X: Any, weights: Array | None) -> ColumnMoments:
-    if weights is not None and not weights.sum() > 0:
-        weights = None
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        return ColumnMoments(mean, np.sqrt(np.maximum(square - mean**2, 0.0)))
-    X = np.asarray(X, dtype=np.float64)
-    if len(X) > FEW:  # a few far rows would hide all other differences
-        X = np.clip(X, *np.quantile(X[:: max(1, len(X) // 20_000)], [0.005, 0.995], axis=0))
-    unit = np.abs(X).max(axis=0)  # squares of very large numbers are infinite
-    unit[unit == 0] = 1.0
-    mean = np.average(X / unit, axis=0, weights=weights)
-    squares = np.average((X / unit - mean) ** 2, axis=0, weights=weights)
-    return ColumnMoments(unit * mean, unit * np.sqrt(squares))
+def _average(run: FitRun, shown: ShownRows, rows: Any, centers: Array) -> Array:
+    """The mean of all rows; if not all are there, of the centres, weighted by the clusters."""
+    if rows is None or run.table.streamed or len(shown.labels) != run.table.rows:
+        return _mean(centers, run.shares)
+    return _mean(rows, shown.weights)
+
+
+def _mean(X: Any, weights: Array | None) -> Array:
+    weights = np.ones(X.shape[0]) if weights is None or not weights.sum() > 0 else weights
+    mean: Array = (weights / weights.sum()) @ X  # sums of very large numbers would be infinite
+    return mean
+
+
+def _deviation(X: Any, weights: Array | None) -> Array:
+    """The standard deviation of each column, of dense rows without the outermost 1 %."""
+    if not sparse.issparse(X):
+        X = np.asarray(X, dtype=np.float64)
+        if len(X) > FEW:  # a few far rows would hide all other differences
+            X = np.clip(X, *np.quantile(some_rows(X, MOST_MEASURED), [0.005, 0.995], axis=0))
+        X = X - _mean(X, weights)
+        unit = np.abs(X).max(axis=0)  # squares of very large numbers are infinite
+        X /= np.where(unit > 0, unit, 1.0)
+        return np.asarray(unit * np.sqrt(_mean(X**2, weights)))
+    squares = _mean(X.multiply(X).tocsr(), weights) - _mean(X, weights) ** 2
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
 def in_words(found: Contrast, center: Array, cluster: int, names: tuple[str, ...]) -> str:
@@ -128,7 +134,7 @@ def center_table(
     cells += "".join(f'<th class="n">{text(run.table.names[j])}</th>' for j in columns)
     rows = []
     for i in largest_clusters(run) if run.k > MOST_LISTED else range(run.k):
-        sizes = [number(run.counts[i]), f"{run.shares[i]:.1%}"]
+        sizes = [number(run.sizes[i]), f"{run.shares[i]:.1%}"]
         sizes += [medoids[i]] if medoids else []
         sizes += [cities[i]] if cities else []
         rows.append(
@@ -145,13 +151,13 @@ def center_table(
 
 def largest_clusters(run: FitRun) -> list[int]:
     """The clusters that are listed, largest first: all, or as many as a reader can look at."""
-    sizes = np.asarray(run.counts, dtype=np.float64)
+    sizes = np.asarray(run.sizes, dtype=np.float64)
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_LISTED]]
 
 
 def _medoids(run: FitRun) -> tuple[str, ...]:
     """The names of the medoids, or their rows; empty if the centres are means."""
-    found = getattr(run.model, "medoid_indices_", ())
+    found = run.table.in_file(getattr(run.model, "medoid_indices_", NO_MEDOIDS))
     return run.medoids or tuple(f"{run.unit[:-1]} {int(i) + 1:,}" for i in found)
 
 

@@ -14,7 +14,7 @@ MARKS = ("circle", "square", "triangle", "diamond", "cross")
 
 
 class Look(NamedTuple):
-    """The look of a cluster: indices into `PALETTE` and `MARKS`."""
+    """The look of a cluster: indices into `PALETTE` and into the marks."""
 
     color: int
     mark: int
@@ -26,17 +26,17 @@ def lighter(color: str, part: float = 0.22) -> str:
     return "#" + bytes(mixed).hex()
 
 
-def spread_colors(centers: Array) -> Array:
+def spread_colors(centers: Array, marks: int = len(MARKS)) -> Array:
     """Return an index into the palette for each centre; centres of one colour are far apart.
 
     The first twelve centres get the twelve colours in order. No colour has more centres than there
-    are marks, if there are at most 60 centres.
+    are marks, if there are at most twelve times as many centres as marks.
     """
     if len(centers) > MANY:  # nobody can tell them apart
         return np.arange(len(centers)) % len(PALETTE)
     places = np.zeros(len(centers), dtype=np.intp)
     nearest = np.full((len(PALETTE), len(centers)), np.inf)
-    most = len(MARKS) * max(1, -(-len(centers) // (len(MARKS) * len(PALETTE))))
+    most = marks * max(1, -(-len(centers) // (marks * len(PALETTE))))
     centers = centers / (np.abs(centers).max(initial=0.0) or 1.0)  # squares stay finite
     used = np.zeros(len(PALETTE), dtype=np.intp)
     for i, center in enumerate(centers):
@@ -47,10 +47,10 @@ def spread_colors(centers: Array) -> Array:
     return places
 
 
-def looks(centers: Array) -> tuple[Look, ...]:
-    """The look of each cluster. Up to 60 clusters all look different."""
+def looks(centers: Array, marks: int = len(MARKS)) -> tuple[Look, ...]:
+    """The look of each cluster. Up to twelve times as many clusters as marks all differ."""
     used, found = [0] * len(PALETTE), []
-    for color in spread_colors(centers).tolist():
-        found.append(Look(color, used[color] % len(MARKS)))
+    for color in spread_colors(centers, marks).tolist():
+        found.append(Look(color, used[color] % marks))
         used[color] += 1
     return tuple(found)

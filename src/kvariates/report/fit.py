@@ -28,12 +28,12 @@ __all__ = [
 def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """Write centers.csv, summary.json and report.html into a directory.
 
-    If the model is private, the files hold nothing but what its ledger charged for: not `shown`
-    (unless the points are public), nor the sizes, the cost, the time and the number of rows of
-    `run`.
+    If the model is private, the files hold nothing but what its ledger charged for; see
+    `FitRun.released`.
     """
+    run = run.released()
     centers = [[name] for name in run.medoids] or run.centers.tolist()
-    rows = zip(run.counts.tolist(), centers, strict=True)
+    rows = zip(run.sizes.tolist(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
         ["label", _count_key(run), *run.table.names],
@@ -60,55 +60,49 @@ def _plain(value: Any) -> Any:
 
 
 def _summary(run: FitRun) -> dict[str, Any]:
-    table = run.table
+    """What is None, such as the cost of a private fit, is left out."""
+    table, certificate = run.table, getattr(run.model, "certificate_", None)
     data = {
         "path": str(table.path),
         "rows": table.rows,
         "columns": table.names,
         "left_out": table.left_out,
         "weighted": table.weighted,
-        "standardized": table.standardized,
+        "scaled": table.scaled,
         "streamed": table.streamed,
     }
-    found = {
+    return _known({
         "kvariates": version("kvariates"),
         "command": run.command,
-        "data": data,
+        "data": _known(data),
         "parameters": dict(run.parameters),
-    }
-    return found | (_private_results(run, data) if run.private else _results(run))
-
-
-def _results(run: FitRun) -> dict[str, Any]:
-    clusters = zip(run.sizes.tolist(), run.masses.tolist(), strict=True)
-    certificate = getattr(run.model, "certificate_", None)
-    return {
         "inertia": run.inertia,
         "n_iter": run.n_iter,
-        "seconds": round(run.seconds, 6),
-        **({} if certificate is None else {"certificate": str(certificate)}),
-        "clusters": [
-            {"label": label, "rows": size, "weight": mass}
-            for label, (size, mass) in enumerate(clusters)
-        ],
-    }
+        "seconds": None if run.seconds is None else round(run.seconds, 6),
+        "certificate": None if certificate is None else str(certificate),
+        "privacy": _privacy(run.model.ledger_) if run.private else None,
+        "clusters": _clusters(run),
+    })  # fmt: skip
 
 
-def _private_results(run: FitRun, data: dict[str, Any]) -> dict[str, Any]:
-    """What was charged; the exact number of rows is taken out of `data`."""
-    del data["rows"]
-    ledger = run.model.ledger_
+def _known(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _clusters(run: FitRun) -> list[dict[str, Any]]:
+    pairs = zip(run.sizes.tolist(), run.masses.tolist(), strict=True)
+    return [
+        {"label": label, _count_key(run): size} | ({} if run.private else {"weight": mass})
+        for label, (size, mass) in enumerate(pairs)
+    ]
+
+
+def _privacy(ledger: Any) -> dict[str, Any]:
     return {
-        "privacy": {
-            "adjacency": ledger.adjacency,
-            "claim": ledger.claim._asdict(),
-            "total": ledger.total()._asdict(),
-            "condition": getattr(ledger.facts, "condition", None),
-        },
-        "clusters": [
-            {"label": label, _count_key(run): count}
-            for label, count in enumerate(run.counts.tolist())
-        ],
+        "adjacency": ledger.adjacency,
+        "claim": ledger.claim._asdict(),
+        "total": ledger.total()._asdict(),
+        "condition": getattr(ledger.facts, "condition", None),
     }
 
 

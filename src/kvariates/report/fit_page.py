@@ -29,14 +29,16 @@ METHODS = {
 
 def fit_html(run: FitRun, shown: ShownRows | None) -> str:
     """The whole page. Of a private fit, only what was charged, or is public, is looked at."""
+    run = run.released()
     if run.private and not run.public_points:
         shown = None
     found = contrast(run, shown)
     view = view_of(run, shown)
     look = looks(run.centers if view is None else view.flat.centers)
-    rows = f" of {run.table.rows:,} {run.unit if run.table.rows != 1 else run.unit[:-1]}"
-    rows = ", found privately" if run.private else rows
-    title = f"{run.k:,} cluster{'s' * (run.k != 1)}{rows}"
+    n = run.table.rows
+    rows = "" if n is None else f" of {n:,} {run.unit if n != 1 else run.unit[:-1]}"
+    privately = ", found privately" * run.private
+    title = f"{run.k:,} cluster{'s' * (run.k != 1)}{rows}{privately}"
     sections = [
         Section("overview", "Overview", _overview(run)),
         privacy_section(run),
@@ -58,27 +60,25 @@ def _lead(run: FitRun) -> str:
     metric = run.parameters.get("metric", "euclidean")
     words = [run.table.path.name, kind]
     words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
-    words += ["columns scaled before clustering"] if run.table.standardized else []
+    words += ["columns scaled before clustering"] if run.table.scaled else []
     return " · ".join(words)
 
 
 def _overview(run: FitRun) -> str:
     table = run.table
-    items = [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
+    items = [] if table.rows is None else [Fact(run.unit, f"{table.rows:,}")]
+    items += [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
     items.append(Fact("clusters", f"{run.k:,}"))
     if run.private:
         claim = run.model.ledger_.claim
         items += [Fact("epsilon", number(claim.epsilon)), Fact("delta", number(claim.delta))]
-        return facts(items)
-    items.insert(0, Fact(run.unit, f"{table.rows:,}"))
     if run.inertia is not None:
         items.append(Fact("cost (inertia)", number(run.inertia, 5)))
-    swaps = getattr(run.model, "n_swaps_", None)
-    if swaps is not None:
-        items.append(Fact("swaps", f"{int(swaps):,}"))
-    elif run.n_iter:
-        items.append(Fact("iterations", f"{run.n_iter:,}"))
-    items.append(Fact("seconds", number(run.seconds, 3)))
+    if run.n_iter is not None:
+        steps = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"
+        items.append(Fact(steps, f"{run.n_iter:,}"))
+    if run.seconds is not None:
+        items.append(Fact("seconds", number(run.seconds, 3)))
     certificate = getattr(run.model, "certificate_", None)
     if certificate is not None:
         items.append(Fact("certificate", str(certificate)))
@@ -86,15 +86,19 @@ def _overview(run: FitRun) -> str:
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
-    return "" if view is None else drawn(run, view, found)
+    if view is not None:
+        return drawn(run, view, found)
+    return paragraph(
+        "There is no drawing, because the file gives distances between points and no coordinates."
+    )
 
 
 def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
     unit = "noisy" if run.private else run.unit
     items = [
         Bar(
-            str(i), float(run.counts[i]),
-            f"{number(run.counts[i])} {unit} · {run.shares[i]:.1%}", look[i],
+            str(i), float(run.sizes[i]),
+            f"{number(run.sizes[i])} {unit} · {run.shares[i]:.1%}", look[i],
         )
         for i in largest_clusters(run)
     ]  # fmt: skip
@@ -150,7 +154,7 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
 
 
 def _costs(run: FitRun) -> str:
-    costs = [] if run.private else [float(c) for c in run.costs if np.isfinite(c)]
+    costs = [float(c) for c in run.costs if np.isfinite(c)]
     if len(costs) < 2:
         return ""
     log = min(costs) > 0 and max(costs) > 10 * min(costs)
@@ -169,6 +173,7 @@ def _again(run: FitRun) -> str:
         ("data", str(table.path)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
+        ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
         ("weights", "yes" if table.weighted else "no"),
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),

@@ -19,24 +19,30 @@ class FittedTable:
     path: Path
     names: tuple[str, ...]  # of the columns that were clustered
     left_out: tuple[str, ...]
-    rows: int
-    weighted: bool
-    standardized: bool
-    streamed: bool
+    rows: int | None = None  # None: a secret
+    weighted: bool = False
+    scaled: bool = False
+    streamed: bool = False
+    kept: Array | None = None  # which rows of the file were clustered, as a mask; None: all
+
+    def in_file(self, rows: Array) -> Array:
+        """The numbers in the file, from 0, of clustered rows."""
+        found: Array = rows if self.kept is None else np.flatnonzero(self.kept)[rows]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class FitRun:
-    """The result of one run."""
+    """The result of one run. What is None is not written."""
 
     table: FittedTable
     parameters: Mapping[str, Any]  # of the estimator
     centers: Array  # in the units of the table
-    sizes: Array  # rows in each cluster
-    masses: Array  # weight of each cluster; the number of its rows if there are no weights
-    inertia: float | None
-    n_iter: int  # 0: there are none
-    seconds: float  # of the fit
+    sizes: Array  # rows in each cluster; noisy counts of a private fit
+    masses: Array  # weight of each cluster; its size if there are no weights
+    inertia: float | None = None
+    n_iter: int | None = None  # swaps of medoids
+    seconds: float | None = None  # of the fit
     model: Any = None  # the fitted estimator
     command: str = ""  # that repeats the run
     costs: tuple[float, ...] = ()  # after each iteration
@@ -76,31 +82,40 @@ class FitRun:
         return self.private and hasattr(self.model, "medoid_indices_")
 
     @property
-    def counts(self) -> Array:
-        """The sizes of clusters that may be written: noisy ones of a private fit."""
-        counts: Array = self.model.cluster_counts_ if self.private else self.sizes
-        return counts
-
-    @property
     def shares(self) -> Array:
-        """The sizes as parts of the whole; noisy counts below 0 count as 0."""
-        sizes = np.maximum(np.asarray(self.counts if self.private else self.masses, float), 0.0)
-        shares: Array = sizes / max(float(sizes.sum()), np.finfo(float).tiny)
+        """The masses as parts of the whole; noisy counts below 0 count as 0."""
+        masses = np.maximum(np.asarray(self.masses, float), 0.0)
+        shares: Array = masses / max(float(masses.sum()), np.finfo(float).tiny)
         return shares
+
+    def released(self) -> FitRun:
+        """The run as it may be written: of a private fit, what is public or was charged.
+
+        Each of these fields is named here, so that a field that is added later is not written.
+        """
+        if not self.private:
+            return self
+        table, counts = self.table, np.asarray(self.model.cluster_counts_)
+        if not self.public_points:
+            table = FittedTable(table.path, table.names, table.left_out, scaled=table.scaled)
+        return FitRun(
+            table, self.parameters, self.centers, counts, counts, model=self.model,
+            command=self.command, medoids=self.medoids,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class ShownRows:
     """Labelled rows and centres for the scatter plot, in the same units.
 
-    `values` are the same rows in the units of the table, for tips; by default X is shown if its
-    units are those of the table. `edges` are pairs of rows that a graph connects. `names` are those
-    of the columns of X, if they are not the table's.
+    `values` are the same rows as they are in the table, if X is not. `edges` are pairs of rows that
+    a graph connects. `names` are those of the columns of X, if they are not the table's.
     """
 
     X: Any  # an array or a sparse matrix
     labels: Array
     centers: Array
-    values: Array | None = None
+    weights: Array | None = None
+    values: Any = None
     edges: Array | None = None
     names: tuple[str, ...] = ()

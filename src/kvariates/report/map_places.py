@@ -22,6 +22,7 @@ class KnownCities:
 
     names: tuple[str, ...]
     degrees: Array
+    people: Array
 
 
 @cache
@@ -30,8 +31,9 @@ def known_cities() -> KnownCities:
     path = Path(__file__).parents[1] / "datasets" / "cities.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
-    degrees = np.array([(row[3], row[2]) for row in rows], dtype=np.float64)
-    return KnownCities(tuple(row[0] for row in rows), degrees)
+    names, _, lat, lon, people = zip(*rows, strict=True)
+    degrees = np.array([lon, lat], dtype=np.float64).T
+    return KnownCities(names, degrees, np.array(people, dtype=np.float64))
 
 
 @cache

@@ -13,7 +13,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-PAPER, INK, FAINT = "#fcfbf8", "#22262e", "#8a8f99"
+from kvariates.palette import FAINT, INK
+
+PAPER = "#fcfbf8"
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "font.family": "sans-serif",

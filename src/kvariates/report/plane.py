@@ -21,6 +21,7 @@ LATITUDE = re.compile(r"(?i)^(.*[\W_])?(lat|latitude|breite|breitengrad)([\W_].*
 LONGITUDE = re.compile(r"(?i)^(.*[\W_])?(lon|lng|long|longitude|länge|längengrad)([\W_].*)?$")
 MOST_SHOWN = 20_000
 MOST_FOR_DIRECTIONS = 4000  # rows; enough for two directions of a picture
+ALONE = 0.22  # of the range: the margin around centres without points
 WIDE = 12.0  # degrees: a smaller map has no land in its background
 
 
@@ -63,8 +64,7 @@ def plane(X: Any, centers: Array, names: tuple[str, ...]) -> Plane:
         return _one_column(_dense(X), whole, names[0])
     if whole.shape[1] == 2:
         rows = _dense(X)
-        limits = robust_limits(rows, whole, margin=_margin(X))
-        return Plane(rows, whole, (names[0], names[1]), limits, "", own=True)
+        return Plane(rows, whole, (names[0], names[1]), robust_limits(rows, whole), "", own=True)
     return _principal(X, whole)
 
 
@@ -84,18 +84,26 @@ def shown_rows(labels: Array, k: int, most: int = MOST_SHOWN) -> Array:
     return np.sort(by_cluster[place < np.repeat(quota, sizes)])
 
 
+def some_rows(rows: Array, most: int) -> Array:
+    """All rows, or `most` of them at random: the first ones of a sorted table are not typical."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.random.default_rng(0).choice(len(rows), most, replace=False)]
+
+
 def robust_limits(points: Array, centers: Array, *, margin: float = 0.05) -> Limits:
     """A frame around the points, without the few that are very far from the rest.
 
     On each axis, values beyond the middle 98 % by more than its range are outside. (Of few values:
-    beyond the quartiles by more than twice their range.)
+    beyond the quartiles by more than twice their range.) Without points, all centres are inside,
+    with a wider margin, since their marks are large.
     """
-    framed = points if len(points) else centers
-    found = []
-    for values in np.asarray(framed, dtype=np.float64).T:
+    found, alone = [], not len(points)
+    margin = ALONE if alone else margin
+    for values in np.asarray(centers if alone else points, dtype=np.float64).T:
         few = len(values) <= 20
         low, high = np.quantile(values, [0.25, 0.75]) if few else _middle(values)
-        reach = (high - low) * (2.0 if few else 1.0)
+        reach = np.inf if alone else (high - low) * (2.0 if few else 1.0)
         inside = values[(values >= low - reach) & (values <= high + reach)]
         low, high = float(inside.min()), float(inside.max())
         pad = margin * (high - low) or max(abs(high), 1.0) * margin
@@ -173,7 +181,8 @@ def _one_column(X: Array, centers: Array, name: str) -> Plane:
 
 def _principal(X: Any, centers: Array) -> Plane:
     """Projects on the two directions in which the clipped rows (or the centres) differ most."""
-    rows = centers if X is None or sparse.issparse(X) else _dense(X)[:MOST_FOR_DIRECTIONS]
+    rows = centers if X is None or sparse.issparse(X) else _dense(X)
+    rows = some_rows(rows, MOST_FOR_DIRECTIONS)
     clipped = np.clip(rows, *_middle(rows)) if len(rows) > 50 else rows
     mean = clipped.mean(axis=0, dtype=np.float64)
     found = _directions(clipped - mean)
@@ -190,8 +199,7 @@ def _principal(X: Any, centers: Array) -> Plane:
         f"{part:.0%} of the variance."
     )
     axes = ("principal direction 1", "principal direction 2")
-    limits = robust_limits(points, middle, margin=_margin(X))
-    return Plane(points, middle, axes, limits, how)
+    return Plane(points, middle, axes, robust_limits(points, middle), how)
 
 
 class Directions(NamedTuple):
@@ -207,13 +215,8 @@ def _directions(rows: Array) -> Directions:
     if rows.shape[1] <= len(rows):
         variances, columns = np.linalg.eigh(rows.T @ rows)
         return Directions(columns.T[::-1], np.maximum(variances[::-1], 0.0))
-    _, spread, directions = np.linalg.svd(rows[:1000], full_matrices=False)
+    _, spread, directions = np.linalg.svd(some_rows(rows, 1000), full_matrices=False)
     return Directions(directions, spread**2)
-
-
-def _margin(X: Any) -> float:
-    """Of a frame: centres alone have large marks."""
-    return 0.05 if X is not None else 0.22
 
 
 def _dense(X: Any) -> Array:

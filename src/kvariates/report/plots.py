@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from kvariates.palette import FAINT, INK, MARKERS, PALETTE, Array
-from kvariates.report.colors import spread_colors
+from kvariates.report.colors import looks
 from kvariates.report.model_view import ModelView, model_view
 
 MOST_NUMBERED = 100
@@ -35,14 +35,7 @@ class ClusterStyles:
 
 def cluster_styles(centers: Array) -> ClusterStyles:
     """Styles for centres in the plane; those of the first 96 clusters all differ."""
-    color, used = spread_colors(centers), np.zeros(len(PALETTE), dtype=np.intp)
-    marker = np.zeros(len(centers), dtype=np.intp)
-    for i in range(len(centers)):
-        if used[color[i]] >= len(MARKERS):
-            color[i] = used.argmin()
-        marker[i] = used[color[i]] % len(MARKERS)
-        used[color[i]] += 1
-    return ClusterStyles(color, marker)
+    return ClusterStyles(*np.array(looks(centers, len(MARKERS)), dtype=np.intp).T)
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .colors import MARKS, Array, Look, looks
 from .page import number, text, visible
+from .plane import some_rows
 
 MOST_EDGES = 60_000
 MOST_IN_LEGEND = 300
@@ -154,7 +155,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         part = np.sqrt(plot.masses / max(float(plot.masses.max()), np.finfo(float).tiny))
         found["radii"] = _base64(np.round(255 * part), "u1")
     if plot.edges is not None:
-        found["edges"] = _quantized(_some(plot.edges).reshape(-1, 2), plot.limits)
+        found["edges"] = _quantized(some_rows(plot.edges, MOST_EDGES).reshape(-1, 2), plot.limits)
     if plot.land is not None:
         found["land"] = _quantized(plot.land, plot.limits)
     return found
@@ -180,12 +181,6 @@ def _base64(values: Array, kind: str) -> str:
         most = np.finfo(np.float32).max
         values = np.clip(values, -most, most)
     return base64.b64encode(np.ascontiguousarray(values).astype(kind).tobytes()).decode("ascii")
-
-
-def _some(edges: Array) -> Array:
-    if len(edges) <= MOST_EDGES:
-        return edges
-    return edges[np.random.default_rng(0).choice(len(edges), MOST_EDGES, replace=False)]
 
 
 def mark(look: Look) -> str:
