@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import shutil
+import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ def test_the_scripts_of_a_page_run(page, tmp_path, monkeypatch):
             exec(code, names)
 
 
+TABLES = "examples/sample_tables.py"  # writes what the commands read
 COMMANDS = sorted({(page, *words) for page in PAGES for words in shell_commands(page)})
 OURS = sorted({page for page, command, *_ in COMMANDS if command == "kvariates"})
 
@@ -80,16 +82,17 @@ def test_commands_were_found():
 
 
 @pytest.mark.parametrize("page", OURS)
-def test_the_commands_of_a_page_run(page, tables, tmp_path, monkeypatch, capsys):
-    """One after the other, in one folder: `predict` reads the model that `fit` wrote."""
-    shutil.copytree(tables, tmp_path, dirs_exist_ok=True)
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
+    """One after the other, in a folder with the examples, as a reader would paste them."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     for words in shell_commands(page):
-        if words[0] != "kvariates" or reason_not_to_run(words):
-            continue
-        for default in ("kvariates-out", "kvariates-groups"):
-            shutil.rmtree(default, ignore_errors=True)
-        assert not exit_code(words, monkeypatch), (words, capsys.readouterr().err)
+        if words[:2] == ["python", TABLES]:
+            subprocess.run([sys.executable, *words[1:]], check=True)
+        elif words[0] == "kvariates" and not reason_not_to_run(words):
+            for default in ("kvariates-out", "kvariates-groups"):
+                shutil.rmtree(default, ignore_errors=True)
+            assert not exit_code(words, monkeypatch), (words, capsys.readouterr().err)
 
 
 def exit_code(words, monkeypatch):
@@ -122,36 +125,10 @@ def module_file(name):
     return path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-@pytest.fixture(scope="session")
-def tables(tmp_path_factory):
-    """The files that the commands of the pages read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = tmp_path_factory.mktemp("tables")
-    rng = np.random.default_rng(0)
-    customers = rng.normal([[30, 20], [60, 70]], 5, size=(150, 2, 2)).reshape(-1, 2)
-    write_csv(folder / "customers.csv", {"age": customers[:, 0], "income": customers[:, 1]})
-    sex = rng.choice(["f", "m"], size=300)
-    write_csv(
-        folder / "people.csv", {"age": customers[:, 0], "income": customers[:, 1], "sex": sex}
-    )
-    shops = {"visitors": rng.lognormal(6, 1, size=600), "area": rng.lognormal(5, 0.5, size=600)}
-    write_csv(folder / "shops.csv", shops | {"region": rng.choice(["north", "south"], size=600)})
-    x, y, z = rng.normal(size=(3, 400))
-    pq.write_table(
-        pa.table({"x": x, "y": y, "z": z, "people": rng.exponential(size=400)}),
-        folder / "cities.parquet",
-    )
-    rows = rng.normal(size=(3_000, 3)) + 8 * rng.integers(5, size=(3_000, 1))
-    pq.write_table(pa.table({f"x{j}": rows[:, j] for j in range(3)}), folder / "rows.parquet")
-    return folder
-
-
-def write_csv(path, columns):
-    rows = zip(*columns.values(), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+def test_the_sample_is_what_its_script_makes():
+    names, rows = runpy.run_path(str(ROOT / TABLES))["customers"]()
+    lines = [",".join(line) for line in [names, *rows]]
+    assert text("examples/customers.csv").splitlines() == lines
 
 
 def test_the_charts_are_those_of_the_kept_runs(monkeypatch):
