@@ -4,7 +4,7 @@
 
 | file | what |
 |---|---|
-| customers.csv | 300 customers in four groups, some without an age; it is kept in this folder, too |
+| customers.csv | 300 customers in four groups, some without an age; kept in this folder, too |
 | people.csv | 20,000 people: age, income in thousands; for private fits |
 | shops.csv | 600 shops: visitors, area, region |
 | cities.parquet | the world's cities as points of the unit sphere, with their people (GeoNames) |
@@ -12,6 +12,7 @@
 | sites.csv, patients.csv | 60 public sites, and the site of each of 3,000 patients |
 """
 
+import csv
 import gzip
 import sys
 from pathlib import Path
@@ -69,9 +70,8 @@ def patients(n=3_000):
 
 def cities():
     with gzip.open(CITIES, "rt", encoding="utf-8") as file:
-        lat, lon, number = np.genfromtxt(
-            file, delimiter=",", skip_header=1, usecols=(2, 3, 4), unpack=True, encoding="utf-8"
-        )
+        lines = [(line["lat"], line["lon"], line["population"]) for line in csv.DictReader(file)]
+    lat, lon, number = np.array(lines, dtype=float).T
     lat, lon = np.radians(lat), np.radians(lon)
     places = {"x": np.cos(lat) * np.cos(lon), "y": np.cos(lat) * np.sin(lon), "z": np.sin(lat)}
     return places | {"people": number}

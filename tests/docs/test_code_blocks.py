@@ -46,19 +46,26 @@ def test_every_fence_has_a_language_that_is_known(page):
     assert {lang for lang in languages if not DIRECTIVE.fullmatch(lang)} <= RUN | SHOWN
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
-def test_the_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
-    """They share their variables."""
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to write to, with the examples: as a reader would paste code in a checkout."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
+@pytest.mark.usefixtures("folder")
+def test_the_python_blocks_of_a_page_run(page):
+    """They share their variables."""
     names = {"__name__": "a_page"}
     for number, block in enumerate(python_blocks(page)):
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page, "py")])
-def test_the_scripts_of_a_page_run(page, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("folder")
+def test_the_scripts_of_a_page_run(page):
     """Up to `if __name__ == "__main__"`: what follows starts simulations."""
-    monkeypatch.chdir(tmp_path)
     names = {"__name__": "a_page", "np": np}
     for number, block in enumerate(python_blocks(page, "py")):
         code = compile(block, f"{page}, script {number}", "exec")
@@ -82,10 +89,9 @@ def test_commands_were_found():
 
 
 @pytest.mark.parametrize("page", OURS)
-def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
-    """One after the other, in a folder with the examples, as a reader would paste them."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("folder")
+def test_the_commands_of_a_page_run(page, monkeypatch, capsys):
+    """One after the other: `predict` reads the model that `fit` wrote."""
     for words in shell_commands(page):
         if words[:2] == ["python", TABLES]:
             subprocess.run([sys.executable, *words[1:]], check=True)
