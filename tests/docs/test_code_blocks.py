@@ -142,3 +142,36 @@ def test_the_charts_are_those_of_the_kept_runs(monkeypatch):
     pages = importlib.import_module("benchmark_pages")
     for name, chart in pages.charts().items():
         assert chart == (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The kept runs of the benchmarks."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("benchmark_runs")
+
+
+def test_readme_names_every_target_that_the_kept_run_missed(runs):
+    missed = [v["found"] for v in runs.speed_run()["verdicts"] if v["met"] is False]
+    readme, words = text("README.md"), ["no", "one", "two", "three", "four", "five", "six", "seven"]
+    assert f"{words[len(missed)]} of our own goals were missed" in readme.lower()
+    figures = [found.split("x")[0] for found in missed if "x" in found.split()[0]]
+    assert [figure for figure in figures if figure not in readme] == []
+    assert len(figures) == len(missed) - 1  # the other one is about memory
+
+
+def test_readme_gives_the_speed_of_the_kept_run(runs):
+    for library in ("sklearn", "intelex"):
+        means = [
+            ratio.mean
+            for ratio in runs.speed_ratios(runs.speed_run())
+            if ratio.library == library and (library, ratio.section) != ("sklearn", "plain")
+        ]
+        assert f"{min(means):.1f} to {max(means):.1f} times" in text("README.md")
+
+
+@pytest.mark.parametrize("name", ["benchmarks.svg", "private_costs.svg"])
+def test_a_chart_can_be_read_on_a_phone(name):
+    chart = text(f"docs/{name}")
+    smallest = min(int(size) for size in re.findall(r"font-size:(\d+)px", chart))
+    assert smallest * 360 / int(re.search(r'viewBox="0 0 (\d+)', chart)[1]) > 7
