@@ -81,7 +81,7 @@ def _cells(run: dict[str, Any]) -> str:
     others = len(run["cells"]) - len(rows)
     return (
         f":::{{dropdown}} {len(rows)} of the {len(run['cells'])} cells, in seconds\n\n"
-        f"The other {others} are single steps on raw and on standardised tables, for a target below.\n\n"
+        f"The other {others} are single steps on raw tables, for a target below.\n\n"
         + _table(head, rows) + "\n:::"
     )  # fmt: skip
 
