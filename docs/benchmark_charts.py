@@ -1,4 +1,7 @@
-"""Draws runs of the benchmarks as SVG, with colours for light and dark pages."""
+"""Draws runs of the benchmarks as SVG, with colours for light and dark pages.
+
+They are narrow, so that words can be read on a phone.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def speed_chart(run: dict[str, Any]) -> str:
     ratios = speed_ratios(run)
     libraries = [name for name in LIBRARIES if any(r.library == name for r in ratios)]
     sections = [name for name in SECTIONS if any(r.section == name for r in ratios)]
-    left, width, top, step = 215, 480, 78, 18 * len(libraries) + 12
+    left, width, top, step = 12, 450, 108, 18 * len(libraries) + 32
     low, doublings = 0.5, math.ceil(math.log2(max(r.most for r in ratios) / 0.5))
     bottom = top + step * len(sections)
 
@@ -34,27 +37,29 @@ def speed_chart(run: dict[str, Any]) -> str:
         return left + width * math.log2(value / low) / doublings
 
     about = (
-        "Bars and numbers: geometric means over the workloads. Lines: lowest and highest. "
-        "Below 1 we are slower."
+        "Bars and numbers: geometric means over the workloads.",
+        "Lines: lowest and highest. Below 1 we are slower.",
     )
     parts = _titles("Time of other libraries divided by ours", about)
-    parts += _grid(x, [low * 2**i for i in range(doublings + 1)], top - 6, bottom)
+    parts += _grid(x, [low * 2**i for i in range(doublings + 1)], top - 20, bottom - 8)
     for row, section in enumerate(sections):
         y = top + step * row
-        parts.append(_text(12, y + step / 2, SECTIONS[section]))
+        parts.append(_text(12, y, SECTIONS[section]))
         parts += [
-            _bar(r, x, y + 18 * libraries.index(r.library)) for r in ratios if r.section == section
+            _bar(r, x, y + 6 + 18 * libraries.index(r.library))
+            for r in ratios
+            if r.section == section
         ]
     for place, library in enumerate(libraries):
-        at, name = left + 200 * place, LIBRARIES[library]
-        parts.append(f'<rect x="{at}" y="52" width="12" height="12" fill="{COLORS[library]}"/>')
-        parts.append(_text(at + 18, 63, f"{name} {run['versions'][name]}"))
+        at, name = left + 160 * place, LIBRARIES[library]
+        parts.append(f'<rect x="{at}" y="66" width="12" height="12" fill="{COLORS[library]}"/>')
+        parts.append(_text(at + 18, 77, f"{name} {run['versions'][name]}"))
     machine = run["machine"]
     source = (
         f"{machine['cores']} cores of an {machine['processor']}, run of {run['date']}: make bench"
     )
-    parts.append(_text(12, bottom + 38, source, "small"))
-    return _svg(left + width + 60, bottom + 50, parts)
+    parts.append(_text(12, bottom + 30, source, "small"))
+    return _svg(left + width + 40, bottom + 42, parts)
 
 
 def _bar(r: Ratios, x: Axis, y: float) -> str:
@@ -66,7 +71,7 @@ def _bar(r: Ratios, x: Axis, y: float) -> str:
     middle = y + 6.5
     span = f'<path class="thin" d="M{x(r.least):.1f} {middle:.1f}H{x(r.most):.1f}"/>'
     return (
-        bar + span + _text(x(r.most) + 5, y + 11, f"{r.mean:.{1 if r.mean < 10 else 0}f}", "small")
+        bar + span + _text(x(r.most) + 5, y + 11, f"{r.mean:.{2 if r.mean < 10 else 0}f}", "small")
     )
 
 
@@ -75,22 +80,22 @@ def private_chart(costs: list[PrivateCost]) -> str:
     shown = [c for c in costs if c.delta == 1e-6]
     rows = list(dict.fromkeys((c.name, c.k) for c in shown))
     epsilons = sorted({c.epsilon for c in shown})
-    left, width, top, step, low, high = 150, 480, 78, 22, 0.9, 1.5
+    left, width, top, step, low, high = 130, 340, 94, 22, 0.9, 1.5
     bottom = top + step * len(rows)
 
     def x(value: float) -> float:
         return left + width * (min(value, high) - low) / (high - low)
 
     about = (
-        'PrivateKMeans, method "auto", δ = 1e-6. Dots: means of runs. '
-        "Lines: lowest and highest run; the axis ends at 1.5."
+        'PrivateKMeans, method "auto", δ = 1e-6. Dots: means of runs.',
+        "Lines: lowest and highest run; the axis ends at 1.5.",
     )
     parts = _titles("Cost of private centres; without privacy it is 1", about)
     parts += _grid(x, [tenth / 10 for tenth in range(9, 16)], top - 8, bottom - 6)
     for place, epsilon in enumerate(epsilons):
         at = left + 90 * place
-        parts.append(f'<circle cx="{at + 6}" cy="58" r="5" fill="{BUDGETS[place]}"/>')
-        parts.append(_text(at + 16, 63, f"ε = {epsilon:g}"))
+        parts.append(f'<circle cx="{at + 6}" cy="71" r="5" fill="{BUDGETS[place]}"/>')
+        parts.append(_text(at + 16, 76, f"ε = {epsilon:g}"))
     for row, (name, k) in enumerate(rows):
         y = top + step * row
         parts.append(_text(12, y + 9, f"{name}, k = {k}"))
@@ -98,7 +103,7 @@ def private_chart(costs: list[PrivateCost]) -> str:
             if (c.name, c.k) == (name, k):
                 place = epsilons.index(c.epsilon)
                 parts.append(_dot(c, x, y + 5 * place, BUDGETS[place]))
-    return _svg(left + width + 50, bottom + 24, parts)
+    return _svg(left + width + 30, bottom + 24, parts)
 
 
 def _dot(c: PrivateCost, x: Axis, y: float, color: str) -> str:
@@ -107,8 +112,9 @@ def _dot(c: PrivateCost, x: Axis, y: float, color: str) -> str:
     return span + f'<circle cx="{mean:.1f}" cy="{y:.1f}" r="3.5" fill="{color}"/>'
 
 
-def _titles(title: str, about: str) -> list[str]:
-    return [_text(12, 24, title, "title"), _text(12, 42, about, "small")]
+def _titles(title: str, about: tuple[str, str]) -> list[str]:
+    lines = [_text(12, 41 + 15 * i, words, "small") for i, words in enumerate(about)]
+    return [_text(12, 24, title, "title"), *lines]
 
 
 def _grid(x: Axis, values: list[float], top: float, bottom: float) -> list[str]:

@@ -49,6 +49,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],  # an icon; a field would need a second line
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
 html_sidebars = {"index": [], "quickstart": [], "benchmarks": []}
@@ -57,6 +58,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py",  # all of them run
+    "ignore_pattern": r"sample_tables\.py",  # it writes files that commands read
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,

@@ -30,6 +30,6 @@ def needed(package: str, extra: str, what: str | None = None) -> ModuleType:
             raise
     raise MissingPackageError(
         f"{what or f'kvariates.{extra}'} needs {top}, which is not installed: "
-        f"pip install 'kvariates[{extra}]'",
+        f"pip install 'kvariates[{extra}]' (in a checkout: '.[{extra}]')",
         name=top,
     )

@@ -294,7 +294,7 @@ def suggest(ks: I64, k: int | None, guess: Guess) -> tuple[int, bool, str]:
     `k` is what remains after `join`; None if some clusters divide at the highest of `ks`.
     """
     if k is not None and ks[0] <= k > 1:
-        return k, True, "no cluster divides; if clusters were joined, some would."
+        return k, True, "there are gaps between the clusters, and none inside any of them."
     why = "no separate clusters were found."
     if k is None:
         why = (

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import shutil
+import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,19 +46,26 @@ def test_every_fence_has_a_language_that_is_known(page):
     assert {lang for lang in languages if not DIRECTIVE.fullmatch(lang)} <= RUN | SHOWN
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
-def test_the_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
-    """They share their variables."""
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to write to, with the examples: as a reader would paste code in a checkout."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)])
+@pytest.mark.usefixtures("folder")
+def test_the_python_blocks_of_a_page_run(page):
+    """They share their variables."""
     names = {"__name__": "a_page"}
     for number, block in enumerate(python_blocks(page)):
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page, "py")])
-def test_the_scripts_of_a_page_run(page, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("folder")
+def test_the_scripts_of_a_page_run(page):
     """Up to `if __name__ == "__main__"`: what follows starts simulations."""
-    monkeypatch.chdir(tmp_path)
     names = {"__name__": "a_page", "np": np}
     for number, block in enumerate(python_blocks(page, "py")):
         code = compile(block, f"{page}, script {number}", "exec")
@@ -65,6 +73,7 @@ def test_the_scripts_of_a_page_run(page, tmp_path, monkeypatch):
             exec(code, names)
 
 
+TABLES = "examples/sample_tables.py"  # writes what the commands read
 COMMANDS = sorted({(page, *words) for page in PAGES for words in shell_commands(page)})
 OURS = sorted({page for page, command, *_ in COMMANDS if command == "kvariates"})
 
@@ -80,16 +89,16 @@ def test_commands_were_found():
 
 
 @pytest.mark.parametrize("page", OURS)
-def test_the_commands_of_a_page_run(page, tables, tmp_path, monkeypatch, capsys):
-    """One after the other, in one folder: `predict` reads the model that `fit` wrote."""
-    shutil.copytree(tables, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("folder")
+def test_the_commands_of_a_page_run(page, monkeypatch, capsys):
+    """One after the other: `predict` reads the model that `fit` wrote."""
     for words in shell_commands(page):
-        if words[0] != "kvariates" or reason_not_to_run(words):
-            continue
-        for default in ("kvariates-out", "kvariates-groups"):
-            shutil.rmtree(default, ignore_errors=True)
-        assert not exit_code(words, monkeypatch), (words, capsys.readouterr().err)
+        if words[:2] == ["python", TABLES]:
+            subprocess.run([sys.executable, *words[1:]], check=True)
+        elif words[0] == "kvariates" and not reason_not_to_run(words):
+            for default in ("kvariates-out", "kvariates-groups"):
+                shutil.rmtree(default, ignore_errors=True)
+            assert not exit_code(words, monkeypatch), (words, capsys.readouterr().err)
 
 
 def exit_code(words, monkeypatch):
@@ -122,36 +131,10 @@ def module_file(name):
     return path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-@pytest.fixture(scope="session")
-def tables(tmp_path_factory):
-    """The files that the commands of the pages read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = tmp_path_factory.mktemp("tables")
-    rng = np.random.default_rng(0)
-    customers = rng.normal([[30, 20], [60, 70]], 5, size=(150, 2, 2)).reshape(-1, 2)
-    write_csv(folder / "customers.csv", {"age": customers[:, 0], "income": customers[:, 1]})
-    sex = rng.choice(["f", "m"], size=300)
-    write_csv(
-        folder / "people.csv", {"age": customers[:, 0], "income": customers[:, 1], "sex": sex}
-    )
-    shops = {"visitors": rng.lognormal(6, 1, size=600), "area": rng.lognormal(5, 0.5, size=600)}
-    write_csv(folder / "shops.csv", shops | {"region": rng.choice(["north", "south"], size=600)})
-    x, y, z = rng.normal(size=(3, 400))
-    pq.write_table(
-        pa.table({"x": x, "y": y, "z": z, "people": rng.exponential(size=400)}),
-        folder / "cities.parquet",
-    )
-    rows = rng.normal(size=(3_000, 3)) + 8 * rng.integers(5, size=(3_000, 1))
-    pq.write_table(pa.table({f"x{j}": rows[:, j] for j in range(3)}), folder / "rows.parquet")
-    return folder
-
-
-def write_csv(path, columns):
-    rows = zip(*columns.values(), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+def test_the_sample_is_what_its_script_makes():
+    names, rows = runpy.run_path(str(ROOT / TABLES))["customers"]()
+    lines = [",".join(line) for line in [names, *rows]]
+    assert text("examples/customers.csv").splitlines() == lines
 
 
 def test_the_charts_are_those_of_the_kept_runs(monkeypatch):
@@ -159,3 +142,36 @@ def test_the_charts_are_those_of_the_kept_runs(monkeypatch):
     pages = importlib.import_module("benchmark_pages")
     for name, chart in pages.charts().items():
         assert chart == (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The kept runs of the benchmarks."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("benchmark_runs")
+
+
+def test_readme_names_every_target_that_the_kept_run_missed(runs):
+    missed = [v["found"] for v in runs.speed_run()["verdicts"] if v["met"] is False]
+    readme, words = text("README.md"), ["no", "one", "two", "three", "four", "five", "six", "seven"]
+    assert f"{words[len(missed)]} of our own goals were missed" in readme.lower()
+    figures = [found.split("x")[0] for found in missed if "x" in found.split()[0]]
+    assert [figure for figure in figures if figure not in readme] == []
+    assert len(figures) == len(missed) - 1  # the other one is about memory
+
+
+def test_readme_gives_the_speed_of_the_kept_run(runs):
+    for library in ("sklearn", "intelex"):
+        means = [
+            ratio.mean
+            for ratio in runs.speed_ratios(runs.speed_run())
+            if ratio.library == library and (library, ratio.section) != ("sklearn", "plain")
+        ]
+        assert f"{min(means):.1f} to {max(means):.1f} times" in text("README.md")
+
+
+@pytest.mark.parametrize("name", ["benchmarks.svg", "private_costs.svg"])
+def test_a_chart_can_be_read_on_a_phone(name):
+    chart = text(f"docs/{name}")
+    smallest = min(int(size) for size in re.findall(r"font-size:(\d+)px", chart))
+    assert smallest * 360 / int(re.search(r'viewBox="0 0 (\d+)', chart)[1]) > 7

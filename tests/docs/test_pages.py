@@ -9,7 +9,7 @@ import pytest
 from docs.code_blocks import PAGES, ROOT, text
 
 PROOFS = sorted((ROOT / "src" / "kvariates" / "privacy" / "proofs").glob("*.md"))
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples/sample_tables.py"})
 LINK = re.compile(r"\]\(([\w./-]+)?(#[^)\s]+)?\)")
 
 
@@ -61,7 +61,7 @@ def test_every_setting_has_its_theorem_and_says_when_not_to_use_it():
 
 
 def test_readme_is_short():
-    assert len(text("README.md").splitlines()) < 150
+    assert len(text("README.md").splitlines()) < 120
 
 
 def test_there_are_fifteen_examples():

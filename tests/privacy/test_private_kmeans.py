@@ -20,6 +20,7 @@ from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_grid import GridMethod
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
+from kvariates.private_methods.task import Domain
 
 # ---- parameters ----
 
@@ -225,7 +226,7 @@ def test_the_report_says_what_an_officer_asks():
     model = make_model(delta=1e-6).fit(X)
     report = model.ledger_.report()
     for words in (
-        "-1 in each of 2 features",
+        "rows are in  -1 to 1 in each of 2 features",
         "3 clusters",
         "one row",
         "rho =",
@@ -239,6 +240,19 @@ def test_the_report_says_what_an_officer_asks():
     other = make_model("kvariates-conditional").fit(X).ledger_.report()
     assert "Only if: conditional" in " ".join(other.split())
     assert max(map(len, report.splitlines())) <= 110
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([0, 0], [120, 200], "x0 0 to 120, x1 0 to 200"),
+        ([-1.5] * 3, [2] * 3, "-1.5 to 2 in each of 3 features"),
+        ([0], [9], "x0 0 to 9"),
+        (range(9), [20] * 9, ", ".join(f"x{j} {j} to 20" for j in range(8)) + ", ..."),
+    ],
+)
+def test_the_bounds_in_words(low, high, words):
+    assert Domain.box(np.array(low, dtype=float), np.array(high, dtype=float)).words() == words
 
 
 def test_cluster_counts_are_near_the_truth():

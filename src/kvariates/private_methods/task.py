@@ -35,6 +35,7 @@ from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 
 F64 = NDArray[np.float64]
+SHOWN = 8  # features that are written out in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,11 @@ class Domain:
         """Where rows may be."""
         if self.ball:
             return f"a ball of radius {self.radius:g} around {_short(self.center)}"
-        return f"{_short(self.center - self.half)} to {_short(self.center + self.half)}"
+        low, high = self.center - self.half, self.center + self.half
+        if self.d > 1 and (low == low[0]).all() and (high == high[0]).all():
+            return f"{low[0]:g} to {high[0]:g} in each of {self.d} features"
+        sides = [f"x{j} {low[j]:g} to {high[j]:g}" for j in range(min(self.d, SHOWN))]
+        return ", ".join(sides) + (", ..." if self.d > SHOWN else "")
 
     def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
         """Rows of X centred, clipped and rounded towards the centre, each independently.
@@ -110,8 +115,8 @@ def _short(point: F64) -> str:
     """A point in few words: all its numbers if they are few or equal."""
     if (point == point[0]).all():
         return f"{point[0]:g} in each of {len(point)} features"
-    shown = ", ".join(f"{value:g}" for value in point[:8])
-    return f"({shown}{', ...' if len(point) > 8 else ''})"
+    shown = ", ".join(f"{value:g}" for value in point[:SHOWN])
+    return f"({shown}{', ...' if len(point) > SHOWN else ''})"
 
 
 def whole_cost(loss: Loss) -> Cost:
