@@ -41,9 +41,9 @@ class NoisyCounts:
         many = int(self.doubtful.sum())
         if not many:
             return None
-        what = "centre has a noisy count" if many == 1 else "centres have noisy counts"
+        what = "has a noisy count" if many == 1 else "have noisy counts"
         return (
-            f"{many} of {len(self.values)} {what} that noise alone could give: the budget is small "
+            f"{many} of {len(self.values)} centres {what} that noise alone could give: the budget is small "
             f"for the rows. What helps: {'a delta above 0, ' * pure}a larger epsilon, fewer "
             "clusters, tighter bounds."
         )
