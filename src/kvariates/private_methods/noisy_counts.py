@@ -43,9 +43,9 @@ class NoisyCounts:
             return None
         what = "has a noisy count" if many == 1 else "have noisy counts"
         return (
-            f"{many} of {len(self.values)} centres {what} that noise alone could give: the budget is small "
-            f"for the rows. What helps: {'a delta above 0, ' * pure}a larger epsilon, fewer "
-            "clusters, tighter bounds."
+            f"{many} of {len(self.values)} centres {what} that noise alone could give: the budget "
+            f"is small for the rows. What helps: {'a delta above 0, ' * pure}a larger epsilon, "
+            "fewer clusters, tighter bounds."
         )
 
 
