@@ -272,6 +272,9 @@ class TestReading:
         assert "--id id uses it as a name only, --columns x,y leaves it out" in said
         assert "columns have very different scales" in said
         assert "--scale standard" in said
+        chosen = done("fit", folder / "a.csv", "-k", "auto", "--force", "-o", tmp_path / "out")
+        assert chosen.stderr.count("scales") == 1
+        assert "Deviations of columns" not in chosen.stderr
         quiet = done(*words, "--id", "id", "--scale", "robust").stderr
         assert quiet == "kvariates: left out, not numeric: name\n"
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -337,6 +340,7 @@ class TestReading:
 
 
 class TestCompare:
+    @pytest.mark.filterwarnings("ignore:Deviations of columns")
     def test_it_suggests_what_choose_k_suggests(self, folder):
         words = ["compare", folder / "a.csv", "-k", "2:5", "--columns", "x,y", "--seed", 4]
         found = json.loads(done(*words, "--json").stdout)

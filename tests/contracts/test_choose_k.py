@@ -54,6 +54,7 @@ def test_topics_of_text_are_counted():
 
 @pytest.mark.parametrize("shape", choosing.NOISE_SHAPES)
 @pytest.mark.parametrize("kind", choosing.NOISES)
+@pytest.mark.filterwarnings("ignore:Deviations of columns")  # of Cauchy's law
 def test_noise_has_no_clear_answer(kind, shape):
     choice = choose_k(choosing.noise(kind, *shape, 0), (1, 8), random_state=0)
     assert (choice.k, choice.clear) == (1, False)
@@ -172,3 +173,27 @@ def test_a_guess_is_by_the_silhouette_and_then_by_the_elbow(elbow, silhouette, k
 def test_a_k_is_settled_when_no_cluster_divides_from_it_on():
     for dividing, k in (([0, 0], 1), ([1, 0, 0], 2), ([0, 2, 0, 1, 0], 5), ([1, 2, 1, 0], 4)):
         assert settled(np.array(dividing)) == k
+
+
+def test_columns_of_very_different_scales_are_pointed_out():
+    X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 1.0, 150.0]
+    words = r"Deviations of columns are 0.9.* to 1.* Scale the columns first.*StandardScaler"
+    with pytest.warns(UserWarning, match=words) as told:
+        choose_k(X, (1, 3), random_state=0)
+    assert told[0].filename == __file__
+    # None of these warns: warnings are errors here.
+    choose_k(X / [1, 1, 2], (1, 3), random_state=0)
+    choose_k(X[:, 2:], (1, 3), random_state=0)
+    choose_k(np.c_[X[:, :2], np.full(500, 1e9 / 3)], (1, 3), random_state=0)  # constant
+    choose_k(sparse.csr_array(X), (1, 3), random_state=0)
+
+
+def test_scales_are_those_of_weighted_rows_after_the_first_block(monkeypatch):
+    """One row of 500 is far away; its weight decides how much."""
+    monkeypatch.setattr("kvariates.estimators.choose_k.BLOCK", 64)
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    X[-1, 1] = 300.0
+    choose_k(X, (1, 2), random_state=0)  # a deviation of 13
+    choose_k(X, (1, 2), sample_weight=np.r_[np.ones(499), 0.0], random_state=0)
+    with pytest.warns(UserWarning, match="to 150"):
+        choose_k(X, (1, 2), sample_weight=np.r_[np.ones(499), 499.0], random_state=0)

@@ -8,7 +8,7 @@ from contracts.medians import SQUARE, X, broken, components, ring
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from kvariates import KMedian
+from kvariates import KMedian, PrivateKMedian
 
 
 def graph_with(value, i=0, j=1, both=True):
@@ -131,3 +131,12 @@ def test_a_component_without_a_medoid_is_named():
     two = components(ring(20, 1), ring(30, 2))
     with pytest.raises(ValueError, match="No medoid reaches node 20"):
         KMedian(2, metric="graph", init=[0, 1], max_swaps=0).fit(two)
+
+
+@pytest.mark.parametrize("model", [KMedian(2), PrivateKMedian(2, epsilon=1.0)])
+def test_other_names_of_metrics_are_translated(model):
+    for name, ours in (("l1", "manhattan"), ("cityblock", "manhattan"), ("l2", "euclidean")):
+        with pytest.raises(ValueError, match=f"^metric='{name}' is '{ours}' here.$"):
+            model.set_params(metric=name).fit(X)
+    with pytest.raises(ValueError, match="The 'metric' parameter"):
+        model.set_params(metric="l3").fit(X)

@@ -1,5 +1,6 @@
 """PrivateKMeans: parameters, a shared budget, prediction, conditions, public names."""
 
+import copy
 import dataclasses
 import io
 import pickle
@@ -13,7 +14,7 @@ from privacy.method_cases import watch_releases
 from privacy.private_models import X, make_model
 from scipy import sparse
 
-from kvariates import PrivateKMeans
+from kvariates import PrivateKMeans, PrivateKMedian
 from kvariates.estimators.private_input import without_missing
 from kvariates.privacy.budget import Budget, BudgetError, Loss
 from kvariates.private_methods.candidates import Candidates
@@ -318,3 +319,16 @@ def test_a_conditional_claim_is_named_everywhere():
     model = make_model(method=assumed).fit(X)
     assert repr(model).endswith("# conditional: rows are distinct")
     assert all("conditional" in charge.label for charge in model.ledger_.charges)
+
+
+@pytest.mark.parametrize("name", ["labels_", "inertia_"])
+def test_what_is_not_private_is_not_an_attribute(name):
+    median = PrivateKMedian(3, epsilon=5.0).fit(X, demand=np.arange(60).repeat(1000))
+    for model in (make_model(), make_model().fit(X), median):
+        assert not hasattr(model, name)
+        words = {"labels_": r"use predict\(X\)", "inertia_": r"use score\(X\)"}[name]
+        with pytest.raises(AttributeError, match=f"has no {name}: .* not private; {words}"):
+            getattr(model, name)
+        with pytest.raises(AttributeError, match="object has no attribute 'label_'"):
+            _ = model.label_
+        assert copy.deepcopy(model).n_clusters == 3

@@ -4,6 +4,8 @@ Every method x both adjacencies x pure and with delta x pairs of neighbours x ki
 checks are exact; noise is fresh in every run. See `replay.py`.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from privacy.exact_noise import both_adjacencies
@@ -30,11 +32,13 @@ def make_fit(method, adjacency, delta, k, **options):
     options = {"epsilon": EPSILON, "bounds": (-1.0, 1.0)} | options
 
     def fit(rows):
-        model = PrivateKMeans(k, delta=delta, adjacency=adjacency, method=method, **options).fit(
-            rows
-        )
+        model = PrivateKMeans(k, delta=delta, adjacency=adjacency, method=method, **options)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit(rows)
         results = {"centers": model.cluster_centers_, "counts": model.cluster_counts_}
-        return Outcome(model.ledger_, results | {"condition": model.condition_})
+        results |= {"condition": model.condition_, "told": [str(w.message) for w in told]}
+        return Outcome(model.ledger_, results)
 
     return fit
 

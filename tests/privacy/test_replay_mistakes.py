@@ -100,9 +100,9 @@ MISTAKES = {
     ),
     "a release is made without an accountant": Mistake(
         task.count_clusters,
-        "accountant.release(task.rows.map(query), cost).value",
+        "accountant.release(task.rows.map(query), cost)",
         "__import__('sys').modules['kvariates.privacy.mechanisms'].release"
-        "(task.rows.map(query)._Secret__value, cost).value",
+        "(task.rows.map(query)._Secret__value, cost)",
         METHODS["forgy"], CROWD, "noise is drawn without a release",
     ),
     "sqrt(d) is forgotten": Mistake(

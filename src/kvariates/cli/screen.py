@@ -22,6 +22,7 @@ from rich.table import Table as ScreenTable
 from rich.text import Text
 
 from kvariates.cli.app import printable, remark
+from kvariates.estimators.choose_k import ScaleWarning
 
 if TYPE_CHECKING:
     from kvariates.demo.cities import Region
@@ -112,6 +113,7 @@ def said_warnings() -> Iterator[None]:
     """Print warnings on standard error, each as one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ScaleWarning)  # `reading` says it, with names
         yield
     for words in dict.fromkeys(str(warning.message) for warning in caught):
         remark(f"warning: {words}")

@@ -84,6 +84,14 @@ METRICS: Table[MakeSpace] = Table(
     },
 )
 
+OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
+
+
+def check_name(metric: Metric) -> None:
+    """ValueError if it is a name that a metric has elsewhere."""
+    if isinstance(metric, str) and metric in OTHER_NAMES:
+        raise ValueError(f"metric={metric!r} is {OTHER_NAMES[metric]!r} here.")
+
 
 def metric_entry(metric: Metric) -> Entry[MakeSpace]:
     """The entry of a name, or one made for a callable."""

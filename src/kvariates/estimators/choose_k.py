@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -14,6 +14,13 @@ from kvariates.estimators import validation
 from kvariates.estimators.callbacks import printed
 from kvariates.estimators.names import RandomState
 from kvariates.k_selection import Choice, SelectionOptions, choose
+
+APART = 100.0  # times the smallest deviation of a column: very different scales
+BLOCK = 1 << 20  # values
+
+
+class ScaleWarning(UserWarning):
+    """Columns have very different scales."""
 
 
 @validation.parameters(
@@ -38,7 +45,8 @@ def choose_k(
     is clear if no cluster divides, and if every cluster and its nearest one together do. k = 1 is
     never reported as clear. Clusters are tested one by one, so their number, sizes and distances do
     not matter; but each should have twenty rows or more. The test assumes convex clusters. For
-    rings or crescents it can say ``clear`` with a wrong k. Groups that overlap count as one.
+    rings or crescents it can say ``clear`` with a wrong k. Groups that overlap count as one. There
+    is a warning if the deviations of dense columns differ by a factor of 100 or more.
 
     Parameters
     ----------
@@ -73,8 +81,9 @@ def choose_k(
         raise ValueError(f"X has {distinct} distinct rows; k_range begins at {low}.")
     if distinct < high:
         said = f"X has {distinct} distinct rows: k_range ends there, not at {high}."
-        warnings.warn(said, ConvergenceWarning, stacklevel=3)
+        validation.warn(said, ConvergenceWarning)
     options = SelectionOptions(method, silhouette_sample, printed if verbose else None)
+    _warn_of_scales(rows, weight)
     rng = validation.generator(random_state)
     return choose(rows, weight, range(low, distinct + 1), options, rng)
 
@@ -110,3 +119,26 @@ def _positive_rows(X: Any, weight: F64 | None) -> tuple[Rows, F64 | None]:
     if (order := rows.canonical_order()) is not None:
         rows, weight = Rows.of(X[order]), None if weight is None else weight[order]
     return rows, weight
+
+
+def _warn_of_scales(rows: Rows, weight: F64 | None) -> None:
+    """Warn if few columns decide: sparse rows, whose rare values are small, are not looked at."""
+    if not rows.dense or rows.d < 2:
+        return
+    low, high = rows.column_ranges()
+    spread = _deviations(rows.X, weight)[low < high]
+    if spread.size and spread.max() >= APART * spread.min():
+        validation.warn(
+            f"Deviations of columns are {spread.min():.3g} to {spread.max():.3g}: the largest "
+            "decide which k is found. Scale the columns first, for example with StandardScaler.",
+            ScaleWarning,
+        )
+
+
+def _deviations(X: F64, weight: F64 | None) -> F64:
+    """The standard deviation of every column."""
+    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    step = max(1, BLOCK // X.shape[1])
+    parts = [slice(start, start + step) for start in range(0, len(X), step)]
+    mean = sum(share[part] @ X[part] for part in parts)
+    return np.sqrt(sum(share[part] @ np.square(X[part] - mean) for part in parts))

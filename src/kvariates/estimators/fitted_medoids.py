@@ -27,6 +27,7 @@ from kvariates.data.metrics import (
     ROWS,
     SPARSE_ROWS,
     WITH_CENTERS,
+    check_name,
     metric_entry,
 )
 from kvariates.estimators import input_errors, metric_input
@@ -45,6 +46,10 @@ class FittedMedoids(
     cluster_centers_: Any
     labels_: NDArray[np.int32]
     _graph: Any  # edge lengths
+
+    def _validate_params(self) -> None:
+        check_name(self.metric)
+        super()._validate_params()
 
     @property
     def _labels_of_points(self) -> NDArray[np.int32]:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +31,24 @@ CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private esti
     "budget": [Budget, None],
 }
 LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
+NOT_RELEASED = {
+    "labels_": "labels are not private; use predict(X)",
+    "inertia_": "the inertia is not private; use score(X)",
+}
+
+
+class ReleasedOnly:
+    """Says why a fit has no `labels_` and no `inertia_`."""
+
+    if not TYPE_CHECKING:  # it would give every name the type Any
+
+        def __getattr__(self, name: str) -> Any:
+            if name in NOT_RELEASED:
+                raise AttributeError(
+                    f"{type(self).__name__} has no {name}: {NOT_RELEASED[name]}.",
+                    name=name, obj=self,
+                )  # fmt: skip
+            return object.__getattribute__(self, name)
 
 
 def checked_claim(epsilon: float, delta: float) -> Loss:

@@ -26,6 +26,7 @@ from kvariates.estimators.private_input import (
     CONSTRAINTS,
     NO_MISSING,
     Missing,
+    ReleasedOnly,
     check_kind,
     checked_claim,
     fit_facts,
@@ -46,7 +47,7 @@ DTYPES = [np.float64, np.float32]
 
 
 @documented(PRIVATE_METHODS=PRIVATE_METHODS)
-class PrivateKMeans(CallbackSupportMixin, FittedCenters):
+class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
     A fitted model tells almost nothing about any one row. Each release it was computed from has a
@@ -241,7 +242,7 @@ class PrivateKMeans(CallbackSupportMixin, FittedCenters):
         self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
         self.condition_ = condition
         self.cluster_centers_ = result.centers + domain.center
-        self.cluster_counts_ = result.counts
+        self.cluster_counts_ = None if result.counts is None else result.counts.values
 
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
         """Minus the sum of squared distances to the nearest centres. Not private."""

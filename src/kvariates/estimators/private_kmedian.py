@@ -23,6 +23,7 @@ from kvariates.estimators.names import DemandMethodName, DistanceFunction, Media
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     Missing,
+    ReleasedOnly,
     checked_claim,
     fit_facts,
     method_words,
@@ -46,7 +47,7 @@ MOST = 2**31  # points of the demand
 
 
 @documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
-class PrivateKMedian(CallbackSupportMixin, FittedMedoids):
+class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
     """k-median for a private demand: where to put k medoids, without telling who needs them.
 
     X is public: addresses, crossings, catalogue items. The *demand* is private: the numbers of the

@@ -21,6 +21,7 @@ from kvariates.privacy.query import (
     Scores,
     score_query,
 )
+from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.private_partition import (
     RemainingCost,
     SearchPlan,
@@ -54,7 +55,7 @@ class Trial:
     """
 
     centers: F64
-    counts: F64
+    counts: NoisyCounts
     spreads: F64
 
 
@@ -82,7 +83,7 @@ def run_trial(
         lifted = clusters.shrunken_means(partial(project.lift, centers))
     else:
         lifted = clusters.means()
-    counts = np.maximum(clusters.counts, 0.0)
+    counts = clusters.noisy_counts()
     return Trial(domain.clip(lifted), counts, domain.radius * _spreads(found, centers))
 
 

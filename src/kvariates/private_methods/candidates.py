@@ -262,7 +262,7 @@ def _refine(
         for cost in costs:
             start = _recover_again(task, plan, start, cost, accountant)
         return start
-    radii = ResidualRadii(task, start.counts, start.spreads)
+    radii = ResidualRadii(task, start.counts.values, start.spreads)
     parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
     assigner = NoisyAssigner(task, parts, accountant, radii)
     centers = assigner.refine(start.centers, ShrunkenMean(assigner))
@@ -275,4 +275,4 @@ def _recover_again(
     labels = task.rows.map(lambda rows: Rows.of(rows).nearest(start.centers))
     clusters = plan.recovery(task, labels, cost, accountant)
     centers = task.domain.clip(clusters.shrunken_means(lambda _: start.centers))
-    return Trial(centers, np.maximum(clusters.counts, 0.0), start.spreads)
+    return Trial(centers, clusters.noisy_counts(), start.spreads)

@@ -5,7 +5,8 @@ less than two cells per axis (many features), only the widest axes are cut, in t
 than two cells in all, there is one cell, and all centres but one are public points.
 
 All cells get noise, empty ones too. A cell is kept if its noisy count is above a threshold that
-noise alone passes in about one cell of the grid: empty cells are many, and far from the rows.
+noise alone passes in about one cell of the grid: empty cells are many, and far from the rows. If
+the cells of a centre may have passed by noise alone, they are left out, and k-means runs again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from scipy.special import ndtri
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
+from kvariates.private_methods.noisy_counts import NoisyCounts, PassedCells
 from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask, row_count
-from kvariates.private_methods.weighted_kmeans import nearest_weights, solve
+from kvariates.private_methods.weighted_kmeans import solve
 
 I64 = NDArray[np.int64]
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
+CLEAR = 3.0  # deviations of noise by which the cells of a centre pass the threshold, all in all
 FALSE_CELLS = 1.0  # expected number of cells that pass by noise alone
 MOST_CELLS = 2**40
 BLOCK = 1 << 20  # values
@@ -94,10 +97,36 @@ class GridMethod:
             lambda of: histogram_query(of, threshold, task.adjacency, label)
         )
         found = accountant.release(query, cost).value
-        points, weight = grid.middles(found.cells), found.counts.astype(np.float64)
-        centers = solve(task.domain, points, weight, task.k, np.random.default_rng())
-        counts = nearest_weights(points, weight, centers)
-        return PrivateResult(task.domain.clip(centers), tuple(accountant.charges), counts)
+        deviation = math.sqrt(accountant.charges[-1].variance)
+        cells = PassedCells(
+            grid.middles(found.cells), found.counts.astype(np.float64), threshold, deviation
+        )
+        end = clear_centers(task, cells, np.random.default_rng())
+        return PrivateResult(task.domain.clip(end.centers), tuple(accountant.charges), end.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedCenters:
+    """Centres and the noisy counts of their cells."""
+
+    centers: F64
+    counts: NoisyCounts
+
+
+def clear_centers(
+    task: PrivateTask, cells: PassedCells, rng: np.random.Generator
+) -> CountedCenters:
+    """k-means on the cells. Cells of a centre that may be noise alone are left out, while k remain.
+
+    A cell far from all rows would get a centre of its own.
+    """
+    while True:
+        centers = solve(task.domain, cells.points, cells.weights, task.k, rng)
+        nearest = cells.nearest(centers)
+        kept = ~cells.doubtful(nearest, task.k, CLEAR)[nearest]
+        if kept.all() or kept.sum() < task.k:
+            return CountedCenters(centers, cells.counts(centers))
+        cells = cells.take(kept)
 
 
 def make_grid(domain: Domain, worth: float) -> Grid:

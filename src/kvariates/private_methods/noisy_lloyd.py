@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
+from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.private_methods.weighted_kmeans import spread_out
 from kvariates.refining.assigners import FloatStatistics, Statistics
@@ -71,6 +72,7 @@ class NoisyAssigner:
         self._rows, self._radii = task.rows.map(Rows.of), radii
         self.counts: F64 | None = None  # of the last step
         self._all_counts: list[F64] = []
+        self._count_variances: list[float] = []
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         task, cost = self.task, self.costs[self.number]
@@ -93,14 +95,21 @@ class NoisyAssigner:
         )
         self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
         self._all_counts.append(self.counts)
+        self._count_variances.append(counts.charge.variance)
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
         return FloatStatistics(sums.value, self.counts, counts.value, changed=None)
 
     @property
-    def cluster_counts(self) -> F64:
-        """The mean of the noisy counts of the second half of the steps, at least 0."""
-        late = self._all_counts[len(self._all_counts) // 2 :]
-        return np.asarray(np.maximum(np.mean(late, axis=0), 0.0))
+    def cluster_counts(self) -> NoisyCounts:
+        """The means of the noisy counts of the second half of the steps.
+
+        Those of all steps have less noise, and tell whether there were any rows.
+        """
+        steps = len(self._all_counts)
+        late = np.mean(self._all_counts[steps // 2 :], axis=0)
+        deviation = math.sqrt(sum(self._count_variances)) / steps
+        whole = NoisyCounts.of(np.mean(self._all_counts, axis=0), deviation)
+        return replace(whole, values=np.maximum(late, 0.0))
 
     def refine(self, centers: F64, update: Update) -> F64:
         """The centres after all steps."""

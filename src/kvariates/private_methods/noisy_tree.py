@@ -29,6 +29,7 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes, weighted_kmeans
+from kvariates.private_methods.noisy_counts import PassedCells
 from kvariates.private_methods.noisy_lloyd import (
     NoisyAssigner,
     ShrunkenMean,
@@ -37,7 +38,6 @@ from kvariates.private_methods.noisy_lloyd import (
 )
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
-from kvariates.private_methods.weighted_kmeans import nearest_weights
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -96,7 +96,9 @@ class TreeMethod:
         summary = _summarize(task, location, axes, (levels, leaves), accountant)
         points = task.domain.clip(axes.lift(summary.points, location.mean))
         centers = weighted_kmeans.solve(task.domain, points, summary.weights, task.k, rng)
-        counts = nearest_weights(points, summary.weights, centers)
+        counts = PassedCells(points, summary.weights, summary.threshold, summary.error).counts(
+            centers
+        )
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = step_costs(last, steps, task.domain.d)

@@ -34,6 +34,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
 from kvariates.private_methods.task import F64, PrivateTask
 
@@ -53,9 +54,14 @@ class Clusters:
 
     counts: F64
     sums: F64
+    deviation: float  # of the noise of a count
     clear: NDArray[np.bool_]  # whether a count is more than noise
     variance: float
     reach: float
+
+    def noisy_counts(self) -> NoisyCounts:
+        """The counts, and whether noise alone could give them."""
+        return NoisyCounts.of(self.counts, self.deviation)
 
     def means(self) -> F64:
         """Noisy means (Algorithm 4)."""
@@ -130,7 +136,10 @@ class Recovery:
             sums, charge = noisy.value, noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
         clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
-        return Clusters(counts.value.astype(np.float64), sums, clear, charge.variance, reach)
+        return Clusters(
+            counts.value.astype(np.float64), sums, math.sqrt(counts.charge.variance), clear,
+            charge.variance, reach,
+        )  # fmt: skip
 
     def few_values(self, rows: Any) -> Any:
         """Sparse rows with `nonzeros` values at most, none above `largest`, each row by itself."""

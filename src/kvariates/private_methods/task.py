@@ -33,6 +33,7 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import I64, Query, count_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.noisy_counts import NoisyCounts
 
 F64 = NDArray[np.float64]
 SHOWN = 8  # features that are written out in words
@@ -228,21 +229,23 @@ class PrivateResult:
 
     centers: F64
     charges: tuple[Charge, ...]
-    counts: F64 | None = None
+    counts: NoisyCounts | None = None
     condition: str | None = None
     warning: str | None = None
 
 
-def count_clusters(task: PrivateTask, centers: F64, cost: Cost, accountant: Accountant) -> F64:
-    """Noisy numbers of the rows that are nearest to each centre, at least 0."""
+def count_clusters(
+    task: PrivateTask, centers: F64, cost: Cost, accountant: Accountant
+) -> NoisyCounts:
+    """Noisy numbers of the rows that are nearest to each centre."""
 
     def query(rows: F64) -> Query[I64]:
         labels = Rows.of(rows).nearest(centers)
         counts = np.bincount(labels, minlength=len(centers))
         return count_query(counts, task.adjacency, "rows of each centre")
 
-    noisy = accountant.release(task.rows.map(query), cost).value
-    return np.asarray(np.maximum(noisy, 0), dtype=np.float64)
+    noisy = accountant.release(task.rows.map(query), cost)
+    return NoisyCounts.of(noisy.value.astype(np.float64), math.sqrt(noisy.charge.variance))
 
 
 class Method(Protocol):

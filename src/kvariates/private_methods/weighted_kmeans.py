@@ -29,14 +29,6 @@ def solve(domain: Domain, points: F64, weight: F64, k: int, rng: np.random.Gener
     return np.asarray(min(ends, key=lambda end: end.inertia).centers, dtype=np.float64)
 
 
-def nearest_weights(points: F64, weight: F64, centers: F64) -> F64:
-    """The weight of the points that are nearest to each centre."""
-    if not len(points):
-        return np.zeros(len(centers))
-    labels = Rows.of(np.ascontiguousarray(points)).nearest(centers)
-    return np.bincount(labels, weight, minlength=len(centers)).astype(np.float64)
-
-
 def run(
     rows: Rows, weight: F64 | None, k: int, rng: np.random.Generator, max_iter: int = MAX_ITER
 ) -> LloydResult:

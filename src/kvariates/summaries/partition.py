@@ -172,6 +172,8 @@ class Summary:
     points: F64
     weights: F64
     spreads: F64  # mean squared distances of the points' rows to them
+    threshold: float  # that the weights passed
+    error: float  # of a weight
 
 
 def root(center: F64, variances: F64, low: F64, high: F64, largest: float) -> Nodes:
@@ -187,7 +189,8 @@ def summarize(members: Secret[Members], start: Nodes, levels: int, measure: Meas
         nodes = _cut(members, nodes, level, measure)
     balls, every = nodes.balls, np.arange(len(nodes), dtype=np.int32)
     found = measure(members.map(lambda of: of.chosen(every, balls, inside=False)), balls, levels)
-    kept = found.counts > rules(start.centers.shape[1]).keep * found.count_error
+    threshold = rules(start.centers.shape[1]).keep * found.count_error
+    kept = found.counts > threshold
     means = _shrunken_means(found)
     points = np.clip(nodes.centers + means * balls.radii[:, None], nodes.low, nodes.high)
     spread = _combine(
@@ -195,7 +198,8 @@ def summarize(members: Secret[Members], start: Nodes, levels: int, measure: Meas
         nodes.variances.sum(axis=1) / balls.radii**2,
         found.square_error / np.maximum(found.counts, 1.0),
     )
-    return Summary(points[kept], found.counts[kept], (spread * balls.radii**2)[kept])
+    spreads = (spread * balls.radii**2)[kept]
+    return Summary(points[kept], found.counts[kept], spreads, threshold, found.count_error)
 
 
 def level_shares(levels: int) -> F64:

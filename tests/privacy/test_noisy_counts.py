@@ -1,0 +1,84 @@
+"""Centres whose counts noise alone could give: a fit says so, and the grid leaves them out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from privacy.private_models import DELTAS, every_method, make_model, make_task
+
+from kvariates.private_methods.noisy_counts import NoisyCounts, PassedCells
+from kvariates.private_methods.noisy_grid import clear_centers
+
+NOISE = "[0-9]+ of 30 centres have noisy counts that noise alone could give"
+RNG = np.random.default_rng(0)
+GROUPS = np.repeat([[-0.7, -0.7], [0.0, 0.7], [0.7, -0.7]], 10_000, axis=0)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@every_method
+def test_a_fit_says_that_most_of_it_is_noise(name, delta):
+    """All counts have noise far above 100 rows: that all thirty seem clear is impossible."""
+    rows = RNG.uniform(-1, 1, (100, 2))
+    with pytest.warns(UserWarning, match=f"{NOISE}|The budget may be too small") as told:
+        make_model(name, 30, epsilon=0.1, delta=delta).fit(rows)
+    assert len(told) == 1
+    message = str(told[0].message)
+    assert ("What helps: a delta above 0, a larger" in message) == (
+        delta == 0 and "of 30" in message
+    )
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("name", ["auto", "tree", "grid", "candidates"])
+def test_a_sound_fit_is_silent(name, delta):
+    """Groups of 10,000 rows, at least fifty deviations of the noise of any count."""
+    rows = GROUPS + RNG.normal(0, 0.02, GROUPS.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_model(name, epsilon=4.0, delta=delta).fit(rows)
+
+
+def test_a_count_is_doubtful_up_to_one_and_a_half_deviations():
+    counts = NoisyCounts.of(np.array([-3.0, 14.9, 15.1]), 10.0)
+    assert counts.values.tolist() == [0.0, 14.9, 15.1]
+    assert counts.doubtful.tolist() == [True, True, False]
+    assert counts.warning(pure=True) == (
+        "2 of 3 centres have noisy counts that noise alone could give: the budget is small for the "
+        "rows. What helps: a delta above 0, a larger epsilon, fewer clusters, tighter bounds."
+    )
+    one = NoisyCounts(counts.values, np.array([False, True, False])).warning(pure=False)
+    assert one.startswith("1 of 3 centres has a noisy count")
+    assert "delta" not in one
+    assert NoisyCounts.of(np.array([16.0]), 10.0).warning(pure=True) is None
+
+
+def test_cells_of_noise_are_doubtful_however_many_they_are():
+    """Cells that just pass say nothing, and centres without cells say nothing either."""
+    points = np.array([[0.0, 0.0]] * 9 + [[1.0, 0.0]] * 9)
+    cells = PassedCells(points, np.array([5.1] * 9 + [9.0] * 9), threshold=5.0, deviation=2.0)
+    counts = cells.counts(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    np.testing.assert_allclose(counts.values, [9 * 5.1, 81.0, 0.0])
+    assert counts.doubtful.tolist() == [True, False, True]
+    none = PassedCells(points[:0], np.empty(0), 5.0, 2.0).counts(points[:2])
+    assert none.doubtful.all()
+    assert none.values.tolist() == [0.0, 0.0]
+
+
+def test_a_far_cell_of_noise_gets_no_centre():
+    """Alone it would be worth a centre: its distance weighs more than the width of the groups."""
+    near = np.linspace(-0.02, 0.02, 41)[:, None]
+    cells = PassedCells(np.r_[near, [[1.0]]], np.r_[np.full(41, 50.0), 7.0], 6.0, 1.5)
+    task = make_task(np.zeros((1, 1)), k=2)
+    centers = clear_centers(task, cells, np.random.default_rng(0)).centers
+    assert np.abs(centers).max() < 0.02
+    real = PassedCells(cells.points, np.r_[np.full(41, 50.0), 12.0], 6.0, 1.5)
+    assert clear_centers(task, real, np.random.default_rng(0)).centers.max() == 1.0
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 8])
+def test_cells_that_are_all_noise_still_give_k_centres(number):
+    points = np.linspace(-1, 1, number)[:, None] if number else np.empty((0, 1))
+    cells = PassedCells(points, np.full(number, 6.5), 6.0, 1.5)
+    found = clear_centers(make_task(np.zeros((1, 1)), k=3), cells, np.random.default_rng(0))
+    assert found.centers.shape == (3, 1)
+    assert found.counts.doubtful.all()
