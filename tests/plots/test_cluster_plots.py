@@ -209,7 +209,7 @@ def test_errors_say_what_was_wrong(model, X, message):
 
 def test_a_missing_matplotlib_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = r"^kvariates.plot needs matplotlib, .*: pip install 'kvariates\[plot\]'$"
+    line = r"^kvariates.plot needs matplotlib, .*: pip install 'kvariates\[plot\]' \(in a "
     for call in (lambda: plot.clusters(None), lambda: plot.tree(None), lambda: plot.ledger(None)):
         with pytest.raises(ImportError, match=line):
             call()
