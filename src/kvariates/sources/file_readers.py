@@ -47,6 +47,11 @@ def file_reader(path: Path, text: TextOptions) -> Reader:
     if path.is_dir():
         needed("pyarrow", "files", f"reading {path}")
         return ParquetReader.of_folder(path)
+    if not path.is_file():
+        raise ValueError(
+            f"{path}: is a pipe, which can be read only once, and blocks are read more often; "
+            "save it to a file"
+        )
     file = InputFile(path)
     file.needs()
     kind = file.kind
