@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowColumns:
+class JoinedColumns:
     """Columns of tables, which are named by their files."""
 
     tables: dict[str, pa.Table]
 
     @classmethod
-    def of_folder(cls, folder: Path) -> ArrowColumns:
+    def of_folder(cls, folder: Path) -> JoinedColumns:
         """All Parquet files of a folder, in the order in which blocks are read."""
         from pyarrow import parquet
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from kvariates.sources.array_files import read_array
-from kvariates.sources.arrow_columns import ArrowColumns
+from kvariates.sources.arrow_columns import JoinedColumns
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile
@@ -208,7 +208,7 @@ def open_table(
     where, errors = file.name, (ValueError, OSError, EOFError, BadZipFile, NotImplementedError)
     try:
         if file.kind == "folder":
-            return _of_columns(file.path, ArrowColumns.of_folder(file.path))
+            return _of_columns(file.path, JoinedColumns.of_folder(file.path))
         text_opener = _private_text if private else _text
         opener = {"text": text_opener, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
         if private and file.kind == "matrix market":
@@ -263,10 +263,10 @@ def _ipc(file: InputFile, _text: object, _columns: object) -> OpenedTable:
 
 
 def _of_arrow(file: InputFile, table: pa.Table) -> OpenedTable:
-    return _of_columns(file.path, ArrowColumns({file.name: table}))
+    return _of_columns(file.path, JoinedColumns({file.name: table}))
 
 
-def _of_columns(path: Path, columns: ArrowColumns) -> OpenedTable:
+def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
     return OpenedTable(
         path, columns.names, columns.numeric, columns.values, get_each=columns.numbers
     )
