@@ -2,6 +2,8 @@
 
 import gzip
 import re
+from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,8 @@ import pytest
 from pyarrow import feather, parquet
 from scipy import sparse
 
-from kvariates.sources import blocks
+from kvariates.sources import blocks, read
+from kvariates.sources.text_check import TextCheck
 
 X = np.arange(60.0).reshape(20, 3)
 
@@ -302,3 +305,63 @@ def test_an_iterable_may_fill_the_same_array_again():
 
     found = [float(block.X[0, 0]) for block in blocks(refilled, block_bytes=64)]
     assert found == [0, 1, 2, 3, 4]
+
+
+class TestTextOfBlocks:
+    """What pyarrow passes over: memory and blocks refuse the same files."""
+
+    ROWS = "n,1,2\n" * 200_000  # more than the sample
+
+    @staticmethod
+    def refused(path, text, line, encoding="utf-8"):
+        path.write_bytes(text.encode(encoding))
+        assert file_failure(path) == line
+        with pytest.raises(ValueError, match=f"{re.escape(str(path))}: {re.escape(line)}"):
+            read(path)
+
+    @pytest.mark.parametrize("after", [0, 1, 900_000])
+    @pytest.mark.parametrize("before", ["", '# 5" a\n', '"a\nb",1,2\n', '5" pipe,1,2\n'])
+    def test_a_quotation_mark_without_end(self, tmp_path, before, after):
+        text = f'name,a,b\n{self.ROWS}{before}"5 inch,3,4\n' + "n,1,2\n" * after
+        line = 1 + text.count("\n", 0, text.rindex('"'))
+        self.refused(tmp_path / "a.csv", text, f"line {line}: a quotation mark is not closed")
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+    def test_a_zero_byte(self, tmp_path, encoding):
+        text = f"näme,a,b\n{self.ROWS}n,1,2\0\n"
+        words = "line 200002: holds a zero byte, so it is not text"
+        self.refused(tmp_path / "a.csv", text, words, encoding)
+
+    def test_marks_that_are_closed(self, tmp_path):
+        rows = ['"a\nb",1', '5" pipe,2', '"say ""x""",3', '"",4', '"z",5'] * 300_000
+        path = tmp_path / "a.csv"
+        path.write_text("name,a\n" + "\n".join(rows) + "\n")
+        found = np.concatenate([block.X for block in blocks(path)])
+        np.testing.assert_array_equal(found, read(path).X)
+        assert len(found) == len(rows)
+
+    def test_marks_at_the_ends_of_parts(self):
+        """Against a slow reader, wherever the text is cut."""
+        for letters in product('"a,\n', repeat=6):
+            text = "".join(letters)
+            line = open_mark(text)
+            for cut in (1, 3, 5):
+                check = TextCheck(",", skip=1)
+                for part in ('h"\n', text[:cut], text[cut:]):
+                    check(part.encode())
+                with pytest.raises(ValueError, match=f"line {line}:") if line else nullcontext():
+                    check(b"")
+
+
+def open_mark(text):
+    """The line of the quotation mark without end, after one line of names; 0 if there is none."""
+    line, opened, state = 2, 0, "begin"
+    for letter in text:
+        if letter == '"' and state in ("begin", "end"):
+            opened, state = line if state == "begin" else opened, "quoted"
+        elif letter == '"' and state == "quoted":
+            state = "end"
+        elif state != "quoted":
+            state = "begin" if letter in ",\n" else "text"
+        line += letter == "\n"
+    return opened if state == "quoted" else 0

@@ -232,3 +232,10 @@ class TestSources:
         small = pa.array([4], pa.int8())
         parquet.write_table(pa.table({"b": [3.0], "a": small}), tmp_path / "2.parquet")
         np.testing.assert_array_equal(joined(blocks(tmp_path)), [[1, 2], [4, 3]])
+
+
+def test_the_representation_tells_the_columns_left_out(tmp_path):
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"a": [1.0], "name": ["x"], "b": [2]}), path)
+    assert repr(blocks(path)) == f"Blocks({path}: 2 columns, left out: name)"
+    assert repr(blocks(path, columns=["a"])) == f"Blocks({path}: 1 column)"

@@ -2,13 +2,18 @@
 
 import datetime as dt
 import gzip
+import os
+import re
+import threading
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
-from kvariates.sources import read, standardize
+from kvariates.sources import blocks, input_file, open_table, read, standardize
+from kvariates.sources.text_sniffing import SAMPLE_BYTES
 
 CSV = "name,lat,lon,people\nA,1.5,2,10\nB,-3,4.25,20\nC,0,1e3,30\n"
 X = np.array([[1.5, 2, 10], [-3, 4.25, 20], [0, 1e3, 30]])
@@ -157,7 +162,7 @@ class TestErrors:
     def test_no_file_and_a_directory(self, tmp_path):
         assert failure(tmp_path / "no.csv") == "no such file"
         (tmp_path / "dir.csv").mkdir()
-        assert failure(tmp_path / "dir.csv") == "is a directory, not a file"
+        assert failure(tmp_path / "dir.csv") == "no .parquet file in this folder"
 
     def test_a_csv_line_with_too_few_cells(self, tmp_path):
         line = failure(written(tmp_path / "a.csv", "a,b\n1,2\n3\n"))
@@ -168,6 +173,22 @@ class TestErrors:
     def test_damaged_files(self, tmp_path, name, content):
         (tmp_path / name).write_bytes(content)
         failure(tmp_path / name)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "line"),
+        [
+            ("a.csv.gz", b"a\n1\n", "is called .gz, but is not compressed by gzip"),
+            ("a.mtx", b"hello\n", "is no Matrix Market file"),
+            ("a.mtx", b"two words\n", "is no Matrix Market file"),
+            ("a.npy", b"hello\n", "is neither a .npy nor a .npz file"),
+            ("a.npy", b"\x93NUMPY", "is damaged: the header of the array cannot be read"),
+            ("a.csv", b"a\n" + b"1\n" * SAMPLE_BYTES + b"1\0\n",
+             f"line {SAMPLE_BYTES + 2}: holds a zero byte, so it is not text"),
+        ],
+    )  # fmt: skip
+    def test_files_that_are_something_else(self, tmp_path, name, content, line):
+        (tmp_path / name).write_bytes(content)
+        assert failure(tmp_path / name) == line
 
     def test_pickles_are_not_loaded(self, tmp_path):
         np.save(tmp_path / "a.npy", np.array([[object()]]), allow_pickle=True)
@@ -198,3 +219,83 @@ class TestStandardize:
 
     def test_float32_stays_float32(self):
         assert standardize(np.ones((3, 2), np.float32))[0].dtype == np.float32
+
+
+class TestFolders:
+    """A folder of Parquet files is one table."""
+
+    @staticmethod
+    def written(folder, *tables):
+        folder.mkdir()
+        for i, table in enumerate(tables):
+            pq.write_table(pa.table(table), folder / f"{i}.parquet")
+        return folder
+
+    def test_the_order_is_that_of_blocks(self, tmp_path):
+        parts = [{"a": [1.5, 2], "t": ["p", "q"]}, {"t": ["r"], "a": [3.0]}]
+        folder = self.written(tmp_path / "rows", *parts)
+        (folder / "0").mkdir()
+        pq.write_table(pa.table({"t": ["s"], "a": [4.0]}), folder / "0" / "year=2020.parquet")
+        table = read(folder)
+        assert (table.names, table.left_out) == (("a",), ("t",))
+        np.testing.assert_array_equal(table.X, next(iter(blocks(folder))).X)
+        assert open_table(folder).values("t").tolist() == ["s", "p", "q", "r"]
+
+    def test_numbers_of_several_types(self, tmp_path):
+        parts = [{"a": pa.array([2**62 + 1, None])}, {"a": pa.array([0.5], pa.float32())}]
+        table = read(self.written(tmp_path / "rows", *parts), missing="drop")
+        np.testing.assert_array_equal(table.X, [[2.0**62], [0.5]])
+
+    @pytest.mark.parametrize(
+        ("other", "columns", "line"),
+        [
+            ({"b": [1]}, None, "no column 'a', which other files have"),
+            ({"a": [1], "b": [1]}, None, "no column 'b', which other files have"),
+            ({"a": ["1"]}, None, "column 'a' holds string, but int64 in"),
+            ({"b": [1]}, ["c"], "no column 'c'; there are a, b"),
+        ],
+    )
+    @pytest.mark.parametrize("private", [False, True])
+    def test_files_that_do_not_agree(self, tmp_path, other, columns, line, private):
+        folder = self.written(tmp_path / "rows", {"a": [1, 2]}, other)
+        given = columns or sorted({"a", *other}) if private else columns
+        with pytest.raises(ValueError, match=re.escape(line)):
+            open_table(folder, private=private).table(given, None, "keep" if private else "error")
+
+    def test_a_folder_larger_than_the_memory(self, tmp_path, monkeypatch):
+        folder = self.written(tmp_path / "rows", {"a": [1.0] * 1000})
+        monkeypatch.setattr(input_file, "memory", lambda: 15_000.0)
+        assert "need more than" in failure(folder)
+
+
+def test_a_pipe_is_read_once(tmp_path, cities):
+    """As the shell gives it: without an extension, and with one."""
+    for name in ("pipe", "pipe.csv"):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_bytes, args=(cities.read_bytes(),))
+        writer.start()
+        np.testing.assert_array_equal(read(tmp_path / name).X, X)
+        writer.join()
+        with pytest.raises(ValueError, match=f"{name}: is a pipe, which can be read only once"):
+            blocks(tmp_path / name)
+
+
+@pytest.mark.parametrize("values", [[3, 1, 3], [1.5, 2.5, 1.5]])
+def test_a_dictionary_of_numbers(tmp_path, values):
+    """Parquet does not keep it, Feather does: both are numbers, in memory and in blocks."""
+    table = pa.table({"a": pa.array(values).dictionary_encode(), "b": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        for found in (read(tmp_path / name).X, next(iter(blocks(tmp_path / name))).X):
+            np.testing.assert_array_equal(found, np.column_stack([values, [1, 2, 3]]))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-32-be"])
+def test_a_byte_order_mark_tells_the_encoding(tmp_path, encoding):
+    mark = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
+    path = tmp_path / "a.csv"
+    path.write_bytes((mark + "größe,b\n1,2\n3,4\n").encode(encoding))
+    assert read(path).names == ("größe", "b")
+    for found in (read(path).X, next(iter(blocks(path))).X):
+        np.testing.assert_array_equal(found, [[1, 2], [3, 4]])

@@ -71,7 +71,7 @@ def test_rows_are_named_as_in_the_file(tmp_path):
 
 def test_errors_of_anticluster_are_one_line(people, tmp_path):
     out = tmp_path / "out"
-    assert "should be >= n_groups=99" in failure("anticluster", people, "-g", 99, "-o", out)
+    assert "-g 99 is above the 40 rows" in failure("anticluster", people, "-g", 99, "-o", out)
     assert "'town'" in failure("anticluster", people, "-g", 2, "--balance", "town", "-o", out)
     words = failure("anticluster", people, "-g", 2, "--objective", "best", "-o", out)
     assert "'best' is not one of" in words

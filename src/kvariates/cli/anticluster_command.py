@@ -15,6 +15,7 @@ from rich.progress import Progress
 from kvariates.balancing.group_balance import GroupBalance
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.app import check_name
+from kvariates.cli.command_words import command_words
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table
 from kvariates.cli.screen import phase, print_table, said_warnings
 from kvariates.data.rows import Floats
@@ -56,7 +57,7 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
     with phase(progress, f"dividing {len(X):,} rows"):
         begin = time.perf_counter()
         model = AntiClustering(**request.choices)
-        with said_warnings():
+        with said_warnings(), command_words(request.reading.data):
             model.fit(X, categories=categories)
         seconds = time.perf_counter() - begin
     run = GroupRun(data.table, model, seconds)

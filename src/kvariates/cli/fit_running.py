@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kvariates.cli.app import remark, say_held
+from kvariates.cli.command_words import command_words
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.output_folder import moved_into_place
 from kvariates.cli.screen import progress_display, show_fit, show_json
@@ -26,6 +27,7 @@ def run_fit(
     with (
         progress_display(request.quiet) as progress,
         moved_into_place(out, files, force=force) as folder,
+        command_words(request.data, _unit(request)),
     ):
         run = work(request, folder, progress)
         written = sorted(path.name for path in folder.iterdir())
@@ -37,6 +39,11 @@ def run_fit(
         show_json({**summary, "out": str(out), "files": written})
     elif not request.quiet:
         show_fit(run, out, written)
+
+
+def _unit(request: FitRequest) -> str:
+    """What is clustered."""
+    return "nodes" if request.choices.get("metric") == "graph" else "rows"
 
 
 def _labels(request: FitRequest) -> bool:

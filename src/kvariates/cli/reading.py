@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.cli.app import remark
+from kvariates.cli.command_words import DROP, REMEDY
 from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
 from kvariates.sources.columns import check_names, listed
 
@@ -21,8 +22,6 @@ IDENTIFIER = re.compile(
     r"|[a-z]I[dD]$|^#$|^column1$",
     re.IGNORECASE,
 )
-DROP = "--missing drop leaves such rows out"
-REMEDY = f"{DROP}, --missing mean fills in the mean of the column"
 
 
 @dataclass(frozen=True)

@@ -25,27 +25,32 @@ def read_array(file: InputFile) -> Any:
             raw.seek(0)
             return _npy(raw, _size(file), file.name)
         raw.seek(0)
+        if not zipfile.is_zipfile(raw):
+            raise ValueError(f"{file.name}: is neither a .npy nor a .npz file")
         with zipfile.ZipFile(raw) as archive:
             return _npz(archive, file.name)
 
 
 def _opened(file: InputFile) -> IO[bytes]:
-    if file.is_stdin or file.gzipped:
+    if file.in_memory:
         return io.BytesIO(file.data)
     return file.path.open("rb")
 
 
 def _size(file: InputFile) -> int:
-    return len(file.data) if file.is_stdin or file.gzipped else file.path.stat().st_size
+    return len(file.data) if file.in_memory else file.path.stat().st_size
 
 
 def _npy(raw: IO[bytes], size: int, name: str) -> Any:
     """An array whose header agrees with the size of its file."""
-    version = np.lib.format.read_magic(raw)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else (
-        np.lib.format.read_array_header_2_0
-    )  # fmt: skip
-    shape, _, dtype = header(raw)
+    try:
+        version = np.lib.format.read_magic(raw)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else (
+            np.lib.format.read_array_header_2_0
+        )  # fmt: skip
+        shape, _, dtype = header(raw)
+    except ValueError:
+        raise ValueError(f"{name}: is damaged: the header of the array cannot be read") from None
     needed, rest = math.prod(shape) * dtype.itemsize, size - raw.tell()
     if needed > rest and not dtype.hasobject:
         words = " x ".join(f"{n:,}" for n in shape)
@@ -107,10 +112,11 @@ def _matrix_market(file: InputFile) -> Any:
 def _check_lines(file: InputFile) -> None:
     """Raise ValueError if the file is shorter than its line of sizes says."""
     lines = (line for line in io.BytesIO(file.data) if not line.startswith(b"%") and line.strip())
-    sizes = [int(word) for word in next(lines, b"").split()]
+    words = next(lines, b"").split()
     coordinate = b"coordinate" in file.data[:200]
-    if len(sizes) != (3 if coordinate else 2):
+    if len(words) != (3 if coordinate else 2) or not all(map(bytes.isdigit, words)):
         raise ValueError(f"{file.name}: is no Matrix Market file")
+    sizes = [int(word) for word in words]
     values = sizes[2] if coordinate else math.prod(sizes)
     if values > len(file.data):  # each value takes a line
         raise ValueError(f"{file.name}: says that it has {values:,} values, but is shorter")

@@ -22,7 +22,7 @@ from kvariates.sources.assembling import (
     SparseAssembler,
     rows_of_block,
 )
-from kvariates.sources.columns import ColumnChoice, Layout, check_names
+from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
 from kvariates.sources.file_readers import CsvReader, file_reader
 from kvariates.sources.pieces import ArrowPiece, Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
@@ -170,7 +170,10 @@ class Blocks(SourceBlocks):
             raise ValueError(f"{reader.description}: no rows")
 
     def __repr__(self) -> str:
-        return f"Blocks({self.description})"
+        names, layout = listed(self.left_out), self._layout
+        d = None if layout is None else len(layout.names)
+        columns = "" if d is None else f": {d} {'column' if d == 1 else 'columns'}"
+        return f"Blocks({self.description}{columns}{names and f', left out: {names}'})"
 
     @property
     def description(self) -> str:

@@ -10,14 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kvariates.sources.columns import is_number
-from kvariates.sources.missing import is_clean
+from kvariates.sources.missing import MissingValuesError, is_clean
 from kvariates.sources.scaling import Matrix
 
 Missing = Literal["error", "drop", "mean", "keep"]
-
-
-class MissingValuesError(ValueError):
-    """A column has missing values, and the caller did not say what to do with them."""
 
 
 @dataclass(frozen=True, eq=False)

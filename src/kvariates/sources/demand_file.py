@@ -61,13 +61,15 @@ def _parquet_entries(path: Path, column: str) -> Iterator[str]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    schema = parquet.read_schema(path)
+    file = InputFile(path)
+    file.check()
+    schema = parquet.read_schema(file.arrow())
     name = schema.names[_place(path, schema.names, column)]
     kind = schema.field(name).type
     known = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
     if not any(is_known(kind) for is_known in known):
         raise ValueError(f"{path}: column {name!r} holds {kind}, not names or numbers of points")
-    values = parquet.read_table(path, columns=[name]).column(0)
+    values = parquet.read_table(file.arrow(), columns=[name]).column(0)
     if not pa.types.is_integer(kind):
         values = valid_text(values)
     return (str(value) for value in values.to_pylist())

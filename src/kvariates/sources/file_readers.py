@@ -26,6 +26,7 @@ from kvariates.sources.input_file import InputFile
 from kvariates.sources.parquet_reader import ParquetReader
 from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
 from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors
+from kvariates.sources.text_check import TextCheck
 from kvariates.sources.text_format import TextFormat, TextOptions
 from kvariates.sources.text_numbers import find_numbers
 from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
@@ -46,6 +47,11 @@ def file_reader(path: Path, text: TextOptions) -> Reader:
     if path.is_dir():
         needed("pyarrow", "files", f"reading {path}")
         return ParquetReader.of_folder(path)
+    if not path.is_file():
+        raise ValueError(
+            f"{path}: is a pipe, which can be read only once, and blocks are read more often; "
+            "save it to a file"
+        )
     file = InputFile(path)
     file.needs()
     kind = file.kind
@@ -105,7 +111,7 @@ class CsvReader(_File):
         import pyarrow as pa
 
         with self._errors(), self._input() as (_, text):
-            stream = _csv_stream(text, self.format, None, self.comments)
+            stream = self._stream(text, None, self.comments)
             types = {field.name: field.type for field in stream.schema}
             batch = next(iter(stream), None)
         if batch is None:
@@ -133,7 +139,7 @@ class CsvReader(_File):
         marked = [name for name, kind in found.items() if kind is None]
         self.comments.forget()
         with self._errors(), self._input() as (file, text):
-            batches: Any = _csv_stream(text, self.format, types, self.comments)
+            batches: Any = self._stream(text, types, self.comments)
             if marked:
                 batches = self._without_marks(batches, marked)
             yield from arrow_pieces(batches, self.description, file.tell)
@@ -143,7 +149,7 @@ class CsvReader(_File):
         import pyarrow as pa
 
         with self._errors(), self._input() as (_, text):
-            yield from _csv_stream(text, self.format, dict.fromkeys(names, pa.string()))
+            yield from self._stream(text, dict.fromkeys(names, pa.string()))
 
     def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
         """The batches with numbers in place of text with thousands separators and per cents."""
@@ -165,7 +171,7 @@ class CsvReader(_File):
 
     @contextmanager
     def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
-        """The file, and its text."""
+        """The file, and its bytes without compression."""
         import pyarrow as pa
 
         with pa.OSFile(self.description) as file:
@@ -173,6 +179,27 @@ class CsvReader(_File):
                 yield file, pa.CompressedInputStream(file, "gzip")
             else:
                 yield file, file
+
+    def _stream(
+        self, text: pa.NativeFile, types: dict[str, Any] | None,
+        comments: CommentFilter | None = None,
+    ) -> csv.CSVStreamingReader:  # fmt: skip
+        """The rows in batches; of the columns with these types, if they are given."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        how = self.format
+        if how.encoding != "utf-8":
+            text = pa.transcoding_input_stream(text, how.encoding, "utf-8")
+        check = TextCheck(how.delimiter, place=f"{self.description}: ", skip=how.skip)
+        columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
+        # Messages have row numbers only without threads, and a stream is read by one thread anyway.
+        reading = {"block_size": CSV_BYTES, "use_threads": False, "skip_rows": how.skip}
+        return csv.open_csv(
+            pa.lib.TransformInputStream(text, check),
+            convert_options=convert_options(how, **columns),
+            **parse_options(how, comments or CommentFilter(), **reading),
+        )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -207,22 +234,6 @@ def _read_as(kind: Any) -> Any:
     if kind is None:
         return pa.string()
     return kind if pa.types.is_boolean(kind) else pa.float64()
-
-
-def _csv_stream(
-    text: pa.NativeFile, how: TextFormat, types: dict[str, Any] | None,
-    comments: CommentFilter | None = None,
-) -> csv.CSVStreamingReader:  # fmt: skip
-    from pyarrow import csv
-
-    columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
-    # Messages have row numbers only without threads, and a stream is read by one thread anyway.
-    reading = {"block_size": CSV_BYTES, "use_threads": False, "encoding": how.encoding}
-    return csv.open_csv(
-        text,
-        convert_options=convert_options(how, **columns),
-        **parse_options(how, comments or CommentFilter(), skip_rows=how.skip, **reading),
-    )
 
 
 @dataclass(frozen=True)

@@ -45,22 +45,37 @@ class InputFile:
         return "standard input" if self.is_stdin else str(self.path)
 
     @cached_property
+    def in_memory(self) -> bool:
+        """Whether pyarrow and NumPy get its bytes; otherwise they open the file."""
+        return self._once or self.gzipped
+
+    @cached_property
+    def _once(self) -> bool:
+        """Whether it can be read only once: standard input, a pipe."""
+        return self.is_stdin or not self.path.is_file()
+
+    @cached_property
     def _input(self) -> bytes:
-        return _limited(sys.stdin.buffer, self.name)
+        if self.is_stdin:
+            return _limited(sys.stdin.buffer, self.name)
+        with self.path.open("rb") as file:
+            return _limited(file, self.name)
 
     @cached_property
     def gzipped(self) -> bool:
         return self._start(2) == b"\x1f\x8b"
 
     def _start(self, n: int) -> bytes:
-        if self.is_stdin:
+        if self._once:
             return self._input[:n]
         with self.path.open("rb") as file:
             return file.read(n)
 
     @cached_property
     def kind(self) -> str:
-        """What it holds: by its extension, otherwise by its first bytes."""
+        """What it holds: by its extension, otherwise by its first bytes; or "folder"."""
+        if self.path.is_dir():
+            return "folder"
         suffixes = [suffix.lower() for suffix in self.path.suffixes]
         if self.gzipped and suffixes[-1:] == [".gz"]:
             suffixes.pop()
@@ -69,6 +84,8 @@ class InputFile:
             return KINDS[last]
         if last in SPREADSHEETS:
             raise ValueError(f"{self.name}: is a spreadsheet; save it as CSV first")
+        if last == ".gz" and self._start(1):
+            raise ValueError(f"{self.name}: is called .gz, but is not compressed by gzip")
         if last in OTHERS:
             raise ValueError(
                 f"{self.name}: unknown extension {last}; known are {listed(list(KINDS), 20)}"
@@ -81,7 +98,7 @@ class InputFile:
     @cached_property
     def data(self) -> bytes:
         """All its bytes, decompressed. ValueError if they would fill the memory."""
-        if self.is_stdin:
+        if self._once:
             return _gunzip(self._input, self.name) if self.gzipped else self._input
         if self.gzipped:
             with self.path.open("rb") as file, gzip.open(file) as text:
@@ -91,14 +108,14 @@ class InputFile:
 
     def needs(self) -> None:
         """Raise ImportError, which says what to install, if a package for this kind is missing."""
-        if self.kind in ("text", "parquet", "arrow"):
+        if self.kind in ("text", "parquet", "arrow", "folder"):
             needed("pyarrow", "files", f"reading {self.name}")
 
     def arrow(self) -> Any:
         """What pyarrow reads."""
         import pyarrow as pa
 
-        return pa.BufferReader(self.data) if self.is_stdin or self.gzipped else str(self.path)
+        return pa.BufferReader(self.data) if self.in_memory else str(self.path)
 
     def check(self) -> None:
         """Raise FileNotFoundError or ValueError unless it can be read."""
@@ -106,8 +123,6 @@ class InputFile:
             if sys.stdin.isatty():
                 raise ValueError("standard input is a terminal; pipe a table into the command")
             return
-        if self.path.is_dir():
-            raise ValueError(f"{self.path}: is a directory, not a file")
         if not self.path.exists():
             raise FileNotFoundError(f"{self.path}: no such file")
 
@@ -137,7 +152,7 @@ def check_size(n_bytes: int, name: str) -> None:
     if n_bytes > memory() / 2:
         raise ValueError(
             f"{name}: its contents need more than {memory() / 2e9:.3g} GB of memory; "
-            "--stream reads a table in blocks"
+            "fit --stream reads a table in blocks"
         )
 
 

@@ -17,6 +17,17 @@ MISSING = "a missing value"
 DROP = "give blocks(..., missing='drop') to leave such rows out"
 
 
+class MissingValuesError(ValueError):
+    """A value is missing, and the caller did not say what to do with such rows.
+
+    `where` says it without a remedy.
+    """
+
+    def __init__(self, where: str, remedy: str = "") -> None:
+        super().__init__(f"{where}; {remedy}" if remedy else where)
+        self.where = where
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Rows that were copied, and where they come from.
@@ -69,7 +80,7 @@ def complete_rows(chunk: Chunk, layout: Layout, drop: bool) -> NDArray[np.bool_]
         j = int(bad[i].argmax()) if bad[i].any() else None
         value: Any = chunk.weight if j is None else chunk.X[:, j]
         what = MISSING if np.isnan(value[i]) else INFINITE
-        raise ValueError(f"{_cell(chunk, layout, i, j)}: {what}; {DROP}")
+        raise MissingValuesError(f"{_cell(chunk, layout, i, j)}: {what}", DROP)
     return complete
 
 

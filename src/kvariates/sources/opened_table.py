@@ -6,7 +6,7 @@ line: the file, what is wrong, and where.
 | file | read by | columns |
 |---|---|---|
 | text: .csv, .tsv, .txt and others, plain or .gz | `text_table.py` | its header, or x0, x1, ... |
-| .parquet, .arrow, .feather | pyarrow | its schema |
+| .parquet, .arrow, .feather, a folder of .parquet | `arrow_columns.py` | its schema |
 | .npz, .npy, .mtx | `array_files.py` | x0, x1, ... |
 | - | standard input; its first bytes tell which of these it is | |
 """
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from kvariates.sources.array_files import read_array
+from kvariates.sources.arrow_columns import JoinedColumns
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile
@@ -54,7 +55,7 @@ class OpenedTable:
     doubtful : dict
         Columns of text that look numeric: a line about each.
     get_each : callable or None
-        From a name to its numbers, each cell read by itself, NaN for others.
+        From a name to its numbers, each cell read by itself, NaN for text that is none.
     """
 
     path: Path
@@ -148,7 +149,8 @@ def read(
     ----------
     path : str or Path
         A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy or
-        .mtx file; "-" is standard input.
+        .mtx file, or a folder of .parquet files, which are read in the order of their paths; "-" is
+        standard input.
     columns : sequence of str, optional
         The columns to read, in this order. A named column that holds no numbers is converted where
         each of its values reads as a number. By default every numeric column is read.
@@ -195,7 +197,7 @@ def open_table(
     path: str | Path, text: TextOptions | None = None, columns: Sequence[str] | None = None, *,
     private: bool = False,
 ) -> OpenedTable:  # fmt: skip
-    """Open a file; of a Parquet file only these columns are read.
+    """Open a file, or all Parquet files of a folder; of a Parquet file only these columns are read.
 
     With `private`, nothing is found out from the rows, and no row of a text file is an error:
     `table(columns, missing="keep")` reads every row by itself.
@@ -205,6 +207,8 @@ def open_table(
     file.needs()
     where, errors = file.name, (ValueError, OSError, EOFError, BadZipFile, NotImplementedError)
     try:
+        if file.kind == "folder":
+            return _of_columns(file.path, JoinedColumns.of_folder(file.path))
         text_opener = _private_text if private else _text
         opener = {"text": text_opener, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
         if private and file.kind == "matrix market":
@@ -226,56 +230,46 @@ def _text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
         lines[name] = (
             f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
         )
-    made = _of_arrow(file.path, found.table, text)
+    made = _of_arrow(file, found.table)
     return replace(made, remarks=found.remarks, doubtful=lines)
 
 
 def _private_text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
     options = fixed_format(file.path, text)
-    return _of_arrow(file.path, private_table(file.data, options), options)
+    table = private_table(file.data, options)
+
+    def numbers(name: str) -> npt.NDArray[np.generic]:
+        return each_number(table.column(name), options.decimal or ".")
+
+    return replace(_of_arrow(file, table), get_each=numbers)
 
 
-def _parquet(file: InputFile, text: TextOptions, columns: Sequence[str] | None) -> OpenedTable:
+def _parquet(file: InputFile, _text: object, columns: Sequence[str] | None) -> OpenedTable:
     from pyarrow import parquet
 
     names = parquet.read_schema(file.arrow()).names
     wanted = None if columns is None else [n for n in names if n in set(columns)]
-    made = _of_arrow(file.path, parquet.read_table(file.arrow(), columns=wanted), text)
+    made = _of_arrow(file, parquet.read_table(file.arrow(), columns=wanted))
     return replace(made, names=names)  # an error about an unknown name lists all names
 
 
-def _ipc(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
+def _ipc(file: InputFile, _text: object, _columns: object) -> OpenedTable:
     import pyarrow as pa
     from pyarrow import ipc
 
     stream = pa.BufferReader(file.data)
     opened = ipc.open_file if file.data.startswith(b"ARROW1") else ipc.open_stream
-    return _of_arrow(file.path, opened(stream).read_all(), text)
+    return _of_arrow(file, opened(stream).read_all())
 
 
-def _of_arrow(path: Path, table: pa.Table, text: TextOptions) -> OpenedTable:
-    import pyarrow as pa
+def _of_arrow(file: InputFile, table: pa.Table) -> OpenedTable:
+    return _of_columns(file.path, JoinedColumns({file.name: table}))
 
-    types = pa.types
 
-    def get(name: str) -> npt.NDArray[np.generic]:
-        column = table.column(name)
-        if types.is_decimal(column.type):
-            column = column.cast(pa.float64())
-        values: npt.NDArray[np.generic] = column.to_numpy()
-        return values
-
-    def get_each(name: str) -> npt.NDArray[np.generic]:
-        try:
-            return each_number(table.column(name), text.decimal or ".")
-        except ValueError as error:
-            raise ValueError(f"{path}: column {name!r} {error}") from None
-
-    def numeric(kind: pa.DataType) -> bool:
-        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-    numbers = {f.name for f in table.schema if numeric(f.type)}
-    return OpenedTable(path, table.column_names, numbers, get, get_each=get_each)
+def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
+    return OpenedTable(
+        path, columns.names, columns.numeric, columns.values, get_each=columns.numbers
+    )
 
 
 def _array(file: InputFile, _text: object, _columns: object) -> OpenedTable:

@@ -175,6 +175,8 @@ class ArrowPiece:
         import pyarrow as pa
 
         array = self.batch.column(name)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
             try:
                 array = array.cast(pa.float64(), safe=False)
@@ -275,9 +277,11 @@ def _arrow_field(name: str, kind: pa.DataType) -> Field:
     from pyarrow import types
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
+    if types.is_dictionary(kind):
+        return _arrow_field(name, kind.value_type)
     if types.is_float16(kind) or types.is_float32(kind):
         return Field(name, single, True, str(kind))
     numeric = types.is_float64(kind) or types.is_integer(kind) or types.is_decimal(kind)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    other = types.is_boolean(kind) or types.is_null(kind) or types.is_dictionary(kind)
+    other = types.is_boolean(kind) or types.is_null(kind)
     return Field(name, double if numeric or text or other else None, numeric, str(kind))

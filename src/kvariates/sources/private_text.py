@@ -99,22 +99,8 @@ def _row(cells: list[str], width: int) -> Sequence[str | None]:
 
 
 def each_number(column: pa.ChunkedArray, decimal: str) -> NDArray[np.generic]:
-    """The numbers of a column, each cell read by itself; missing for text that is no number.
-
-    Raise ValueError if the type of the column, whatever its cells are, holds no numbers.
-    """
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column = find_numbers(valid_text(column), decimal, each=True).numbers
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    elif not (pa.types.is_primitive(kind) or pa.types.is_null(kind)) or pa.types.is_temporal(kind):
-        raise ValueError(f"holds {kind}, not numbers")
-    values: NDArray[np.generic] = column.to_numpy()
+    """The numbers of a column of text, each cell read by itself; missing for other text."""
+    values: NDArray[np.generic] = find_numbers(column, decimal, each=True).numbers.to_numpy()
     return values
 
 

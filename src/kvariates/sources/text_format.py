@@ -144,6 +144,8 @@ def find_encoding(data: bytes, whole: bool) -> str:
     """
     if data.startswith(b"\xef\xbb\xbf"):
         return "utf-8"
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     if b"\0" in data:

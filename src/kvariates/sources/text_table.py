@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kvariates.sources.columns import listed
+from kvariates.sources.text_check import TextCheck
 from kvariates.sources.text_format import (
     COMMENT,
     MISSING,
@@ -148,7 +149,9 @@ def _parsed(body: bytes, how: TextFormat, comments: CommentFilter) -> pa.Table:
     empty = pa.table({name: pa.array([], pa.float64()) for name in how.names})
     if not body.strip():
         return empty
-    _check_quotes(body, how)
+    check = TextCheck(how.delimiter, lines=how.skip)
+    for part in (body, b""):
+        check(part)
     options = parse_options(how, comments, block_size=max(2**22, 64 * len(how.names)))
     options["parse_options"].newlines_in_values = b'"' in body
     try:
@@ -158,15 +161,6 @@ def _parsed(body: bytes, how: TextFormat, comments: CommentFilter) -> pa.Table:
     except pa.ArrowInvalid as error:
         raise ValueError(_uneven_row(body, how) or _first_line(error)) from None
     return table if table.num_rows else empty  # all lines may be comments
-
-
-def _check_quotes(body: bytes, how: TextFormat) -> None:
-    """Raise ValueError if the last cell in quotation marks does not end."""
-    quote = body.rfind(b'"')
-    before = body[max(quote - 1, 0) : max(quote, 0)]
-    if body.count(b'"') % 2 and before in (b"", b"\n", how.delimiter.encode()):
-        line = how.skip + body.count(b"\n", 0, quote) + 1
-        raise ValueError(f"line {line}: a quotation mark is not closed")
 
 
 def _uneven_row(body: bytes, how: TextFormat) -> str | None:
