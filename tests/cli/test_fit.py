@@ -206,7 +206,7 @@ class TestBadInput:
             (["blobs.csv", "-k", "3", "--weights", "q"], "no column 'q'"),
             (["blobs.csv", "-k", "3", "--columns", "name"], "column 'name' holds 'row0'"),
             (["blobs.csv", "-k", "3", "--weights", "name"], "column 'name' holds 'row0'"),
-            (["blobs.csv", "-k", "3", "--columns", "w", "--weights", "w"], "no column is left"),
+            (["blobs.csv", "-k", "3", "--columns", "w", "--weights", "w"], "do not cluster it"),
             (["blobs.csv", "-k", "31", "--columns", "x,y"], "31"),
             (["blobs.csv", "-k", "3", "--weights", "x", "--columns", "y"], "weight"),
             (["zero.npy", "-k", "2", "--metric", "cosine"], "zero"),

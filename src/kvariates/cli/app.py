@@ -22,6 +22,8 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kvariates.report.option_words import as_options
+
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
@@ -131,20 +133,26 @@ def say(message: str) -> None:
     typer.echo(f"kvariates: {printable(' '.join(message.split()))}", err=True)
 
 
+WARNING = "warning: "
 _held: list[str] = []
 
 
 def remark(message: str) -> None:
     """Say a message later, if the command does not fail: an error is one line."""
-    _held.append(message)
+    _held.append(as_options(" ".join(message.split())))
 
 
-def say_held() -> None:
-    """Say the messages that were held back."""
-    held = list(dict.fromkeys(_held))
+def remarks() -> tuple[str, ...]:
+    """The messages that are held back, each once. The files of a fit have them, too."""
+    return tuple(dict.fromkeys(_held))
+
+
+def say_held(*, quiet: bool = False) -> None:
+    """Say the messages that were held back; only warnings if `quiet`."""
+    for message in remarks():
+        if not quiet or message.startswith(WARNING):
+            say(message)
     _held.clear()
-    for message in held:
-        say(message)
 
 
 def printable(text: str) -> str:
@@ -195,7 +203,7 @@ def tidy_errors() -> Iterator[None]:
     except (ValueError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        say(str(error))
+        say(as_options(str(error)))
         raise typer.Exit(2) from error
 
 

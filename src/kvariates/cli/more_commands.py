@@ -12,6 +12,7 @@ from kvariates.cli import options as given
 from kvariates.cli.app import TableOptions, app, say_held, tidy_errors
 from kvariates.cli.gathering import gathered
 from kvariates.cli.output_folder import moved_into_place
+from kvariates.report.option_words import as_options
 
 
 @app.command(cls=TableOptions)
@@ -51,7 +52,7 @@ def compare(
             show_json({"seed": drawn, **found.summary()})
         elif not quiet:
             command.show_comparison(found)
-            typer.echo(f"k = {found.choice.k}: {found.choice.reason}")
+            typer.echo(f"k = {found.choice.k}: {as_options(found.choice.reason)}")
             typer.echo(f"seed {drawn}; silhouette and elbow are those of choose_k")
 
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table as ScreenTable
 from rich.text import Text
 
-from kvariates.cli.app import printable, remark
+from kvariates.cli.app import WARNING, printable, remark
 
 if TYPE_CHECKING:
     from kvariates.demo.cities import Region
@@ -114,7 +114,7 @@ def said_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for words in dict.fromkeys(str(warning.message) for warning in caught):
-        remark(f"warning: {words}")
+        remark(f"{WARNING}{words}")
 
 
 def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:

@@ -75,6 +75,7 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "kvariates": version("kvariates"),
         "command": run.command,
         "data": _known(data),
+        "notes": list(run.notes),
         "parameters": dict(run.parameters),
         "inertia": run.inertia,
         "n_iter": run.n_iter,

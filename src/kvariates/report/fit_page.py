@@ -82,7 +82,8 @@ def _overview(run: FitRun) -> str:
     certificate = getattr(run.model, "certificate_", None)
     if certificate is not None:
         items.append(Fact("certificate", str(certificate)))
-    return facts(items)
+    notes = "".join(f"<li>{text(words)}</li>" for words in run.notes)
+    return facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:

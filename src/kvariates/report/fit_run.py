@@ -47,6 +47,7 @@ class FitRun:
     command: str = ""  # that repeats the run
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
+    notes: tuple[str, ...] = ()  # what was said about the data and the fit
 
     @property
     def k(self) -> int:
@@ -101,6 +102,7 @@ class FitRun:
         return FitRun(
             table, self.parameters, self.centers, counts, counts, model=self.model,
             command=self.command, medoids=self.medoids,
+            notes=self.notes if self.public_points else (),
         )  # fmt: skip
 
 
