@@ -42,8 +42,11 @@ def tables(command: str) -> dict[str, list[Any]]:
         return {"objective": [GROUP_OBJECTIVES]}
     if command == "audit":
         from kvariates.private_methods.methods import PRIVATE_METHODS
+        from kvariates.tables import Table
 
-        return {"method": [PRIVATE_METHODS]}
+        # Without an assertion about the data, a method that needs one is always refused.
+        whole = {name: entry for name, entry in PRIVATE_METHODS.items() if entry.lost is None}
+        return {"method": [Table("method", whole)]}
     from kvariates.data.metrics import METRICS
     from kvariates.objectives.objective import OBJECTIVES
     from kvariates.refining.refinements import REFINEMENTS
@@ -214,10 +217,12 @@ def _with_notes(words: str, error: BaseException) -> str:
 
 def os_error_words(error: OSError) -> str:
     """An error of the system in plain words."""
-    if error.errno == errno.ENOSPC:
-        return "the disk is full; nothing was written"
-    if error.errno in (errno.EFBIG, errno.EDQUOT):
-        return f"{os.strerror(error.errno).lower()}; nothing was written"
+    full = {errno.ENOSPC: "the disk is full"}
+    full |= {code: os.strerror(code).lower() for code in (errno.EFBIG, errno.EDQUOT)}
+    if error.errno in full:
+        if hasattr(error, "__notes__"):
+            return _with_notes(full[error.errno], error)
+        return f"the result cannot be printed: {full[error.errno]}"  # files are in place
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {os.strerror(error.errno)}"
     return str(error) if error.errno is None else os.strerror(error.errno)

@@ -44,6 +44,8 @@ def compare(
         ks = (int(low), int(high)) if k else None
         drawn = secrets.randbits(32) if seed is None else seed
         inits = tuple(given.names_of(init) or ())
+        if not inits:
+            raise ValueError("--init: give at least one seeding")
         request = command.CompareRequest(reading, ks, inits, scale.value, drawn, quiet)
         with progress_display(quiet) as progress:
             found = command.compare_file(request, progress)

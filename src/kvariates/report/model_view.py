@@ -73,6 +73,11 @@ def _centers(model: Any, rows: Any = None) -> Array:
 
 
 def _no_centers(model: Any) -> TypeError:
+    if hasattr(model, "balance_"):
+        return TypeError(
+            f"{type(model).__name__} has groups and no centres; plot.balance(model.balance_) draws "
+            "them"
+        )
     return TypeError(f"{type(model).__name__} has no centres to draw; is it fitted?")
 
 
