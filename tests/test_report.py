@@ -95,6 +95,18 @@ def test_files_with_names_of_any_kind_are_written(tmp_path):
 # ---- what is said ----
 
 
+def test_very_long_names_are_cut_and_are_whole_in_titles():
+    names = ("a" * 5000, "b" * 300)
+    run, shown = kmeans_case(blobs(200, 2, 3), 3, names)
+    page = fit_html(replace(run, notes=("note " * 1000,)), shown)
+    for name in names:
+        whole = page.count(name)
+        assert whole == page.count(f'title="{name}"') > 1  # of the centres, in the list of columns
+        assert f"{name[:59]}…" in plain(page)
+    assert max(map(len, plain(page).split())) < 100
+    assert "note " * 200 not in plain(page)
+
+
 def test_fifty_clusters_have_fifty_looks():
     for seed in range(20):
         assert len(set(looks(rng(seed).normal(size=(50, 2))))) == 50

@@ -13,7 +13,7 @@ from .colors import Array
 from .figures import Scatter, scatter
 from .fit_run import FitRun, ShownRows
 from .map_places import city_near
-from .page import number
+from .page import cut, number
 from .plane import MOST_SHOWN, Plane, plane, shown_rows
 
 MOST_TIP_VALUES = 8
@@ -129,7 +129,7 @@ def _tip_values(run: FitRun, view: View, found: Contrast | None) -> TipValues:
         return TipValues(None, ())
     columns = found.columns(MOST_TIP_VALUES)
     values: Array = np.asarray(X)[view.rows][:, columns]
-    return TipValues(values, tuple(run.table.names[j] for j in columns))
+    return TipValues(values, tuple(cut(run.table.names[j]) for j in columns))
 
 
 def _edges(view: View) -> Array | None:

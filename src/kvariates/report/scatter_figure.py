@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .colors import MARKS, Array, Look, looks
-from .page import number, text, visible
+from .page import cut, number, text, visible
 from .plane import some_rows
 
 MOST_EDGES = 60_000
@@ -134,7 +134,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         for i, ((color, shape), share) in enumerate(zip(look, shares, strict=True))
     ]
     found = {
-        "axes": [visible(name) for name in plot.axes],
+        "axes": [visible(cut(name)) for name in plot.axes],
         "limits": plot.limits,
         "clusters": clusters,
         "points": _quantized(plot.points, plot.limits),
@@ -164,7 +164,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
 def _pairs(plot: Scatter, cluster: int) -> list[tuple[str, str]]:
     """What the tip of a centre shows."""
     place = plot.centers[cluster].tolist()
-    pairs = [(visible(a), number(v)) for a, v in zip(plot.axes, place, strict=True) if a]
+    pairs = [(visible(cut(a)), number(v)) for a, v in zip(plot.axes, place, strict=True) if a]
     return [*pairs, ("size", visible(plot.sizes[cluster]))] if plot.sizes else pairs
 
 
