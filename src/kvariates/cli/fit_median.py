@@ -180,8 +180,10 @@ def _shown(
     model, table = run.model, points.data.table
     if points.places is not None:
         X = points.places.X
-        edges, names = edge_list(points.X), points.places.names
-        return report.ShownRows(X, labels, X[model.medoid_indices_], edges=edges, names=names)
+        return report.ShownRows(
+            X, labels, X[model.medoid_indices_], edges=edge_list(points.X),
+            names=points.places.names, points=tuple(map(str, points.data.beside["node"])),
+        )  # fmt: skip
     if not hasattr(model, "cluster_centers_"):
         return None
     raw = points.X.shape[1] <= 2

@@ -111,7 +111,8 @@ class ShownRows:
     """Labelled rows and centres for the scatter plot, in the same units.
 
     `values` are the same rows as they are in the table, if X is not. `edges` are pairs of rows that
-    a graph connects. `names` are those of the columns of X, if they are not the table's.
+    a graph connects. `names` are those of the columns of X, if they are not the table's. `points`
+    are the names of the rows, such as nodes of a graph.
     """
 
     X: Any  # an array or a sparse matrix
@@ -121,3 +122,4 @@ class ShownRows:
     values: Any = None
     edges: Array | None = None
     names: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()

@@ -48,6 +48,8 @@ class Scatter:
         At the centres, below their numbers.
     values, columns : ndarray of shape (n, c) or None, tuple of str
         What the tip of a point shows; its coordinates by default.
+    titles : tuple of str
+        The names of the points, for their tips.
     rows : ndarray of shape (n,) or None
         The points' rows in the data, from 0.
     masses : ndarray of shape (n,) or None
@@ -77,6 +79,7 @@ class Scatter:
     words: tuple[str, ...] = ()
     values: Array | None = None
     columns: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
     rows: Array | None = None
     masses: Array | None = None
     edges: Array | None = None
@@ -125,7 +128,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         {
             "name": visible(plot.name(i)),
             "short": str(i),
-            "word": visible(plot.words[i]) if plot.words else "",
+            "word": visible(cut(plot.words[i])) if plot.words else "",
             "color": color,
             "mark": MARKS[shape],
             "share": share,
@@ -149,6 +152,8 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
     if plot.values is not None:
         found["columns"] = [visible(name) for name in plot.columns]
         found["values"] = _base64(plot.values, "<f4")
+    if plot.titles:
+        found["titles"] = [visible(cut(name)) for name in plot.titles]
     if plot.rows is not None:
         found["rows"] = _base64(plot.rows, "<u4")
     if plot.masses is not None and len(plot.masses):
