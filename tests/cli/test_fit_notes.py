@@ -31,9 +31,12 @@ def files_of(out):
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (["-k", "auto", "--missing", "drop", "--columns", "x,y"], ["1 row with a missing", "k = "]),
+        (
+            ["-k", "auto", "--missing", "drop", "--columns", "x,y"],
+            ["1 row with a missing", "The answer is clear."],
+        ),
         (["-k", "2", "--missing", "mean"], ["1 missing value was filled", "looks like an id"]),
-        (["-k", "2", "--missing", "drop", "--stream"], ["1 rows with a missing", "left out, not"]),
+        (["-k", "2", "--missing", "drop", "--stream"], ["1 row with a missing", "left out, not"]),
         (["-k", "2", "--missing", "drop"], ["left out, not numeric: name", "different scales"]),
         (["-k", "2", "--missing", "drop", "--objective", "median"], ["different scales"]),
     ],

@@ -160,10 +160,11 @@ from kvariates.cli import more_commands  # noqa: E402, F401 (after fit and predi
 @app.command()
 def demo(out: given.Out = Path("demo-out"), quiet: given.Quiet = False) -> None:
     """Four problems with bundled data: writes regions.csv, picture.png and report.html."""
-    from kvariates.cli import demo_command
-    from kvariates.cli.screen import progress_display
+    with tidy_errors():
+        from kvariates.cli import demo_command
+        from kvariates.cli.screen import progress_display
 
-    with tidy_errors(), progress_display(quiet) as progress:
-        run = demo_command.run_demo(out, progress)
+        with progress_display(quiet) as progress:
+            run = demo_command.run_demo(out, progress)
     if not quiet:
         demo_command.show_demo(run, out)

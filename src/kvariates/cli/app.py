@@ -22,6 +22,7 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kvariates.cli.interrupts import raise_after_imports
 from kvariates.report.option_words import as_options
 
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
@@ -169,16 +170,17 @@ def printable(text: str) -> str:
 
 def run_command() -> NoReturn:
     """Run the command in this process, in which SIGTERM is an orderly end."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, raise_after_imports(Terminated))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, raise_after_imports(KeyboardInterrupt))
     try:
         code = app()
     except Terminated:
         code = 143
+    except (KeyboardInterrupt, typer.Abort):  # before the work of a command has begun
+        say("interrupted")
+        code = 130
     sys.exit(code)
-
-
-def _end(*_: object) -> None:
-    raise Terminated
 
 
 @contextmanager

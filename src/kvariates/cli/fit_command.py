@@ -24,6 +24,7 @@ from kvariates.sources import Scale, scale_for
 from kvariates.sources.parquet_writer import write_labels
 
 MOST_CHOSEN = 20  # clusters that -k auto tries
+CLEAR = " The answer is clear."  # otherwise the reason begins with "no clear answer"
 MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
@@ -88,7 +89,7 @@ def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
         choice = choose_k(
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
-    remark(f"k = {choice.k}: {choice.reason}")
+    remark(f"k = {choice.k}: {choice.reason}{CLEAR * choice.clear}")
     return int(choice.k)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.app import remark, remarks
-from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
+from kvariates.cli.fit_command import CLEAR, MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names, say_remarks
 from kvariates.cli.saved_model import save_model
@@ -96,8 +96,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
 
 
 def _say_dropped(request: FitRequest, file: Blocks) -> None:
-    if file.rows_dropped:
-        remark(f"{file.rows_dropped:,} rows with a missing value left out; their label is missing")
+    if n := file.rows_dropped:
+        rows, their = ("row", "its") if n == 1 else ("rows", "their")
+        remark(f"{n:,} {rows} with a missing value left out; {their} label is missing")
     if file.remarks_after:
         remark(f"{request.data.name}: {file.remarks_after}")
 
@@ -119,7 +120,8 @@ def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgres
     most = min(MOST_CHOSEN, len(points))
     with said_warnings():
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
-    remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {choice.reason}")
+    why = f"{choice.reason}{CLEAR * choice.clear}"
+    remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return int(choice.k)
 
 
