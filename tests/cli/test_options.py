@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cli.test_fit import FILES, failure, help_of, rows_of, run
 
-from kvariates.cli import output_folder
+from kvariates.cli import output_folder, screen
 from kvariates.private_methods.methods import PRIVATE_METHODS
 
 FULL = Path("/dev/full")
@@ -130,7 +130,7 @@ def test_numbers_are_never_cut(tmp_path, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6)) * [1e-3, 1e5, 1, 1e8, 1, 1e-9]
-    head = ",".join(f"a_long_name_of_{j}" for j in range(6))
+    head = ",".join(f"a_long_name_of_a_column_of_numbers_{j}" for j in range(6))
     np.savetxt(tmp_path / "a.csv", X, delimiter=",", header=head, comments="")
     shown = run("fit", tmp_path / "a.csv", "-k", 3, "--seed", 0, "-o", tmp_path / "out").stdout
     assert "…" not in shown
@@ -142,3 +142,9 @@ def test_numbers_are_never_cut(tmp_path, monkeypatch, columns):
         assert max(map(len, shown.splitlines()[:6])) <= columns
     words = ("compare", tmp_path / "a.csv", "-k", "2:4", "--seed", 0)
     assert "…" not in run(*words).stdout
+
+
+def test_a_long_number_is_not_cut_for_long_names(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    screen.print_table([">" + 42 * name for name in "abc"], [("1" * 40, "2", "3")])
+    assert "1" * 40 in capsys.readouterr().out
