@@ -137,6 +137,26 @@ def test_a_place_is_named_after_a_large_city_near_it():
     assert "Grey dots" in plain(page_of("cities"))
 
 
+@pytest.mark.parametrize(
+    ("places", "names", "dots"),
+    [
+        ([(2.35, 48.85), (2.4, 48.9), (2.3, 48.8)], False, False),  # all near Paris
+        ([(2.35, 48.85), (13.4, 52.5), (-3.7, 40.4)], True, True),
+        ([(2.35, 48.85), (4.35, 50.85), (4.9, 52.4)], True, False),  # a small map has no land
+    ],
+)
+def test_names_of_cities_tell_centres_apart_and_have_their_source(places, names, dots):
+    X = np.repeat(np.array(places), 20, axis=0) + 0.001 * rng().normal(size=(60, 2))
+    run, shown = kmeans_case(X, 3, ("lon", "lat"))
+    page = fit_html(run, shown)
+    words = [cluster["word"] for cluster in data_of(page)["clusters"]]
+    assert all(words) == any(words) == names
+    assert ("Paris" in page) == names
+    assert ("GeoNames, CC BY 4.0" in page) == (names or dots)
+    assert ("Grey dots" in page) == dots
+    assert ("ames near the centres" in page) == names
+
+
 @pytest.mark.parametrize("most", [170, 350])
 def test_a_map_ends_where_the_world_does(most):
     X = np.column_stack([rng().uniform(-60, 80, 300), rng(1).uniform(0, most, 300)])

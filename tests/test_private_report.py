@@ -34,7 +34,12 @@ def fitted(adjacency="add-remove", delta=0.0):
     run = run_of(model, X, ("a", "b", "c"), sizes=np.bincount(labels, minlength=3))
     cost = float(((X - model.cluster_centers_[labels]) ** 2).sum())
     run = replace(
-        run, inertia=cost, n_iter=17, seconds=12.3456, costs=(cost + 2e5, cost + 1e5, cost)
+        run,
+        inertia=cost,
+        n_iter=17,
+        seconds=12.3456,
+        costs=(cost + 2e5, cost + 1e5, cost),
+        notes=(f"{len(X)} rows",),
     )
     return X, run, ShownRows(X, labels, model.cluster_centers_)
 

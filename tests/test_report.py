@@ -22,6 +22,7 @@ from kvariates.report.curves import Line, lines
 from kvariates.report.figures import Bar, bars, share_bar
 from kvariates.report.fit import ShownRows, write_fit
 from kvariates.report.fit_page import fit_html
+from kvariates.report.option_words import as_options
 from kvariates.report.page import Section, number, page_html, text, visible
 
 # ---- one file, alone ----
@@ -92,6 +93,18 @@ def test_files_with_names_of_any_kind_are_written(tmp_path):
 
 
 # ---- what is said ----
+
+
+def test_very_long_names_are_cut_and_are_whole_in_titles():
+    names = ("a" * 5000, "b" * 300)
+    run, shown = kmeans_case(blobs(200, 2, 3), 3, names)
+    page = fit_html(replace(run, notes=("note " * 1000,)), shown)
+    for name in names:
+        whole = page.count(name)
+        assert whole == page.count(f'title="{name}"') > 1  # of the centres, in the list of columns
+        assert f"{name[:59]}…" in plain(page)
+    assert max(map(len, plain(page).split())) < 100
+    assert "note " * 200 not in plain(page)
 
 
 def test_fifty_clusters_have_fifty_looks():
@@ -198,9 +211,11 @@ def test_the_page_says_what_was_run_and_what_is_known():
 
 def test_a_guarantee_is_explained():
     run, shown = kmeans_case(blobs(200, 2, 3), 3, ("a", "b"), parameters={"init": "d2"})
+    lines = run.model.guarantee_.explain().splitlines()
+    words = plain(fit_html(replace(run, command=""), shown))
+    assert all(" ".join(line.split()) in words for line in lines)
     words = plain(fit_html(run, shown))
-    for line in run.model.guarantee_.explain().splitlines():
-        assert " ".join(line.split()) in words
+    assert all(" ".join(as_options(line).split()) in words for line in lines)
 
 
 def test_a_stream_has_its_rows_synopses_and_spread():

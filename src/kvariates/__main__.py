@@ -18,6 +18,9 @@ def main() -> None:
     except MissingPackageError as error:
         sys.stderr.write(f"kvariates: {error}\n")
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("kvariates: interrupted\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

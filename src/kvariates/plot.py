@@ -62,8 +62,10 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
     at the suggested k. The silhouette has an axis of its own on the right.
     """
     needed("matplotlib", "plot")
+    from kvariates.k_selection import Choice
     from kvariates.report.record_plots import draw_choice
 
+    _check("choice", choice, Choice, "the result of choose_k")
     return draw_choice(choice, ax)
 
 
@@ -75,7 +77,9 @@ def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
     """
     needed("matplotlib", "plot")
     from kvariates.balancing.balance_plot import draw_balance
+    from kvariates.balancing.group_balance import GroupBalance
 
+    _check("balance", balance, GroupBalance, "balance_ of a fitted AntiClustering")
     drawn: Axes = draw_balance(balance, ax)
     return drawn
 
@@ -86,8 +90,10 @@ def ledger(ledger: Ledger, ax: Axes | None = None) -> Axes:
     The bars add up to the total of the ledger: charges about disjoint rows cost their maximum.
     """
     needed("matplotlib", "plot")
+    from kvariates.privacy.ledger import Ledger
     from kvariates.report.record_plots import draw_ledger
 
+    _check("ledger", ledger, Ledger, "ledger_ of a private model")
     return draw_ledger(ledger, ax)
 
 
@@ -106,6 +112,15 @@ def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 
         How many levels below the root are drawn.
     """
     needed("matplotlib", "plot")
+    from kvariates.data.hst_tree import HstTree
     from kvariates.report.tree_plot import draw_outlines, draw_tree
 
+    _check("tree", tree, HstTree, "the result of hst_tree")
     return draw_tree(tree, ax, levels) if X is None else draw_outlines(tree, X, ax, levels)
+
+
+def _check(function: str, given: Any, kind: type, where: str) -> None:
+    if not isinstance(given, kind):
+        raise TypeError(
+            f"plot.{function} draws a {kind.__name__}, {where}; got {type(given).__name__}"
+        )

@@ -161,7 +161,8 @@ class TestResults:
             summary = json.loads((tmp_path / "out" / "summary.json").read_text())
             assert summary["parameters"][option] == name
 
-    def test_many_clusters_and_columns_fit_a_screen(self, tmp_path):
+    def test_many_clusters_and_columns_fit_a_screen(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "120")
         X = np.random.default_rng(0).normal(size=(200, 12))
         pq.write_table(pa.table({f"c{j}": X[:, j] for j in range(12)}), tmp_path / "X.parquet")
         result = run("fit", tmp_path / "X.parquet", "-k", 30, "-o", tmp_path / "out")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from cli.test_fit import failure, run
+from cli.test_fit import failure, rows_of, run
 
 from kvariates.sources.graph_files import read_places
 
@@ -39,6 +39,10 @@ def test_nodes_and_edges_are_drawn_at_their_places(files, tmp_path):
     assert len(ends) == 12
     lengths = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
     assert lengths.max() < 0.35  # neighbours on the ring are near each other
+    assert sorted(found["titles"]) == sorted(f"n{i}" for i in range(12))
+    assert "rows" not in found
+    medoids = [row[2] for row in rows_of(out / "centers.csv")[1:]]
+    assert [cluster["word"] for cluster in found["clusters"]] == medoids
     assert run("fit", edges, "-k", 3, *GRAPH, "-o", tmp_path / "plain").exit_code == 0
     assert drawing(tmp_path / "plain") is None
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
-from plots.drawn import blobs, notes
+from plots.drawn import blobs, fitted, notes
 
 from kvariates import AntiClustering, PrivateKMeans, choose_k, plot
 from kvariates.privacy.ledger import Charge, Ledger
@@ -85,3 +85,18 @@ def test_groups_of_a_balance_differ_in_colour_and_marker():
     labels = ax.get_xticklabels()
     assert [label.get_text() for label in labels][2:] == ["$a$", "<b>"]
     assert not any(label.get_parse_math() for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (plot.ledger, "plot.ledger draws a Ledger, ledger_ of a private model; got KMeans"),
+        (plot.balance, "plot.balance draws a GroupBalance, balance_ of a fitted AntiClustering"),
+        (plot.tree, "plot.tree draws a HstTree, the result of hst_tree; got KMeans"),
+        (plot.choice, "plot.choice draws a Choice, the result of choose_k; got KMeans"),
+    ],
+)
+def test_another_object_is_refused_in_one_line(draw, message):
+    with pytest.raises(TypeError, match=message):
+        draw(fitted(blobs(9)))
+    assert "\n" not in message

@@ -108,10 +108,15 @@ def fit(
                            weights=weights, identifier=identifier, keep=keep)  # fmt: skip
         request = FitRequest(
             reading, None if k == "auto" else int(k), choices, objective.value,
-            "standard" if standardize else scale.value, budget, labels, nodes,
-            words_of(context), quiet,
+            _scaling(scale, standardize), budget, labels, nodes, words_of(context), quiet,
         )  # fmt: skip
         run_fit(request, out, stream=stream, dask=dask, force=force, as_json=as_json)
+
+
+def _scaling(scale: given.Scaling, standardize: bool) -> str:
+    if standardize and scale not in (given.Scaling.none, given.Scaling.standard):
+        raise ValueError(f"--standardize is --scale standard; leave it out with --scale {scale}")
+    return "standard" if standardize else scale.value
 
 
 @app.command(cls=TableOptions)
@@ -140,7 +145,7 @@ def predict(
                            identifier=identifier, keep=keep)  # fmt: skip
         with written_file(out, force=force) as file, progress_display(quiet) as progress:
             found = predict_file(model, reading, file, progress, quiet=quiet)
-        say_held()
+        say_held(quiet=quiet)
         if as_json:
             show_json(found.summary(model, data, out))
         elif not quiet:
@@ -155,10 +160,11 @@ from kvariates.cli import more_commands  # noqa: E402, F401 (after fit and predi
 @app.command()
 def demo(out: given.Out = Path("demo-out"), quiet: given.Quiet = False) -> None:
     """Four problems with bundled data: writes regions.csv, picture.png and report.html."""
-    from kvariates.cli import demo_command
-    from kvariates.cli.screen import progress_display
+    with tidy_errors():
+        from kvariates.cli import demo_command
+        from kvariates.cli.screen import progress_display
 
-    with tidy_errors(), progress_display(quiet) as progress:
-        run = demo_command.run_demo(out, progress)
+        with progress_display(quiet) as progress:
+            run = demo_command.run_demo(out, progress)
     if not quiet:
         demo_command.show_demo(run, out)

@@ -22,6 +22,9 @@ from typing import Any, NoReturn, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kvariates.cli.interrupts import raise_after_imports
+from kvariates.report.option_words import as_options
+
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
@@ -40,8 +43,11 @@ def tables(command: str) -> dict[str, list[Any]]:
         return {"objective": [GROUP_OBJECTIVES]}
     if command == "audit":
         from kvariates.private_methods.methods import PRIVATE_METHODS
+        from kvariates.tables import Table
 
-        return {"method": [PRIVATE_METHODS]}
+        # Without an assertion about the data, a method that needs one is always refused.
+        whole = {name: entry for name, entry in PRIVATE_METHODS.items() if entry.lost is None}
+        return {"method": [Table("method", whole)]}
     from kvariates.data.metrics import METRICS
     from kvariates.objectives.objective import OBJECTIVES
     from kvariates.refining.refinements import REFINEMENTS
@@ -131,20 +137,26 @@ def say(message: str) -> None:
     typer.echo(f"kvariates: {printable(' '.join(message.split()))}", err=True)
 
 
+WARNING = "warning: "
 _held: list[str] = []
 
 
 def remark(message: str) -> None:
     """Say a message later, if the command does not fail: an error is one line."""
-    _held.append(message)
+    _held.append(as_options(" ".join(message.split())))
 
 
-def say_held() -> None:
-    """Say the messages that were held back."""
-    held = list(dict.fromkeys(_held))
+def remarks() -> tuple[str, ...]:
+    """The messages that are held back, each once. The files of a fit have them, too."""
+    return tuple(dict.fromkeys(_held))
+
+
+def say_held(*, quiet: bool = False) -> None:
+    """Say the messages that were held back; only warnings if `quiet`."""
+    for message in remarks():
+        if not quiet or message.startswith(WARNING):
+            say(message)
     _held.clear()
-    for message in held:
-        say(message)
 
 
 def printable(text: str) -> str:
@@ -158,16 +170,17 @@ def printable(text: str) -> str:
 
 def run_command() -> NoReturn:
     """Run the command in this process, in which SIGTERM is an orderly end."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, raise_after_imports(Terminated))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, raise_after_imports(KeyboardInterrupt))
     try:
         code = app()
     except Terminated:
         code = 143
+    except (KeyboardInterrupt, typer.Abort):  # before the work of a command has begun
+        say("interrupted")
+        code = 130
     sys.exit(code)
-
-
-def _end(*_: object) -> None:
-    raise Terminated
 
 
 @contextmanager
@@ -195,7 +208,7 @@ def tidy_errors() -> Iterator[None]:
     except (ValueError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        say(str(error))
+        say(as_options(str(error)))
         raise typer.Exit(2) from error
 
 
@@ -206,10 +219,12 @@ def _with_notes(words: str, error: BaseException) -> str:
 
 def os_error_words(error: OSError) -> str:
     """An error of the system in plain words."""
-    if error.errno == errno.ENOSPC:
-        return "the disk is full; nothing was written"
-    if error.errno in (errno.EFBIG, errno.EDQUOT):
-        return f"{os.strerror(error.errno).lower()}; nothing was written"
+    full = {errno.ENOSPC: "the disk is full"}
+    full |= {code: os.strerror(code).lower() for code in (errno.EFBIG, errno.EDQUOT)}
+    if error.errno in full:
+        if hasattr(error, "__notes__"):
+            return _with_notes(full[error.errno], error)
+        return f"the result cannot be printed: {full[error.errno]}"  # files are in place
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {os.strerror(error.errno)}"
     return str(error) if error.errno is None else os.strerror(error.errno)

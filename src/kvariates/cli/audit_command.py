@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name
+from kvariates.cli.app import check_name, tables
 from kvariates.cli.screen import phase
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.privacy.auditing import Audit, audit, near
@@ -120,7 +120,7 @@ class Attack:
 
 def attack(request: AuditRequest, progress: Progress) -> Attack:
     """Attack a method for about the given time."""
-    check_name("method", request.method, PRIVATE_METHODS)
+    check_name("method", request.method, tables("audit")["method"][0])
     method = AttackedMethod(request.method, request.epsilon, request.delta)
     first = method(method.neighbours[0])  # an error of the input appears here
     runs = request.runs

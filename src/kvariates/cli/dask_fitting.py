@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark
+from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
@@ -58,15 +58,15 @@ def fit_on_cluster(
     names = tuple(str(name) for name in X.columns)
     rows = int(totals.sizes.sum())
     table = report.FittedTable(request.data, names, left_out, rows, w is not None, False, True)
+    if left_out:
+        remark(f"left out, not numeric: {', '.join(left_out)}")
     run = report.FitRun(
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
-        model.n_iter_, seconds, model, request.command,
+        model.n_iter_, seconds, model, request.command, notes=remarks(),
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     report.write_fit(run, report.ShownRows(points, nearest, centers, shares), folder)
     save_model(_in_memory(model, choices), names, None, folder / "model.skops")
-    if left_out and not request.quiet:
-        remark(f"left out, not numeric: {', '.join(left_out)}")
     return run
 
 

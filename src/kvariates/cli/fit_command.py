@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name, remark
+from kvariates.cli.app import check_name, remark, remarks
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
@@ -24,6 +24,7 @@ from kvariates.sources import Scale, scale_for
 from kvariates.sources.parquet_writer import write_labels
 
 MOST_CHOSEN = 20  # clusters that -k auto tries
+CLEAR = " The answer is clear."  # otherwise the reason begins with "no clear answer"
 MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
@@ -40,7 +41,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
     """Read the whole file, cluster its rows and write the files."""
     check_names(request)
     with phase(progress, f"reading {request.data.name}"):
-        data = read_table(request.reading, quiet=request.quiet)
+        data = read_table(request.reading)
         X, w, scale = _scaled(request, data)
     k = request.k or _chosen_k(request, X, w, progress)
     with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
@@ -60,9 +61,8 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
 def _scaled(request: FitRequest, data: ReadTable) -> tuple[Any, Any, Scale | None]:
     """The rows to cluster, their weights and the scale."""
     w, metric = data.table.weight, request.choices.get("metric", "euclidean")
-    if not request.quiet:
-        scaled = request.scaling != "none" or metric != "euclidean"
-        say_remarks(data.table, scaled, request.reading)
+    scaled = request.scaling != "none" or metric != "euclidean"
+    say_remarks(data.table, scaled, request.reading)
     X, scale = scaled_rows(data.table.X, w, request.scaling)
     return X, w, scale
 
@@ -89,8 +89,7 @@ def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
         choice = choose_k(
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
-    if not request.quiet:
-        remark(f"k = {choice.k}: {choice.reason}")
+    remark(f"k = {choice.k}: {choice.reason}{CLEAR * choice.clear}")
     return int(choice.k)
 
 
@@ -106,7 +105,7 @@ def _run(
     return report.FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
         report.cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
-        model, request.command, model._costs,
+        model, request.command, model._costs, notes=remarks(),
     )  # fmt: skip
 
 

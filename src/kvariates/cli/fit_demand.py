@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark
+from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_median import Points, read_points, write_medoids
 from kvariates.cli.fit_private import WHY
 from kvariates.cli.fit_request import FitRequest
@@ -36,6 +36,8 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> report.
     assert budget.demand is not None  # noqa: S101
     _check(request)
     points = read_points(request, progress)
+    remark(PUBLISHED)
+    notes = remarks()  # none that depends on the demand
     with phase(progress, f"reading {budget.demand.name}"):
         column = request.reading.identifier or ("node" if points.is_graph else "row")
         demand = demand_numbers(
@@ -52,11 +54,10 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> report.
     found = report.FitRun(
         table, {name: getattr(model, name) for name in SHOWN}, points.medoids(model), counts,
         counts, model=model, command=request.command, medoids=points.medoid_names(model),
+        notes=notes,
     )  # fmt: skip
     with phase(progress, "writing"):
         write_medoids(found, points, labels, folder)
-    if not request.quiet:
-        remark(PUBLISHED)
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name, remark
+from kvariates.cli.app import check_name, remark, remarks
 from kvariates.cli.fit_command import parameters_of, scaled_rows
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
@@ -41,7 +41,7 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.
     found = report.FitRun(
         points.fitted_table(request), parameters_of(model, request), points.medoids(model),
         *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,
-        medoids=points.medoid_names(model),
+        medoids=points.medoid_names(model), notes=remarks(),
     )  # fmt: skip
     with phase(progress, "writing"):
         write_medoids(found, points, model.labels_, folder)
@@ -115,12 +115,12 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
         if needs == EDGES:
             data = _graph(request)
             return Points(data, data.table.X, None, True, _places(request, data))
-        data = read_table(request.reading, quiet=request.quiet)
+        data = read_table(request.reading)
         X, scale = scaled_rows(data.table.X, data.table.weight, request.scaling)
         if needs == PLACES:
             scale = _from_degrees(data.table)
             X = scale.apply(X)
-        elif scale is None and not request.quiet:
+        elif scale is None:
             say_remarks(data.table, metric not in ("euclidean", "manhattan"), request.reading)
         return Points(data, X, scale, False)
 
@@ -140,10 +140,9 @@ def _graph(request: FitRequest) -> ReadTable:
         if given is not None:
             raise ValueError(f"--{name} does not work on a graph")
     graph = read_graph(reading.data, reading.text)
-    if not request.quiet:
-        n = graph.lengths.shape[0]
-        for line in (*graph.remarks, f"{n:,} nodes and {graph.lengths.nnz // 2:,} edges"):
-            remark(f"{reading.data.name}: {line}")
+    n = graph.lengths.shape[0]
+    for line in (*graph.remarks, f"{n:,} nodes and {graph.lengths.nnz // 2:,} edges"):
+        remark(f"{reading.data.name}: {line}")
     table = DataTable(graph.lengths, ("node",), reading.data)
     return ReadTable(table, {"node": graph.nodes})
 
@@ -181,8 +180,10 @@ def _shown(
     model, table = run.model, points.data.table
     if points.places is not None:
         X = points.places.X
-        edges, names = edge_list(points.X), points.places.names
-        return report.ShownRows(X, labels, X[model.medoid_indices_], edges=edges, names=names)
+        return report.ShownRows(
+            X, labels, X[model.medoid_indices_], edges=edge_list(points.X),
+            names=points.places.names, points=tuple(map(str, points.data.beside["node"])),
+        )  # fmt: skip
     if not hasattr(model, "cluster_centers_"):
         return None
     raw = points.X.shape[1] <= 2

@@ -71,8 +71,7 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
             _write_labels(request, opened, model, X, folder)
         save_model(model, table.names, scale, folder / "model.skops")
         report.write_fit(run, None, folder)
-    if not request.quiet:
-        remark(LABELS if request.labels else NO_LABELS)
+    remark(LABELS if request.labels else NO_LABELS)
     return run
 
 

@@ -34,7 +34,7 @@ def run_fit(
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     if force and not _labels(request):
         (out / "labels.parquet").unlink(missing_ok=True)  # of an earlier fit
-    say_held()
+    say_held(quiet=request.quiet)
     if as_json:
         show_json({**summary, "out": str(out), "files": written})
     elif not request.quiet:
@@ -90,7 +90,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
         raise ValueError("--stream reads a file twice; standard input can be read only once")
     if stream is None and str(data) != "-":
         stream = data.is_dir() or _is_large(request)
-        if stream and not request.quiet:
+        if stream:
             why = "a folder" if data.is_dir() else "large compared with the memory"
             remark(f"{data.name} is {why}, so it is read as a stream")
     if stream:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark
-from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
+from kvariates.cli.app import remark, remarks
+from kvariates.cli.fit_command import CLEAR, MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names, say_remarks
 from kvariates.cli.saved_model import save_model
@@ -62,16 +62,14 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
         request.data, names, file.left_out, model.n_rows_seen_,
         request.reading.weights is not None, scale is not None, True,
     )  # fmt: skip
+    _say_dropped(request, file)
     run = report.FitRun(
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
-        model.n_iter_, seconds, model, request.command,
+        model.n_iter_, seconds, model, request.command, notes=remarks(),
     )  # fmt: skip
     shown = report.ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
     with phase(progress, "writing"):
         report.write_fit(run, shown, folder)
-    _say_dropped(request, file)
-    if file.remarks_after and not request.quiet:
-        remark(f"{request.data.name}: {file.remarks_after}")
     return run
 
 
@@ -86,21 +84,23 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
         progress=progress, text=read.text,
     )  # fmt: skip
     progress.total = file.n_bytes
-    if not request.quiet:
-        if file.remarks:
-            remark(f"{read.data.name}: {file.remarks}")
-        if file.left_out:
-            remark(f"left out, not numeric: {', '.join(file.left_out)}")
-        X = next(iter(file)).X
-        names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
-        table = DataTable(X, names, read.data)
-        say_remarks(table, request.scaling != "none", replace(read, columns=columns))
+    if file.remarks:
+        remark(f"{read.data.name}: {file.remarks}")
+    if file.left_out:
+        remark(f"left out, not numeric: {', '.join(file.left_out)}")
+    X = next(iter(file)).X
+    names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
+    table = DataTable(X, names, read.data)
+    say_remarks(table, request.scaling != "none", replace(read, columns=columns))
     return file
 
 
 def _say_dropped(request: FitRequest, file: Blocks) -> None:
-    if file.rows_dropped and not request.quiet:
-        remark(f"{file.rows_dropped:,} rows with a missing value left out; their label is missing")
+    if n := file.rows_dropped:
+        rows, their = ("row", "its") if n == 1 else ("rows", "their")
+        remark(f"{n:,} {rows} with a missing value left out; {their} label is missing")
+    if file.remarks_after:
+        remark(f"{request.data.name}: {file.remarks_after}")
 
 
 def _beside(request: FitRequest, file: Blocks) -> list[str]:
@@ -120,8 +120,8 @@ def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgres
     most = min(MOST_CHOSEN, len(points))
     with said_warnings():
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
-    if not request.quiet:
-        remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {choice.reason}")
+    why = f"{choice.reason}{CLEAR * choice.clear}"
+    remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return int(choice.k)
 
 

@@ -12,6 +12,7 @@ from kvariates.cli import options as given
 from kvariates.cli.app import TableOptions, app, say_held, tidy_errors
 from kvariates.cli.gathering import gathered
 from kvariates.cli.output_folder import moved_into_place
+from kvariates.report.option_words import as_options
 
 
 @app.command(cls=TableOptions)
@@ -43,6 +44,8 @@ def compare(
         ks = (int(low), int(high)) if k else None
         drawn = secrets.randbits(32) if seed is None else seed
         inits = tuple(given.names_of(init) or ())
+        if not inits:
+            raise ValueError("--init: give at least one seeding")
         request = command.CompareRequest(reading, ks, inits, scale.value, drawn, quiet)
         with progress_display(quiet) as progress:
             found = command.compare_file(request, progress)
@@ -51,7 +54,7 @@ def compare(
             show_json({"seed": drawn, **found.summary()})
         elif not quiet:
             command.show_comparison(found)
-            typer.echo(f"k = {found.choice.k}: {found.choice.reason}")
+            typer.echo(f"k = {found.choice.k}: {as_options(found.choice.reason)}")
             typer.echo(f"seed {drawn}; silhouette and elbow are those of choose_k")
 
 

@@ -51,6 +51,13 @@ def _range_of_k(words: str | None) -> str | None:
     return words
 
 
+def _place(words: str | Path) -> Path:
+    """Where to write: an empty word is not the current folder."""
+    if not str(words):
+        raise typer.BadParameter("-o names no place; -o . is the current folder.")
+    return Path(words)
+
+
 Data = Annotated[Path, typer.Argument(help=ARGUMENTS["data"])]
 Clusters = Annotated[
     str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
@@ -65,7 +72,10 @@ ClusterRange = Annotated[
         help="Compare LOW to HIGH clusters; if not given, 2 to 20 or to the number of rows.",
     ),
 ]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the results.")]
+Out = Annotated[
+    Path,
+    typer.Option("-o", "--out", parser=_place, metavar="PATH", help="Directory for the results."),
+]
 Columns = Annotated[
     str | None, typer.Option(help="Columns to use, such as a,b,c; all numeric ones if not given.")
 ]
@@ -132,7 +142,14 @@ Certify = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help=ARGUMENTS["model"])]
 LabelsOut = Annotated[
-    Path, typer.Option("-o", "--out", help="File for the labels: .parquet or .csv.")
+    Path,
+    typer.Option(
+        "-o",
+        "--out",
+        parser=_place,
+        metavar="PATH",
+        help="File for the labels: .parquet or .csv.",
+    ),
 ]
 Method = Annotated[str, typer.Argument(help=ARGUMENTS["method"])]
 Claim = Annotated[float, typer.Option("--epsilon", help="The claim to attack.")]

@@ -38,7 +38,7 @@ def moved_into_place(out: Path, files: Sequence[str] = (), *, force: bool = True
         temporary = _temporary_folder(out)
         yield temporary
         with _signals_ignored():
-            _move_all(sorted(temporary.iterdir()), out)
+            _move_all(sorted(temporary.iterdir()), out, force)
             done = True
     except BaseException as error:
         if not done:
@@ -90,7 +90,7 @@ def _temporary_folder(out: Path) -> Path:
         raise ValueError(f"{out}: cannot be written: {error.strerror}") from None
 
 
-def _move_all(files: Sequence[Path], out: Path) -> None:
+def _move_all(files: Sequence[Path], out: Path, force: bool) -> None:
     """Move files into a folder: all of them, or none."""
     check_free([out / file.name for file in files], force=True)
     new = not out.exists()
@@ -99,17 +99,31 @@ def _move_all(files: Sequence[Path], out: Path) -> None:
     try:
         for file in files:
             target, old = out / file.name, file.with_name(f"{file.name}.old")
-            if target.exists():
+            if force and target.exists():
                 target.rename(old)
                 undo.append((old, target))
-            file.rename(target)
+            _move(file, target, force)
             undo.append((target, file))
     except BaseException:
         for here, back in reversed(undo):
             here.rename(back)
         if new:
-            out.rmdir()
+            with suppress(OSError):  # another run may have written into it
+                out.rmdir()
         raise
+
+
+def _move(file: Path, target: Path, force: bool) -> None:
+    """Move a file. Without `force`, a file that another run has just written is not replaced."""
+    if not force:
+        try:
+            target.hardlink_to(file)
+        except OSError:  # there is a file, or the disk has no links
+            check_free([target], force)
+        else:
+            file.unlink()
+            return
+    file.rename(target)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ class ReadTable:
     opened: OpenedTable | None = None
 
 
-def read_table(request: ReadRequest, *, quiet: bool) -> ReadTable:
+def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
     """Read the file and say on standard error how it was read."""
     opened = open_table(request.data, request.text)
     if not quiet:

@@ -13,9 +13,14 @@ from zipfile import ZIP_DEFLATED
 
 import numpy as np
 
+from kvariates.cli.app import remark
 from kvariates.extras import needed
 from kvariates.sources import Scale
 
+LIMITS = (
+    "the model has limits on the sizes of clusters, which hold for the rows of the fit only; here "
+    "each row gets its nearest centre"
+)
 HARMLESS = frozenset({"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"})
 
 
@@ -83,4 +88,6 @@ def load_model(path: Path) -> Any:
     last = model[-1] if hasattr(model, "steps") else model
     if not type(last).__module__.startswith("kvariates."):
         raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
+    if any(getattr(last, name, None) is not None for name in ("size_min", "size_max")):
+        remark(LIMITS)
     return model

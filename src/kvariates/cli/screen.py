@@ -17,11 +17,12 @@ import numpy as np
 import typer
 from rich import progress as bars
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as ScreenTable
 from rich.text import Text
 
-from kvariates.cli.app import printable, remark
+from kvariates.cli.app import WARNING, printable, remark
 from kvariates.estimators.choose_k import ScaleWarning
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kvariates.report.fit import FitRun
 
 MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
+NARROW, LONGEST_NAME = 14, 42  # letters in a line, and in all, of a column's name
 DELAY = 1.0  # seconds of work before bars appear
 
 
@@ -116,7 +118,7 @@ def said_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore", ScaleWarning)  # `reading` says it, with names
         yield
     for words in dict.fromkeys(str(warning.message) for warning in caught):
-        remark(f"warning: {words}")
+        remark(f"{WARNING}{words}")
 
 
 def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:
@@ -141,10 +143,12 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
         for j in order[:MOST_CLUSTERS]
     ]
     counted = run.counted if run.private else "rows"
-    print_table([">cluster", f">{counted}", ">share", *(f">{name}" for name in names)], rows)
+    head = [">cluster", f">{counted}", ">share"]
+    shown = print_table([*head, *(f">{name}" for name in names)], rows, len(head) + 1)
+    columns = run.centers.shape[1] - (shown - len(head))
     hidden = [
         f"{len(order) - len(rows)} smaller clusters" * (len(order) > len(rows)),
-        f"{run.centers.shape[1] - len(names)} columns" * (run.centers.shape[1] > len(names)),
+        f"{columns} {'column' if columns == 1 else 'columns'}" * (columns > 0),
     ]
     if any(hidden):
         typer.echo(f"not shown: {', '.join(h for h in hidden if h)} (see centers.csv)")
@@ -185,15 +189,37 @@ def _short(x: Any) -> str:
     return f"{x:,.0f}" if 1e3 <= abs(x) < 1e9 else f"{x:.4g}"
 
 
-def print_table(columns: list[str], rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table; a column whose name starts with > is aligned to the right."""
+def print_table(
+    columns: list[str], rows: Iterable[tuple[str, ...]], least: int | None = None
+) -> int:
+    """Print a table; a column whose name starts with > has numbers, which are never cut.
+
+    If not all columns fit the screen, the last ones are left out, but for the first `least` (all if
+    None). Returns how many are shown.
+    """
+    console, cells = Console(), [[printable(cell) for cell in row] for row in rows]
+    names = [printable(name.removeprefix(">"))[:LONGEST_NAME] for name in columns]
+    right = [name[:1] == ">" for name in columns]
+    widths = [_width(name, [row[j] for row in cells], right[j]) for j, name in enumerate(names)]
+    shown, least = len(columns), least or len(columns)
+    while (total := sum(widths[:shown]) + 3 * shown + 1) > console.width and shown > least:
+        shown -= 1
+    console.width = max(console.width, total)
     table = ScreenTable(box=SIMPLE_HEAD, header_style="bold")
-    for name in columns:
-        side: Any = "right" if name[:1] == ">" else "left"
-        table.add_column(Text(printable(name.removeprefix(">"))), justify=side)
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    Console().print(table)
+    for name, width, numbers in zip(names[:shown], widths, right, strict=False):
+        side: Any = "right" if numbers else "left"
+        fixed = width if numbers else None
+        table.add_column(Text(name, overflow="fold"), justify=side, width=fixed)
+    for row in cells:
+        table.add_row(*map(Text, row[:shown]))
+    console.print(table)
+    return shown
+
+
+def _width(name: str, cells: list[str], numbers: bool) -> int:
+    """The width that a column needs: names, and cells that are words, can have several lines."""
+    longest = max(map(cell_len, cells), default=0)
+    return max(min(cell_len(name), NARROW), longest if numbers else min(longest, NARROW))
 
 
 def print_end(number: int, seconds: float, out: Path, files: str, what: str = "iterations") -> None:

@@ -13,11 +13,11 @@ from .colors import Array
 from .figures import Scatter, scatter
 from .fit_run import FitRun, ShownRows
 from .map_places import city_near
-from .page import number
+from .page import cut, number
 from .plane import MOST_SHOWN, Plane, plane, shown_rows
 
 MOST_TIP_VALUES = 8
-MOST_CITIES = 25  # names on a map
+MOST_WORDS = 25  # names at centres
 NO_ROWS = np.empty(0, np.intp)
 
 
@@ -61,18 +61,20 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
     flat, shown = view.flat, view.shown
     in_file = shown is not None and not run.table.streamed and len(shown.labels) == run.table.rows
     tips = _tip_values(run, view, found)
+    names = tuple(shown.points[i] for i in view.rows) if shown and shown.points else ()
     plot = Scatter(
         flat.points, view.labels, flat.centers, flat.axes, flat.limits,
         sizes=tuple(number(v) for v in run.sizes),
         shares=run.shares,
         values=tips.values,
         columns=tips.columns,
-        rows=run.table.in_file(view.rows) if in_file else None,
+        rows=run.table.in_file(view.rows) if in_file and not names else None,
+        titles=names,
         edges=_edges(view),
         land=flat.land,
         regions=_has_regions(run, view),
         degrees=flat.degrees,
-        words=cities_of(view) if run.k <= MOST_CITIES else (),
+        words=(run.medoids or cities_of(view)) if run.k <= MOST_WORDS else (),
         aspect=flat.aspect if shown is None or shown.edges is None else _equal_units(flat),
         caption=" ".join(_caption(run, view)),
     )  # fmt: skip
@@ -87,8 +89,11 @@ def _caption(run: FitRun, view: View) -> list[str]:
         "Numbers mark centres. Click a cluster in the legend to hide or show it; shift-click shows "
         "it alone."
     )
-    if len(flat.land):
-        words.append("Grey dots, and names near the centres: cities (GeoNames, CC BY 4.0).")
+    dots, names = len(flat.land) > 0, len(cities_of(view)) > 0
+    if dots or names:
+        what = "Grey dots" * dots + ", and " * (dots and names)
+        what += ("names near the centres" if dots else "Names near the centres") * names
+        words.append(f"{what}: cities (GeoNames, CC BY 4.0).")
     return words
 
 
@@ -129,7 +134,7 @@ def _tip_values(run: FitRun, view: View, found: Contrast | None) -> TipValues:
         return TipValues(None, ())
     columns = found.columns(MOST_TIP_VALUES)
     values: Array = np.asarray(X)[view.rows][:, columns]
-    return TipValues(values, tuple(run.table.names[j] for j in columns))
+    return TipValues(values, tuple(cut(run.table.names[j]) for j in columns))
 
 
 def _edges(view: View) -> Array | None:
@@ -145,8 +150,9 @@ def _edges(view: View) -> Array | None:
 
 
 def cities_of(view: View) -> tuple[str, ...]:
-    """Names of cities near the centres of a map; empty if it is no map."""
-    return city_near(view.flat.centers) if view.flat.degrees else ()
+    """Names of cities near the centres of a map; empty if it is none, or if few names differ."""
+    names = city_near(view.flat.centers) if view.flat.degrees else ()
+    return names if any(names) and 2 * len(set(names)) > len(names) else ()
 
 
 def _equal_units(flat: Plane) -> float:

@@ -11,7 +11,7 @@ from scipy import sparse
 from .colors import Array, Look
 from .figures import mark
 from .fit_run import FitRun, ShownRows
-from .page import number, text
+from .page import cut, number, short, text
 from .plane import some_rows
 
 MOST_COLUMNS = 12  # in a table
@@ -104,7 +104,7 @@ def in_words(found: Contrast, center: Array, cluster: int, names: tuple[str, ...
     difference = found.difference[cluster]
     largest = np.argsort(-np.abs(difference), kind="stable")[:MOST_WORDS].tolist()
     words = [
-        f"{names[j]} {_size(difference[j])} "
+        f"{cut(names[j])} {_size(difference[j])} "
         f"({number(center[j], 3)} against {number(found.average[j], 3)})"
         for j in largest
         if abs(difference[j]) >= SMALLEST
@@ -131,7 +131,7 @@ def center_table(
     head += ["near"] if cities else []
     cells = "".join(f'<th class="n">{text(name)}</th>' for name in head)
     cells += "" if found is None else "<th>what sets it apart</th>"
-    cells += "".join(f'<th class="n">{text(run.table.names[j])}</th>' for j in columns)
+    cells += "".join(f'<th class="n">{short(run.table.names[j])}</th>' for j in columns)
     rows = []
     for i in largest_clusters(run) if run.k > MOST_LISTED else range(run.k):
         sizes = [number(run.sizes[i]), f"{run.shares[i]:.1%}"]
@@ -139,7 +139,7 @@ def center_table(
         sizes += [cities[i]] if cities else []
         rows.append(
             f'<tr><td class="name">{mark(look[i])}<b>{i}</b></td>'
-            + "".join(f'<td class="n">{text(word)}</td>' for word in sizes)
+            + "".join(f'<td class="n">{short(word)}</td>' for word in sizes)
             + ("" if found is None else _difference_cells(run, found, i, columns))
             + "</tr>"
         )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.exact_sums import to_float
+from ..sources.parquet_writer import LABEL, name_beside
 from .colors import Array
 from .files import write_rows
 from .fit_page import fit_html
@@ -36,12 +37,20 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     rows = zip(run.sizes.tolist(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
-        ["label", _count_key(run), *run.table.names],
+        _header(run),
         ([label, size, *center] for label, (size, center) in enumerate(rows)),
     )
     summary = json.dumps(_summary(run), indent=2, ensure_ascii=False, default=_plain)
     _write(folder / "summary.json", summary + "\n")
     _write(folder / "report.html", fit_html(run, shown))
+
+
+def _header(run: FitRun) -> list[str]:
+    """The names of the columns of centers.csv: no two are alike because of ours."""
+    own, names = [LABEL, _count_key(run)], list(run.table.names)
+    for name in own:
+        names = [name_beside(other, names, name) for other in names]
+    return own + names
 
 
 def _count_key(run: FitRun) -> str:
@@ -75,6 +84,7 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "kvariates": version("kvariates"),
         "command": run.command,
         "data": _known(data),
+        "notes": list(run.notes),
         "parameters": dict(run.parameters),
         "inertia": run.inertia,
         "n_iter": run.n_iter,

@@ -11,11 +11,12 @@ from .cluster_words import MOST_LISTED, Contrast, center_table, contrast, larges
 from .colors import Look, looks
 from .figures import Bar, Fact, Line, bars, facts, lines
 from .fit_run import FitRun, ShownRows
-from .page import Section, number, page_html, paragraph, text
+from .page import Section, number, page_html, paragraph, short, text
 from .private_page import ledger_section, privacy_section
 from .proof_pages import guarantee_section, stream_section, transcript_section
 
 MOST_NAMES = 40  # of columns in a list
+MOST_LETTERS = 600  # of a note, or of a parameter
 METHODS = {
     "KMeans": "k-means",
     "KMedian": "k-median",
@@ -82,7 +83,8 @@ def _overview(run: FitRun) -> str:
     certificate = getattr(run.model, "certificate_", None)
     if certificate is not None:
         items.append(Fact("certificate", str(certificate)))
-    return facts(items)
+    notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in run.notes)
+    return facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
@@ -170,7 +172,7 @@ def _costs(run: FitRun) -> str:
 def _again(run: FitRun) -> str:
     table, seed = run.table, run.parameters.get("random_state")
     pairs = [
-        ("data", str(table.path)),
+        ("data", text(table.path)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
@@ -178,7 +180,9 @@ def _again(run: FitRun) -> str:
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),
     ]
-    parameters = [(n, str(v)) for n, v in run.parameters.items() if n != "random_state"]
+    parameters = [
+        (n, short(str(v), MOST_LETTERS)) for n, v in run.parameters.items() if n != "random_state"
+    ]
     more = f"<details><summary>All parameters</summary>{_pairs(parameters)}</details>"
     note = paragraph(_repeated(run), "note")
     return _command(run) + _pairs(pairs) + note + (more if parameters else "")
@@ -206,11 +210,12 @@ def _repeated(run: FitRun) -> str:
 
 
 def _pairs(pairs: list[tuple[str, str]]) -> str:
-    rows = "".join(f"<dt>{text(name)}</dt><dd>{text(words)}</dd>" for name, words in pairs if words)
+    """A list of names, which are plain texts, and of HTML."""
+    rows = "".join(f"<dt>{text(name)}</dt><dd>{words}</dd>" for name, words in pairs if words)
     return f'<dl class="pairs">{rows}</dl>'
 
 
 def _names(names: tuple[str, ...]) -> str:
-    words = ", ".join(names[:MOST_NAMES])
+    words = ", ".join(short(name) for name in names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
     return f"{words} and {more:,} more" if more > 0 else words

@@ -47,6 +47,7 @@ class FitRun:
     command: str = ""  # that repeats the run
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
+    notes: tuple[str, ...] = ()  # what was said about the data and the fit
 
     @property
     def k(self) -> int:
@@ -101,6 +102,7 @@ class FitRun:
         return FitRun(
             table, self.parameters, self.centers, counts, counts, model=self.model,
             command=self.command, medoids=self.medoids,
+            notes=self.notes if self.public_points else (),
         )  # fmt: skip
 
 
@@ -109,7 +111,8 @@ class ShownRows:
     """Labelled rows and centres for the scatter plot, in the same units.
 
     `values` are the same rows as they are in the table, if X is not. `edges` are pairs of rows that
-    a graph connects. `names` are those of the columns of X, if they are not the table's.
+    a graph connects. `names` are those of the columns of X, if they are not the table's. `points`
+    are the names of the rows, such as nodes of a graph.
     """
 
     X: Any  # an array or a sparse matrix
@@ -119,3 +122,4 @@ class ShownRows:
     values: Any = None
     edges: Array | None = None
     names: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()

@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.palette import Array
+from kvariates.report.page import cut
 from kvariates.report.plane import Plane, plane, shown_rows
-
-LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +72,11 @@ def _centers(model: Any, rows: Any = None) -> Array:
 
 
 def _no_centers(model: Any) -> TypeError:
+    if hasattr(model, "balance_"):
+        return TypeError(
+            f"{type(model).__name__} has groups and no centres; plot.balance(model.balance_) draws "
+            "them"
+        )
     return TypeError(f"{type(model).__name__} has no centres to draw; is it fitted?")
 
 
@@ -120,7 +124,7 @@ def _names(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
 def short_name(name: Any) -> str:
     """A name of at most 60 characters on one line."""
     words = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
-    return words if len(words) <= LONGEST_NAME else words[: LONGEST_NAME - 1] + "…"
+    return cut(words)
 
 
 def _dense(rows: Any) -> Array:

@@ -22,6 +22,7 @@ from .colors import PALETTE, lighter
 
 HERE = Path(__file__).parent
 MINUS = "\u2212"
+LONGEST_NAME = 60  # letters of a name that are shown
 LIGHT = {
     "paper": "#fdfcfa", "card": "#ffffff", "ink": "#1f242d", "soft": "#5d6573", "faint": "#8b92a0",
     "line": "#e4e2dc", "wash": "#f4f2ed", "accent": "#2a63a8", "good": "#14716f", "bad": "#a8322f",
@@ -116,6 +117,18 @@ def number(value: float, digits: int = 4) -> str:
 def paragraph(words: str, kind: str = "") -> str:
     """A plain text as a paragraph."""
     return f'<p class="{kind}">{text(words)}</p>' if kind else f"<p>{text(words)}</p>"
+
+
+def cut(words: str, most: int = LONGEST_NAME) -> str:
+    """The words, or their beginning if they are long."""
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def short(words: str, most: int = LONGEST_NAME) -> str:
+    """A plain text as HTML; of a long one the beginning, with the whole one as its title."""
+    if len(words) <= most:
+        return text(words)
+    return f'<span title="{text(words)}">{text(cut(words, most))}</span>'
 
 
 def tip(words: str) -> str:

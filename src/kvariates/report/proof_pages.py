@@ -7,25 +7,40 @@ from typing import Any
 
 from .figures import Fact, facts
 from .fit_run import FitRun
+from .option_words import as_options
 from .page import Section, number, paragraph, table, text
 
+NOT_COMPUTED = "No bound was computed; certify=True tells how close to the best this fit is."
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def guarantee_section(run: FitRun) -> Section:
     """The theorem that holds for the fit, or why none does, and the certificate."""
     model, parts = run.model, []
-    certificate = getattr(model, "certificate_", None)
-    if certificate is not None and not run.private:
-        parts.append(f"<h3>Certificate: {text(certificate)}</h3>{_promise(certificate.explain())}")
+    certificate = None if run.private else getattr(model, "certificate_", None)
+    if certificate is not None:
+        words = _spoken(run, certificate.explain())
+        parts.append(f"<h3>Certificate: {text(certificate)}</h3>{_promise(words)}")
     guarantee, lost = getattr(model, "guarantee_", None), getattr(model, "guarantee_lost_", None)
     if guarantee is not None:
-        parts.append(f"<h3>Guarantee</h3>{_promise(guarantee.explain())}")
+        parts.append(f"<h3>Guarantee</h3>{_promise(_spoken(run, guarantee.explain()))}")
     elif lost is not None:
-        parts.append(paragraph(f"No theorem bounds the cost of this fit: {lost}"))
-    if parts and certificate is None and not run.private and hasattr(model, "certify"):
-        parts.append(paragraph("A certificate was not computed; certify=True does.", "note"))
+        if certificate is None and _certifiable(model):
+            parts.append(paragraph(_spoken(run, NOT_COMPUTED)))
+        parts.append(paragraph(_spoken(run, f"No theorem bounds the cost of this fit: {lost}")))
     return Section("guarantee", "What is proved", "".join(parts))
+
+
+def _certifiable(model: Any) -> bool:
+    """Whether certify=True works for this model."""
+    given = getattr(model, "metric", None), getattr(model, "distortion", None)
+    medoids = hasattr(model, "medoid_indices_")
+    return hasattr(model, "certify") and (medoids or given == ("euclidean", None))
+
+
+def _spoken(run: FitRun, words: str) -> str:
+    """A text of the library; in the words of the command if that made the page."""
+    return as_options(words) if run.command else words
 
 
 def _promise(words: str) -> str:

@@ -278,7 +278,7 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
         : axes.map((name, a) => [name, (outside(points[2 * i + a]) ? "beyond " : "") + show(measure(i, a))])
           .filter(([name]) => name);
       const row = rows.length ? ` · row ${(rows[i] + 1).toLocaleString("en")}` : "";
-      const word = data.words ? data.words[i] + " · " : "";
+      const word = data.titles ? data.titles[i] + " · " : "";
       Tip.show(event.clientX, event.clientY, word + clusters[labels[i]].name + row, pairs);
     } else Tip.hide();
     if (before !== picked) redraw();

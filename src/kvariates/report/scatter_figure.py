@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .colors import MARKS, Array, Look, looks
-from .page import number, text, visible
+from .page import cut, number, text, visible
 from .plane import some_rows
 
 MOST_EDGES = 60_000
@@ -48,6 +48,8 @@ class Scatter:
         At the centres, below their numbers.
     values, columns : ndarray of shape (n, c) or None, tuple of str
         What the tip of a point shows; its coordinates by default.
+    titles : tuple of str
+        The names of the points, for their tips.
     rows : ndarray of shape (n,) or None
         The points' rows in the data, from 0.
     masses : ndarray of shape (n,) or None
@@ -77,6 +79,7 @@ class Scatter:
     words: tuple[str, ...] = ()
     values: Array | None = None
     columns: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
     rows: Array | None = None
     masses: Array | None = None
     edges: Array | None = None
@@ -125,7 +128,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         {
             "name": visible(plot.name(i)),
             "short": str(i),
-            "word": visible(plot.words[i]) if plot.words else "",
+            "word": visible(cut(plot.words[i])) if plot.words else "",
             "color": color,
             "mark": MARKS[shape],
             "share": share,
@@ -134,7 +137,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         for i, ((color, shape), share) in enumerate(zip(look, shares, strict=True))
     ]
     found = {
-        "axes": [visible(name) for name in plot.axes],
+        "axes": [visible(cut(name)) for name in plot.axes],
         "limits": plot.limits,
         "clusters": clusters,
         "points": _quantized(plot.points, plot.limits),
@@ -149,6 +152,8 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
     if plot.values is not None:
         found["columns"] = [visible(name) for name in plot.columns]
         found["values"] = _base64(plot.values, "<f4")
+    if plot.titles:
+        found["titles"] = [visible(cut(name)) for name in plot.titles]
     if plot.rows is not None:
         found["rows"] = _base64(plot.rows, "<u4")
     if plot.masses is not None and len(plot.masses):
@@ -164,7 +169,7 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
 def _pairs(plot: Scatter, cluster: int) -> list[tuple[str, str]]:
     """What the tip of a centre shows."""
     place = plot.centers[cluster].tolist()
-    pairs = [(visible(a), number(v)) for a, v in zip(plot.axes, place, strict=True) if a]
+    pairs = [(visible(cut(a)), number(v)) for a, v in zip(plot.axes, place, strict=True) if a]
     return [*pairs, ("size", visible(plot.sizes[cluster]))] if plot.sizes else pairs
 
 

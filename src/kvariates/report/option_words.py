@@ -1,0 +1,31 @@
+"""Texts for users of Python, in the words of the command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+OPTIONS = ("init", "algorithm", "metric", "n_init", "size_min", "size_max", "certify", "missing")
+PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
+OTHERS = (
+    (r"\bk_range\b", "-k"),
+    (r"\bn_clusters\b", "-k"),
+    (r"\brandom_state\b", "--seed"),
+    (r"\binertia_", "the inertia"),
+    (r"\bits the inertia", "its inertia"),
+    (r"\bcertificate_", "the certificate"),
+)
+
+
+def as_options(words: str) -> str:
+    """Replace parameters, such as init='d2', by options of the command, such as --init d2."""
+    words = PARAMETER.sub(_option, words)
+    for pattern, other in OTHERS:
+        words = re.sub(pattern, other, words)
+    return words
+
+
+def _option(found: re.Match[str]) -> str:
+    name, word, true, digits = found.groups()
+    option = f"--{name.replace('_', '-')}"
+    return option if true else f"{option} {digits or shlex.quote(word)}"
