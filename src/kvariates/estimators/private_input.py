@@ -43,12 +43,8 @@ class ReleasedOnly:
     if not TYPE_CHECKING:  # it would give every name the type Any
 
         def __getattr__(self, name: str) -> Any:
-            if name in NOT_RELEASED:
-                raise AttributeError(
-                    f"{type(self).__name__} has no {name}: {NOT_RELEASED[name]}.",
-                    name=name, obj=self,
-                )  # fmt: skip
-            return object.__getattribute__(self, name)
+            why = f": {NOT_RELEASED[name]}" if name in NOT_RELEASED else ""
+            raise AttributeError(f"{type(self).__name__} has no {name}{why}.", name=name, obj=self)
 
 
 def checked_claim(epsilon: float, delta: float) -> Loss:
