@@ -13,6 +13,7 @@ from privacy.exact_noise import DRAWS, p_value
 from sampling.chi_square import ALPHA
 
 from kvariates.numerics.lattice import Lattice
+from kvariates.privacy import noise_source
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.empty_cells import sample_passing
 from kvariates.privacy.mechanisms import release
@@ -123,6 +124,19 @@ def test_bad_costs_raise():
     for costs in ({"epsilon": 0.0}, {"rho": -1.0}, {"epsilon": math.nan}, {"rho": math.inf}):
         with pytest.raises(ValueError, match="must be"):
             draw(1, Cost(**costs))
+
+
+@pytest.mark.parametrize(
+    ("found", "right"), [("0.14.1", False), ("0.14.2", True), ("1.0rc1", True)]
+)
+def test_an_opendp_with_wrong_gaussian_noise_is_refused(found, right, monkeypatch):
+    monkeypatch.setattr(noise_source, "version", lambda _: found)
+    check = noise_source.check_installed.__wrapped__
+    if right:
+        check()
+    else:
+        with pytest.raises(ImportError, match=r"needs opendp 0.14.2 or newer, and 0.14.1 is"):
+            check()
 
 
 def test_bad_values_raise():

@@ -329,6 +329,6 @@ def test_what_is_not_private_is_not_an_attribute(name):
         words = {"labels_": r"use predict\(X\)", "inertia_": r"use score\(X\)"}[name]
         with pytest.raises(AttributeError, match=f"has no {name}: .* not private; {words}"):
             getattr(model, name)
-        with pytest.raises(AttributeError, match="PrivateKMe.* has no label_."):
+        with pytest.raises(AttributeError, match=r"PrivateKMe.* has no label_."):
             _ = model.label_
         assert copy.deepcopy(model).n_clusters == 3

@@ -14,23 +14,27 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.extras import needed
+from kvariates.extras import MissingPackageError, needed
 from kvariates.privacy.fork_guard import GUARD
 
 I64 = NDArray[np.int64]
+
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
 
+FIRST_RIGHT = (0, 14, 2)  # version of OpenDP whose Gaussian noise has its law
 LARGEST = 2**62
 FEW = 2**8  # fewer numbers are drawn without threads
 PIECE = 2**12  # numbers a thread draws at a time, in about a twentieth of a second
@@ -81,9 +85,20 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache(maxsize=1)
 def check_installed() -> None:
-    """MissingPackageError without OpenDP: before a budget is spent, or a private row is read."""
+    """MissingPackageError without OpenDP: before a budget is spent, or a private row is read.
+
+    The Gaussian noise of versions before `FIRST_RIGHT` has another law.
+    """
     needed("opendp", "private", "Noise for a private fit")
+    found = version("opendp")
+    if tuple(map(int, re.findall(r"\d+", found)[:3])) < FIRST_RIGHT:
+        raise MissingPackageError(
+            f"Noise for a private fit needs opendp 0.14.2 or newer, and {found} is installed: "
+            "pip install -U opendp",
+            name="opendp",
+        )
 
 
 @lru_cache(maxsize=4096)
