@@ -57,7 +57,7 @@ class JoinedColumns:
 
         parts = {}
         for place, table in self.tables.items():
-            if name not in table.column_names:
+            if table.schema.get_field_index(name) < 0:  # quick for many columns
                 raise ValueError(f"{place}: no column {name!r}, which other files have")
             parts[place] = table.column(name)
         kinds = {place: _value_type(part.type) for place, part in parts.items()}
