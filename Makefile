@@ -9,7 +9,7 @@ NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help build demo test test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile clean
+.PHONY: help build demo test test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile browser clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -24,6 +24,7 @@ help:
 	@echo "make sanitize       run the native tests under address and undefined-behaviour sanitizers"
 	@echo "make tsan           run the native tests under the thread sanitizer"
 	@echo "make hostile        run out of memory, signals and failures on purpose, thousands of times (minutes)"
+	@echo "make browser        install Debian's Chromium for the tests of pages (as root)"
 	@echo "make bench          compare k-means with scikit-learn, scikit-learn-intelex and faiss"
 	@echo "make bench-kmedian  compare k-median with FasterPAM, and measure large data"
 	@echo "make bench-private  measure the cost of private k-means for every method, and large data"
@@ -117,6 +118,9 @@ tsan: $(VENV)/.tools
 
 hostile: $(VENV)/.dev
 	$(BIN)/pytest tests/hostile -m "hostile or not hostile"
+
+browser:
+	@tools/browser.sh
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/generated docs/proofs docs/choice_tables.txt docs/gallery docs/public_names.rst docs/benchmark_tables.txt docs/sg_execution_times.rst demo-out wheelhouse

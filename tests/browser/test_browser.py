@@ -1,7 +1,7 @@
 """Reports, notebook views and the docs in headless Chromium: they work, without the network.
 
 Skipped, with the reason, if Playwright or Chromium is not installed (`pip install playwright`, then
-`playwright install chromium` or Debian's package chromium). Screenshots: build/screenshots/.
+`playwright install chromium`, or `make browser` on Debian). Screenshots: build/screenshots/.
 """
 
 import shutil
@@ -220,14 +220,12 @@ def notebook_html():
         choose_k(X, (1, 3), random_state=0),
         hst_tree(X, random_state=0),
     ]
-    return [thing._repr_html_() for thing in things if hasattr(thing, "_repr_html_")]
+    return [thing._repr_html_() for thing in things]
 
 
 def test_notebook_views_open_without_errors_and_requests(browser, tmp_path):
-    views = notebook_html()
-    assert views
     path = tmp_path / "notebook.html"
-    body = "<hr>".join(views)
+    body = "<hr>".join(notebook_html())
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{body}", encoding="utf-8")
     with Visit(browser, path) as visit:
         visit.shot("notebook")
@@ -238,7 +236,15 @@ def test_the_front_page_of_the_docs_opens(browser):
     path = ROOT / "docs" / "_build" / "html" / "index.html"
     if not path.exists():
         pytest.skip("the docs were not built; `make docs` builds them")
-    with Visit(browser, path) as visit:
-        visit.shot("docs")
-        assert visit.page.locator("h1").count() >= 1
-    assert visit.wrong == []
+    for name, viewport, scheme in (("docs", DESK, "light"), ("docs-phone-dark", PHONE, "dark")):
+        with Visit(browser, path, viewport=viewport, color_scheme=scheme) as visit:
+            page = visit.page
+            visit.shot(name)
+            assert page.locator("h1").count() == 1
+            assert page.locator(".sd-card").count() == 6
+            for picture in page.locator("article img").all():
+                assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+            assert page.evaluate("() => document.documentElement.dataset.theme") == scheme
+            width = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+            assert width[0] <= width[1]
+        assert visit.wrong == []

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from contracts.medians import ring
 
+import kvariates
 from kvariates import (
     AntiClustering,
     KMeans,
     KMedian,
+    OnlineKMeans,
     PrivateKMeans,
     PrivateKMedian,
     StreamingKMeans,
+    VerticalKMeans,
     choose_k,
 )
 from kvariates.objectives.distortions import DISTORTIONS
@@ -72,6 +75,16 @@ MODELS = {
         StreamingKMeans(3, random_state=0), list(X.reshape(3, 50, 3)), {},
         {"fit": 1, "batches": 1, "step": 3},
     ),
+    "OnlineKMeans": (
+        OnlineKMeans(3, random_state=0), X, {}, {"fit": 1, "batches": 1, "step": 6},
+    ),
+    "OnlineKMeans of batches": (
+        OnlineKMeans(3, random_state=0), list(X.reshape(3, 50, 3)), {},
+        {"fit": 1, "batches": 1, "step": 3},
+    ),
+    "VerticalKMeans": (
+        VerticalKMeans(3, random_state=0), [X[:, :1], X[:, 1:]], {}, {"fit": 1, "iterations": 1},
+    ),
     "AntiClustering": (
         AntiClustering(3, random_state=0), X, {}, {"fit": 1, "exchanges": 1, "balance": 1},
     ),
@@ -85,6 +98,12 @@ MODELS = {
 }  # fmt: skip
 WITH_STEPS = [name for name in MODELS if not name.startswith(("Anti", "Private"))]
 WITH_STEPS.remove("KMedian")  # the search over a matrix is one native call
+
+
+def test_every_estimator_is_here():
+    public = [getattr(kvariates, name) for name in kvariates.__all__]
+    fitted = {each.__name__ for each in public if isinstance(each, type) and hasattr(each, "fit")}
+    assert fitted == {name.split()[0] for name in MODELS}
 
 
 def refit(name, *callbacks, verbose=0):
@@ -111,7 +130,7 @@ def test_reports_change_no_bit_of_a_fit(name, capsys):
     plain, told = refit(name), refit(name, Recorder(), verbose=1)
     for attribute in ("labels_", "inertia_", "medoid_indices_", "cluster_centers_"):
         if hasattr(plain, attribute):
-            assert np.array_equal(getattr(plain, attribute), getattr(told, attribute))
+            np.testing.assert_equal(getattr(plain, attribute), getattr(told, attribute))
     if hasattr(plain, "certificate_"):
         assert plain.certificate_ == told.certificate_
 
@@ -162,6 +181,11 @@ def test_a_callback_can_end_a_search_of_medoids():
     assert model.n_swaps_ == 1 < all_swaps.n_swaps_
     assert model.inertia_ > all_swaps.inertia_
     assert "candidates only" in model.guarantee_lost_
+
+
+def test_a_callback_can_end_the_iterations_of_parties():
+    all_steps = refit("VerticalKMeans")
+    assert refit("VerticalKMeans", Recorder(stop=1)).n_iter_ == 1 < all_steps.n_iter_
 
 
 def test_a_search_without_a_matrix_reports_its_swaps(monkeypatch):

@@ -254,6 +254,29 @@ def test_clone_and_pickle(client, rows, make):
     assert vars(copy).keys() == vars(model).keys()
 
 
+def test_callbacks_see_the_iterations_and_can_end_them(client, rows):
+    class Recorder:
+        def __init__(self, most):
+            self.names, self.most = [], most
+
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            self.names.append(context.task_name)
+            return len(self.names) >= self.most
+
+    def fitted(recorder):
+        return KMeans(3, random_state=0, client=client).set_callbacks(recorder).fit(array_of(rows))
+
+    every, first = Recorder(99), Recorder(1)
+    assert every.names == [*["iteration"] * fitted(every).n_iter_, "fit"]
+    assert fitted(first).n_iter_ == 1 < len(every.names) - 1
+
+
 def test_verbose_shows_a_bar(client, rows, capsys):
     KMeans(3, random_state=0, client=client, verbose=1).fit(array_of(rows))
     shown = capsys.readouterr().err

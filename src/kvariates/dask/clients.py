@@ -114,8 +114,8 @@ class FitProgress:
             self._bar.update(self._task, total=1, completed=1)
         self._task = self._bar.add_task(what, total=None, detail="")
 
-    def iteration(self, step: Step) -> bool:
-        """A callback of Lloyd that never stops it."""
+    def iteration(self, step: Step) -> None:
+        """Show an iteration of Lloyd."""
         if step.iteration == 0:
             self.phase("Lloyd")
         key = f"{self._name}-{step.iteration}"
@@ -124,7 +124,6 @@ class FitProgress:
         self._bar.update(
             self._task, total=self._max_iter, completed=step.iteration + 1, detail=detail
         )
-        return False
 
 
 def _done(iteration: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from kvariates.dask.delayed_blocks import blocks_of, is_collection
 from kvariates.dask.partitions import HeldPartitions, hold_partitions
 from kvariates.dask.prediction import FittedModel, cost_of_blocks, lazy_distances, lazy_labels
 from kvariates.estimators import validation
+from kvariates.estimators.callbacks import CallbackSupportMixin, reported_fit, task_done
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
 from kvariates.estimators.names import GivenCenters, PeerInit, RandomState
@@ -24,11 +26,12 @@ from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
+from kvariates.refining.lloyd import Step
 from kvariates.tables import documented
 
 
 @documented(PEER_SEEDINGS=PEER_SEEDINGS)
-class KMeans(HasClient, FittedCenters):
+class KMeans(CallbackSupportMixin, HasClient, FittedCenters):
     """k-means on a Dask cluster.
 
     Every partition is kept in the memory of a worker and answers questions about its rows. The
@@ -115,6 +118,7 @@ class KMeans(HasClient, FittedCenters):
         self.client = client
         self.verbose = verbose
 
+    @reported_fit
     @validation.all_or_nothing
     @validation.checked_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -133,6 +137,8 @@ class KMeans(HasClient, FittedCenters):
         self
         """
         blocks, k = blocks_of(X, sample_weight), int(self.n_clusters)
+        task = self._init_callback_context(max_subtasks=None)
+        task.call_on_fit_task_begin(estimator=self)
         with (
             client_for(self.client) as client,
             FitProgress(client, self.max_iter, bool(self.verbose)) as progress,
@@ -140,18 +146,25 @@ class KMeans(HasClient, FittedCenters):
             progress.phase(f"reading {len(blocks.rows)} partitions")
             held = hold_partitions(client, blocks, k)
             progress.phase("seeding")
-            result = self._fitted(client, held, progress)
+            result = self._fitted(client, held, lambda step: self._iteration(step, progress, task))
         self._store(held, result)
         self.labels_ = self.predict(X)
+        task.call_on_fit_task_end(estimator=self)
         return self
 
-    def _fitted(self, client: Any, held: HeldPartitions, progress: FitProgress) -> PeersResult:
+    def _iteration(self, step: Step, progress: FitProgress, task: Any) -> bool:
+        progress.iteration(step)
+        return task_done(self, task, "iteration")
+
+    def _fitted(
+        self, client: Any, held: HeldPartitions, callback: Callable[[Step], bool]
+    ) -> PeersResult:
         transport = DaskTransport(client, held.futures)
         try:
             k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
             if not isinstance(init, str):
                 init = given_centers(init, k, SquaredEuclidean(), held.dtype, held.d)
-            problem = PeersProblem(k, init, self.max_iter, self.tol, callback=progress.iteration)
+            problem = PeersProblem(k, init, self.max_iter, self.tol, callback=callback)
             # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
             number = int(copy.deepcopy(rng).integers(2**62))
             return fit_peers(Coordinator(transport, number), problem, rng)

@@ -20,6 +20,7 @@ __all__ = [
     "printed",
     "reported_fit",
     "reporting",
+    "task_done",
 ]
 
 
@@ -37,13 +38,16 @@ def reporting(stop: StopRule, model: Any, task: Any, objective: Objective) -> St
     def callback(step: Step) -> bool:
         if model.verbose:
             _print_step(step, objective.cost(step.statistics.cost), stop.tol)
-        if not has_callbacks:
-            return False
-        inner = task.subcontext(task_name="iteration")
-        inner.call_on_fit_task_begin(estimator=model)
-        return bool(inner.call_on_fit_task_end(estimator=model))
+        return has_callbacks and task_done(model, task, "iteration")
 
     return replace(stop, callback=callback)
+
+
+def task_done(model: Any, task: Any, name: str) -> bool:
+    """Tell scikit-learn's callbacks of a small task inside of `task`; whether one asks to stop."""
+    inner = task.subcontext(task_name=name)
+    inner.call_on_fit_task_begin(estimator=model)
+    return bool(inner.call_on_fit_task_end(estimator=model))
 
 
 def _print_step(step: Step, inertia: float, tol: float) -> None:
@@ -78,9 +82,7 @@ def _subtask(model: Any, task: Any, name: str) -> Iterator[Report | None]:
     def report(step: Progress) -> bool:
         if model.verbose:
             print(f"{type(model).__name__}: {name}: {step}", flush=True)
-        inner = own.subcontext(task_name="step")
-        inner.call_on_fit_task_begin(estimator=model)
-        return bool(inner.call_on_fit_task_end(estimator=model))
+        return task_done(model, own, "step")
 
     told = model.verbose or getattr(model, "_skl_callbacks", None)
     yield report if told else None

@@ -22,8 +22,10 @@ from kvariates.estimators.batches import (
     keeping_rows_seen,
 )
 from kvariates.estimators.block_results import set_features
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import MissingRows, RandomState
+from kvariates.progress import Progress, Report
 from kvariates.streaming.online import OnlineRule, OnlineState
 
 NOTE = (
@@ -33,7 +35,7 @@ NOTE = (
 )
 
 
-class OnlineKMeans(FittedCenters):
+class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     """k-means on-line: one centre from every batch, and predictions at any time.
 
     OLk-means++ (Nock et al. 2016, Algorithm 3): each of the first `n_clusters` batches gives one
@@ -50,6 +52,8 @@ class OnlineKMeans(FittedCenters):
         `n_clusters` centres. This usually lowers the cost, but Theorem 6 no longer holds.
     missing : {"error", "drop"}, default="error"
         What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them.
+    verbose : int, default=0
+        Whether `fit` prints a line for every batch.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from. It is used from the first batch on, until `fit` starts
         again.
@@ -84,6 +88,7 @@ class OnlineKMeans(FittedCenters):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "update": ["boolean"],
         "missing": [StrOptions({"error", "drop"})],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -93,13 +98,16 @@ class OnlineKMeans(FittedCenters):
         *,
         update: bool = True,
         missing: MissingRows = "error",
+        verbose: int = 0,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.update = update
         self.missing = missing
+        self.verbose = verbose
         self.random_state = random_state
 
+    @reported_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn from a whole stream.
 
@@ -118,10 +126,11 @@ class OnlineKMeans(FittedCenters):
         -------
         self
         """
-        if is_table(X):
-            self._fit_table(X, sample_weight)
-        else:
-            self._fit_batches(X, sample_weight)
+        report = FitReport(self, 1)
+        fit_all = self._fit_table if is_table(X) else self._fit_batches
+        with report.phase("batches") as told:
+            fit_all(X, sample_weight, told)
+        report.end()
         return self
 
     @validation.all_or_nothing
@@ -147,7 +156,7 @@ class OnlineKMeans(FittedCenters):
 
     @validation.all_or_nothing
     @validation.checked_parameters
-    def _fit_table(self, X: Any, sample_weight: Any) -> None:
+    def _fit_table(self, X: Any, sample_weight: Any, report: Report | None) -> None:
         table = self._checked(X, sample_weight, None)
         X, weight = table.X, table.weight
         if weight is not None:  # rows of weight zero count as no rows
@@ -158,17 +167,19 @@ class OnlineKMeans(FittedCenters):
         self._forget()
         parts = min(n, 2 * k if self.update else k)
         edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()
-        for first, stop in pairwise(edges):
+        for number, (first, stop) in enumerate(pairwise(edges), 1):
             part = None if weight is None else weight[first:stop]
             self._learn(Batch(X[first:stop], part, 0))
+            self._tell(report, number)
         self.n_rows_seen_, self.n_rows_dropped_ = table.X.shape[0], table.dropped
         self.labels_ = Rows.of(table.X).nearest(self._float64_centers)
 
-    def _fit_batches(self, X: Any, sample_weight: Any) -> None:
+    def _fit_batches(self, X: Any, sample_weight: Any, report: Report | None) -> None:
         with keeping_rows_seen(self):
             self._forget()
-            for batch, weight in self._batches(X, sample_weight):
+            for number, (batch, weight) in enumerate(self._batches(X, sample_weight), 1):
                 self.partial_fit(batch, sample_weight=weight)
+                self._tell(report, number)
             if isinstance(X, SourceBlocks) and self._state is not None:
                 set_features(self, X, self.n_features_in_)
                 self.n_rows_dropped_ += X.rows_dropped
@@ -179,6 +190,10 @@ class OnlineKMeans(FittedCenters):
                     f"n_clusters={self.n_clusters}. Give more batches (of a source: a smaller "
                     "block_bytes), or lower n_clusters."
                 )
+
+    def _tell(self, report: Report | None, number: int) -> None:
+        if report is not None:
+            report(Progress("rows after batch", number, self._rows_seen))
 
     @property
     def _rows_seen(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,14 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from kvariates import guarantees
 from kvariates.data.rows import Labels
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
 from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.estimators.names import RandomState
 from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
 from kvariates.peers.vertical_party import VerticalParty
 from kvariates.peers.vertical_session import InProcessParties, VerticalSession
+from kvariates.progress import Progress, Report
+from kvariates.refining.lloyd import Step
 
 
-class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
+class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimator):
     """k-means over parties that hold different columns of the same rows.
 
     All parties and the aggregator are in this process, to study the protocol. They exchange the
@@ -42,6 +45,8 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
     tol : float, default=1e-4
         A run stops when the centres' squared shift is at most `tol` times the mean variance of
         all columns.
+    verbose : int, default=0
+        Whether to print a line for every iteration.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the drawn rows. Keys and masks are always new.
     block_bytes : int, default=2**22
@@ -80,6 +85,7 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
         "n_init": validation.COUNT,
         "max_iter": validation.COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
         "block_bytes": [Interval(Integral, 8, None, closed="left")],
     }
@@ -91,6 +97,7 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: int = 0,
         random_state: RandomState = None,
         block_bytes: int = 2**22,
     ) -> None:
@@ -98,9 +105,11 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
         self.block_bytes = block_bytes
 
+    @reported_fit
     @validation.all_or_nothing
     @validation.checked_parameters
     def fit(self, X: Any, ids: Any = None) -> Self:
@@ -127,13 +136,17 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
             )
         parties = [_party(i, *own) for i, own in enumerate(zip(columns, ids, strict=True))]
         aggregator = self._aggregator(parties)
-        options = VerticalOptions(
-            int(self.n_clusters), int(self.n_init), int(self.max_iter), float(self.tol)
-        )
-        result = aggregator.fit(options, validation.generator(self.random_state))
+        report = FitReport(self, 1)
+        with report.phase("iterations") as told:
+            options = VerticalOptions(
+                int(self.n_clusters), int(self.n_init), int(self.max_iter), float(self.tol),
+                None if told is None else _told_of(told),
+            )  # fmt: skip
+            result = aggregator.fit(options, validation.generator(self.random_state))
         self._store(result)
         self.cluster_centers_ = [party.centers for party in parties]
         self.transcript_ = aggregator.transcript
+        report.end()
         return self
 
     def predict(self, X: Any) -> Labels:
@@ -166,6 +179,15 @@ class VerticalKMeans(FittedHtml, ClusterMixin, BaseEstimator):
         self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
         distinct = len(np.unique(result.labels))
         validation.warn_of_few_clusters(distinct, self.n_clusters)
+
+
+def _told_of(report: Report) -> Callable[[Step], bool]:
+    """A callback of Lloyd that reports every iteration and its cost."""
+
+    def callback(step: Step) -> bool:
+        return report(Progress("iteration", step.iteration + 1, step.statistics.cost))
+
+    return callback
 
 
 def _columns(X: Any) -> list[Any]:

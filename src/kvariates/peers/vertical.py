@@ -8,7 +8,7 @@ the parties hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from kvariates.numerics.draws import F64, I64
 from kvariates.peers.fixed_point import exact_sum, row_at
 from kvariates.peers.vertical_session import VerticalSession, VerticalTranscript
 from kvariates.refining.assigners import FloatStatistics, Statistics
-from kvariates.refining.lloyd import StopRule, lloyd
+from kvariates.refining.lloyd import Step, StopRule, lloyd
 from kvariates.seeding.medoid_seedings import PointIndex
 from kvariates.seeding.sampler import AddedCenters, sample
 
@@ -148,12 +148,17 @@ class VerticalResult:
 
 @dataclass(frozen=True)
 class VerticalOptions:
-    """`tol`: relative to the mean variance of the columns of all parties."""
+    """What a fit is asked for.
+
+    `tol` is relative to the mean variance of the columns of all parties. `callback` is called after
+    every iteration and ends the run by returning True.
+    """
 
     k: int
     n_init: int
     max_iter: int
     tol: float
+    callback: Callable[[Step], bool] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +174,7 @@ class Aggregator:
             raise ValueError(f"n_samples={session.rows} should be >= n_clusters={options.k}.")
         variance, columns = session.masked_sum("spread", (2,))
         spread = session.unit.decode_total(int(variance)) / int(columns)
-        stop = StopRule(options.max_iter, spread * options.tol)
+        stop = StopRule(options.max_iter, spread * options.tol, options.callback)
         best: VerticalResult | None = None
         for _ in range(options.n_init):
             run = self._run(options.k, stop, rng)
