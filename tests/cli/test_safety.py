@@ -114,6 +114,26 @@ class TestLyingFiles:
         assert "is no part of a model of kvariates" in line
         assert not (tmp_path / "labels.parquet").exists()
 
+    @pytest.mark.parametrize("name", ["os", "OneLineErrors", "run_command"])
+    def test_a_model_cannot_reach_what_our_modules_import_or_call(self, rows, tmp_path, name):
+        """A method of something in a module of kvariates, in place of a part of the model."""
+        out = tmp_path / "out"
+        assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
+        call = {"__module__": "kvariates.cli.app", "__class__": name, "__id__": 10**9}
+        owner = {**call, "__loader__": "FunctionNode", "content": None}
+        method = {"obj": owner, "func": "system" if name == "os" else "__call__"}
+        with zipfile.ZipFile(out / "model.skops") as whole:
+            parts = {part: whole.read(part) for part in whole.namelist()}
+        schema = json.loads(parts["schema.json"])
+        attributes = schema["content"]["content"]
+        attributes["cluster_centers_"] = {**call, "__loader__": "MethodNode", "content": method}
+        with zipfile.ZipFile(tmp_path / "evil.skops", "w") as evil:
+            for part, content in parts.items():
+                evil.writestr(part, json.dumps(schema) if part == "schema.json" else content)
+        line = failure("predict", tmp_path / "evil.skops", rows)
+        assert f"kvariates.cli.app.{name}" in line
+        assert "is no part of a model of kvariates" in line
+
     def test_gzip_cut_short(self, tmp_path):
         content = gzip.compress(os.urandom(1000).hex().encode() * 100)
         (tmp_path / "a.csv.gz").write_bytes(content[: len(content) // 2])

@@ -7,6 +7,7 @@ file.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED
@@ -61,6 +62,18 @@ def filled_means(model: Any) -> Any:
     return None if fill is None else fill.statistics_
 
 
+def _is_our_class(name: str) -> bool:
+    """Whether it is a class that kvariates defines. Functions, methods and imports are not."""
+    module, _, own = name.rpartition(".")
+    if not module.startswith("kvariates."):
+        return False
+    try:
+        found = getattr(import_module(module), own, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module
+
+
 def load_model(path: Path) -> Any:
     """The model of a file. ValueError if it is none, or holds anything but parts of kvariates."""
     io = needed("skops.io", "save", "reading a model")
@@ -73,7 +86,7 @@ def load_model(path: Path) -> Any:
     data = path.read_bytes()
     try:
         foreign = io.get_untrusted_types(data=data)
-        ours = [name for name in foreign if name.startswith("kvariates.") or name in HARMLESS]
+        ours = [name for name in foreign if name in HARMLESS or _is_our_class(name)]
         if len(ours) < len(foreign):
             others = ", ".join(sorted(set(foreign) - set(ours))[:3])
             raise ValueError(f"{path}: holds {others}, which is no part of a model of kvariates")
