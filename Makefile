@@ -41,7 +41,7 @@ help:
 build: $(VENV)/.built
 
 demo: $(VENV)/.command
-	$(BIN)/kvariates demo -o demo-out
+	$(BIN)/kvariates demo -o demo-out --force
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile

@@ -187,12 +187,11 @@ def test_parts_of_the_budget_add_up_to_the_total():
 
 
 def test_private_medoids_have_a_page(tmp_path):
-    X = np.clip(blobs(500, 2, 3), -29, 29)
     domain = np.array([[x, y] for x in range(-30, 31, 6) for y in range(-30, 31, 6)], dtype=float)
     model = PrivateKMedian(3, epsilon=5.0)
     model.fit(domain, demand=np.arange(0, len(domain), 3))
-    run = run_of(model, X, ("x", "y"), sizes=model.cluster_counts_)
-    if run.centers.shape[1] == 1:
-        run = replace(run, centers=domain[model.medoid_indices_])
-    write_fit(run, None, tmp_path)
-    assert "May be published" in files(tmp_path)["report.html"]
+    write_fit(run_of(model, domain, ("x", "y"), sizes=model.cluster_counts_), None, tmp_path)
+    page = files(tmp_path)["report.html"]
+    assert "May be published" in page
+    assert "The demand: the points of single people." in page
+    assert "Labels of the rows" not in page

@@ -112,9 +112,20 @@ def test_after_ctrl_c_the_map_is_kept(monkeypatch, tmp_path):
 def test_a_missing_package_is_said_before_anything_is_written(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "opendp", None)
     result = CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path / "out")])
-    assert result.exit_code != 0
-    assert "pip install 'kvariates[private]'" in f"{result.exception}{result.stderr}"
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "kvariates: kvariates demo needs opendp, which is not installed"
+    )
+    assert result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_exist_are_not_replaced(tmp_path):
+    (tmp_path / "report.html").write_text("of a fit")
+    result = CliRunner().invoke(app, ["demo", "-q", "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "report.html: exists; --force replaces it" in result.stderr
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of a fit"]
 
 
 # ---- the problems ----

@@ -74,6 +74,23 @@ class TestNames:
         assert large < 17 * small  # linear: 8 to 10 times as long; with a quadratic check: 27
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_reader_that_closes_the_pipe_is_no_error(rows, tmp_path, more):
+    end, start = os.pipe()
+    os.close(end)
+    words = [sys.executable, "-m", "kvariates", "fit", rows, "-k", "2", "-o", tmp_path / "out"]
+    done = subprocess.run([*words, *more], check=False, stdout=start, stderr=subprocess.PIPE)
+    os.close(start)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def test_a_summary_is_valid_json(rows, tmp_path):
+    assert run("fit", rows, "-k", 2, "--size-max", "inf", "-o", tmp_path / "out").exit_code == 0
+    text = (tmp_path / "out" / "summary.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["parameters"]["size_max"] is None
+
+
 class TestLyingFiles:
     def test_headers_of_arrays(self, tmp_path):
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10)}

@@ -1,6 +1,7 @@
 """`kvariates fit DATA --dask ADDRESS`."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,20 @@ def test_writes_what_fit_writes(client, folder, tmp_path):
     assert [c["weight"] for c in summary["clusters"]] == expected
     centers = pd.read_csv(out / "centers.csv")[["x", "y"]]
     np.testing.assert_allclose(centers, model.cluster_centers_)
+
+
+def test_a_missing_extra_is_one_line(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    line = failure("fit", folder, "-k", 3, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1")
+    assert "fit --dask needs distributed, which is not installed: pip install 'kvariates[d" in line
+
+
+def test_the_report_has_the_transcript(client, folder, tmp_path):
+    words = ["-k", 3, "--seed", 7, "-o", tmp_path / "out", "--dask", address(client)]
+    assert invoke("fit", folder, *words).exit_code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert '<section id="transcript"' in page
+    assert "rows revealed" in page
 
 
 def test_ids_and_other_columns_stay_beside_their_labels(client, folder, tmp_path):

@@ -97,6 +97,6 @@ def test_groups_of_a_balance_differ_in_colour_and_marker():
     ],
 )
 def test_another_object_is_refused_in_one_line(draw, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=message) as error:
         draw(fitted(blobs(9)))
-    assert "\n" not in message
+    assert "\n" not in str(error.value)

@@ -158,13 +158,15 @@ from kvariates.cli import more_commands  # noqa: E402, F401 (after fit and predi
 
 
 @app.command()
-def demo(out: given.Out = Path("demo-out"), quiet: given.Quiet = False) -> None:
+def demo(
+    out: given.Out = Path("demo-out"), force: given.Force = False, quiet: given.Quiet = False
+) -> None:
     """Four problems with bundled data: writes regions.csv, picture.png and report.html."""
     with tidy_errors():
         from kvariates.cli import demo_command
         from kvariates.cli.screen import progress_display
 
         with progress_display(quiet) as progress:
-            run = demo_command.run_demo(out, progress)
+            run = demo_command.run_demo(out, progress, force=force)
     if not quiet:
         demo_command.show_demo(run, out)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,10 +15,10 @@ from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.app import check_name
 from kvariates.cli.command_words import command_words
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table
-from kvariates.cli.screen import phase, print_table, said_warnings
+from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
-from kvariates.report.files import write_rows
+from kvariates.report.files import json_text, write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
@@ -54,12 +52,10 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
     with phase(progress, f"reading {request.reading.data.name}"):
         data, categories = _read(request)
         X: Floats = standardize(data.table.X)[0] if request.standardize else data.table.X
-    with phase(progress, f"dividing {len(X):,} rows"):
-        begin = time.perf_counter()
+    with phase(progress, f"dividing {len(X):,} rows") as bar:
         model = AntiClustering(**request.choices)
-        with said_warnings(), command_words(request.reading.data):
-            model.fit(X, categories=categories)
-        seconds = time.perf_counter() - begin
+        with command_words(request.reading.data):
+            seconds = fit_with_bar(model, bar, X, categories=categories)
     run = GroupRun(data.table, model, seconds)
     with phase(progress, "drawing and writing"):
         _write(request, run, data, folder)
@@ -91,7 +87,7 @@ def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) 
     write_labels(folder / "groups.csv", groups, data.beside, run.table.kept, name="group")
     head, rows = _balance_rows(balance, run.table.names)
     write_rows(folder / "balance.csv", head, rows)
-    text = json.dumps(summary_of(request, run), indent=2, ensure_ascii=False)
+    text = json_text(summary_of(request, run))
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
     figure = balance.plot().figure
     figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")

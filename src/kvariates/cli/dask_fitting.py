@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,9 @@ from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import phase
+from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.data.rows import Rows
+from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.report import fit as report
@@ -42,10 +42,9 @@ def fit_on_cluster(
         beside = beside_names(request.reading, [str(name) for name in frame.columns])
         weights = request.reading.weights
         w = None if weights is None else frame[weights]
-        begin = time.perf_counter()
-        with phase(progress, f"clustering {request.data.name} on {address}"):
-            model = KMeans(**choices, client=client).fit(X, sample_weight=w)
-        seconds = time.perf_counter() - begin
+        with phase(progress, f"clustering {request.data.name} on {address}") as bar:
+            model = KMeans(**choices, client=client)
+            seconds = fit_with_bar(model, bar, X, sample_weight=w)
         totals = report.ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
             parts = _labels(client, model.labels_, w, frame[beside], totals)
@@ -104,12 +103,7 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """A client of the cluster; errors of the cluster become ValueErrors of one line."""
-    try:
-        import distributed
-
-        import kvariates.dask  # noqa: F401
-    except ImportError as error:
-        raise ValueError(str(error)) from error
+    distributed = needed("distributed", "dask", "fit --dask")
     with distributed.Client(address, timeout=SECONDS, set_as_default=False) as client:
         try:
             yield client

@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress
 
 from kvariates.cli.app import Terminated, say
-from kvariates.cli.output_folder import moved_into_place
+from kvariates.cli.output_folder import check_free, moved_into_place
 from kvariates.cli.screen import fit_with_bar, phase, print_table, show_regions
 from kvariates.demo import cities as world
 from kvariates.extras import needed
@@ -19,7 +19,7 @@ from kvariates.extras import needed
 if TYPE_CHECKING:
     from kvariates.demo import demo_page
 
-FILES = "regions.csv, picture.png, report.html"
+FILES = ("regions.csv", "picture.png", "report.html")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +31,16 @@ class DemoRun:
     seconds: float
 
 
-def run_demo(out: Path, progress: Progress, runs: int | None = None) -> DemoRun:
+def run_demo(
+    out: Path, progress: Progress, runs: int | None = None, *, force: bool = False
+) -> DemoRun:
     """Solve the four problems; write regions.csv and picture.png, and later report.html.
 
     `runs`: private fits for each budget.
     """
     for package, extra in (("matplotlib", "plot"), ("opendp", "private")):
         needed(package, extra, "kvariates demo")
+    check_free([out / name for name in FILES], force)
     start = time.perf_counter()
     with moved_into_place(out) as folder:
         found = draw_regions(folder, progress)
@@ -85,7 +88,7 @@ def draw_regions(folder: Path, progress: Progress) -> demo_page.OpenCities:
         cities = world.load_cities()
     with phase(progress, f"clustering {len(cities.names):,} cities") as bar:
         model = world.region_model()
-        seconds = fit_with_bar(model, cities.places, cities.people, bar)
+        seconds = fit_with_bar(model, bar, cities.places, sample_weight=cities.people)
     with phase(progress, "drawing the map"):
         from kvariates.demo.demo_page import OpenCities
 
@@ -110,5 +113,5 @@ def show_demo(run: DemoRun, out: Path) -> None:
     """Print what was found."""
     show_regions(run.regions)
     print_table(["problem", "result"], run.lines)
-    typer.echo(f"four problems in {run.seconds:.1f} s; wrote {FILES} to {out}")
+    typer.echo(f"four problems in {run.seconds:.1f} s; wrote {', '.join(FILES)} to {out}")
     typer.echo(f"open {out / 'report.html'} in a browser")

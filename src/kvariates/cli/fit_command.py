@@ -47,7 +47,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
     with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
         model = KMeans(k, **request.choices)
         model._keep_costs = True
-        seconds = fit_with_bar(model, X, w, bar)
+        seconds = fit_with_bar(model, bar, X, sample_weight=w)
         del model._keep_costs
     with phase(progress, "writing"):
         run = _run(request, data, model, scale, seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from kvariates.cli.fit_command import parameters_of, scaled_rows
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import phase, said_warnings
+from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
 from kvariates.estimators.kmedian import KMedian
 from kvariates.report import fit as report
@@ -32,12 +31,9 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.
     """Read the file, find medoids and write the files."""
     check_name("init", request.choices.get("init"), MEDOID_SEEDINGS)
     points = read_points(request, progress)
-    with phase(progress, f"clustering {points.n:,} {points.unit}"):
-        begin = time.perf_counter()
+    with phase(progress, f"clustering {points.n:,} {points.unit}") as bar:
         model = KMedian(request.k or 1, **request.choices)
-        with said_warnings():
-            model.fit(points.X, sample_weight=points.data.table.weight)
-        seconds = time.perf_counter() - begin
+        seconds = fit_with_bar(model, bar, points.X, sample_weight=points.data.table.weight)
     found = report.FitRun(
         points.fitted_table(request), parameters_of(model, request), points.medoids(model),
         *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,

@@ -19,7 +19,7 @@ from kvariates.cli.app import remark
 from kvariates.cli.fit_request import FitRequest, Interval, PrivateBudget
 from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import phase, said_warnings
+from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.report import fit as report
 from kvariates.sources import OpenedTable, Scale, open_table
@@ -63,8 +63,9 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
     if request.scaling == "minmax":
         scale = Scale(low, high - low)
         X, bounds = scale.apply(X), (np.zeros(len(low)), np.ones(len(low)))
-    with phase(progress, "clustering privately"):
-        model = _fitted(request, budget, X, bounds)
+    with phase(progress, "clustering privately") as bar:
+        model = _model(request, budget, bounds)
+        fit_with_bar(model, bar, X)
     with phase(progress, "writing"):
         run = _run(request, table.names, table.left_out, model, scale)
         if request.labels:
@@ -109,15 +110,12 @@ def _ends(bounds: Mapping[str, Interval], names: Sequence[str]) -> tuple[Any, An
     return pairs[:, 0], pairs[:, 1]
 
 
-def _fitted(request: FitRequest, budget: PrivateBudget, X: Any, bounds: Any) -> PrivateKMeans:
-    model = PrivateKMeans(
+def _model(request: FitRequest, budget: PrivateBudget, bounds: Any) -> PrivateKMeans:
+    return PrivateKMeans(
         request.k or 1, epsilon=budget.epsilon, delta=budget.delta,
         bounds=tuple(end.tolist() for end in bounds),
         missing="error" if request.reading.missing == "error" else "drop",
     )  # fmt: skip
-    with said_warnings():
-        model.fit(X)
-    return model
 
 
 def _run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -24,6 +23,7 @@ from rich.text import Text
 
 from kvariates.cli.app import WARNING, printable, remark
 from kvariates.estimators.choose_k import ScaleWarning
+from kvariates.report.files import json_text
 
 if TYPE_CHECKING:
     from kvariates.demo.cities import Region
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
 NARROW, LONGEST_NAME = 14, 42  # letters in a line, and in all, of a column's name
 DELAY = 1.0  # seconds of work before bars appear
+
+
+class PipeConsole(Console):
+    """A console that lets `app.tidy_errors` deal with a reader that has closed the pipe."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 @contextmanager
@@ -121,15 +128,12 @@ def said_warnings() -> Iterator[None]:
         remark(f"{WARNING}{words}")
 
 
-def fit_with_bar(model: Any, X: Any, weights: Any, bar: ProgressBar) -> float:
-    """Fit with a progress bar, print warnings on standard error, return the seconds."""
+def fit_with_bar(model: Any, bar: ProgressBar, X: Any, **options: Any) -> float:
+    """Fit with a progress bar, say warnings later, return the seconds. `options`: of `fit`."""
     start = time.perf_counter()
     with said_warnings():
-        if hasattr(model, "set_callbacks"):
-            model.set_callbacks(bar)
-        model.fit(X, sample_weight=weights)
-    if hasattr(model, "_skl_callbacks"):
-        del model._skl_callbacks  # the saved model has no bar
+        model.set_callbacks(bar).fit(X, **options)
+    model.set_callbacks()  # the saved model has no bar
     return time.perf_counter() - start
 
 
@@ -170,17 +174,7 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
 
 def show_json(content: Any) -> None:
     """Print a result for programs. NaN and infinity become null."""
-    typer.echo(json.dumps(_plain(content), indent=2, ensure_ascii=True))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json_text(content, ascii_only=True))
 
 
 def _short(x: Any) -> str:
@@ -197,7 +191,7 @@ def print_table(
     If not all columns fit the screen, the last ones are left out, but for the first `least` (all if
     None). Returns how many are shown.
     """
-    console, cells = Console(), [[printable(cell) for cell in row] for row in rows]
+    console, cells = PipeConsole(), [[printable(cell) for cell in row] for row in rows]
     names = [printable(name.removeprefix(">"))[:LONGEST_NAME] for name in columns]
     right = [name[:1] == ">" for name in columns]
     widths = [_width(name, [row[j] for row in cells], right[j]) for j, name in enumerate(names)]
@@ -224,6 +218,7 @@ def _width(name: str, cells: list[str], numbers: bool) -> int:
 
 def print_end(number: int, seconds: float, out: Path, files: str, what: str = "iterations") -> None:
     """Print the last line of a command."""
+    what = what[:-1] if number == 1 else what
     typer.echo(printable(f"{number} {what} in {seconds:.2f} s; wrote {files} to {out}"))
 
 

@@ -1,8 +1,7 @@
-"""Writes the files of `kvariates fit`: labels, centres, summary and report."""
+"""Writes the files of `kvariates fit`: centres, summary and report."""
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from ..data.exact_sums import to_float
 from ..sources.parquet_writer import LABEL, name_beside
 from .colors import Array
-from .files import write_rows
+from .files import json_text, write_rows
 from .fit_page import fit_html
 from .fit_run import FitRun, FittedTable, ShownRows
 
@@ -40,8 +39,7 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
         _header(run),
         ([label, size, *center] for label, (size, center) in enumerate(rows)),
     )
-    summary = json.dumps(_summary(run), indent=2, ensure_ascii=False, default=_plain)
-    _write(folder / "summary.json", summary + "\n")
+    _write(folder / "summary.json", json_text(_summary(run)) + "\n")
     _write(folder / "report.html", fit_html(run, shown))
 
 
@@ -61,11 +59,6 @@ def _count_key(run: FitRun) -> str:
 def _write(path: Path, content: str) -> None:
     """Write UTF-8. Half of a surrogate pair (of a file's name) becomes JSON's escape of it."""
     path.write_bytes(content.encode("utf-8", "backslashreplace"))
-
-
-def _plain(value: Any) -> Any:
-    """A parameter that JSON does not know: an array, a NumPy number, an object."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _summary(run: FitRun) -> dict[str, Any]:
