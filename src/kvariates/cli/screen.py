@@ -142,9 +142,10 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     shares, names = run.shares, run.table.names[:MOST_COLUMNS]
     cells = [[name] for name in run.medoids] or run.centers[:, : len(names)].tolist()
     order = np.argsort(-shares, kind="stable")
+    sizes = [f"{round(size):,}" for size, _ in run.cluster_sizes()]
     rows = [
-        (str(j), f"{round(float(run.sizes[j])):,}", f"{shares[j]:.1%}", *map(_short, cells[j]))
-        for j in order[:MOST_CLUSTERS]
+        (str(j), sizes[j], f"{shares[j]:.1%}", *map(_short, cells[j]))
+        for j in order[:MOST_CLUSTERS].tolist()
     ]
     counted = run.counted if run.private else "rows"
     head = [">cluster", f">{counted}", ">share"]

@@ -64,7 +64,7 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
     names = tuple(shown.points[i] for i in view.rows) if shown and shown.points else ()
     plot = Scatter(
         flat.points, view.labels, flat.centers, flat.axes, flat.limits,
-        sizes=tuple(number(v) for v in run.sizes),
+        sizes=() if run.sizes is None else tuple(number(v) for v in run.sizes),
         shares=run.shares,
         values=tips.values,
         columns=tips.columns,

@@ -126,7 +126,7 @@ def center_table(
     """
     columns = [] if found is None else found.columns()
     medoids = _medoids(run)
-    head = [run.counted, "share"]
+    head = [] if run.sizes is None else [run.counted, "share"]
     head += ["medoid"] if medoids else []
     head += ["near"] if cities else []
     cells = "".join(f'<th class="n">{text(name)}</th>' for name in head)
@@ -134,7 +134,7 @@ def center_table(
     cells += "".join(f'<th class="n">{short(run.table.names[j])}</th>' for j in columns)
     rows = []
     for i in largest_clusters(run) if run.k > MOST_LISTED else range(run.k):
-        sizes = [number(run.sizes[i]), f"{run.shares[i]:.1%}"]
+        sizes = [] if run.sizes is None else [number(run.sizes[i]), f"{run.shares[i]:.1%}"]
         sizes += [medoids[i]] if medoids else []
         sizes += [cities[i]] if cities else []
         rows.append(
@@ -151,7 +151,7 @@ def center_table(
 
 def largest_clusters(run: FitRun) -> list[int]:
     """The clusters that are listed, largest first: all, or as many as a reader can look at."""
-    sizes = np.asarray(run.sizes, dtype=np.float64)
+    sizes = np.zeros(run.k) if run.sizes is None else np.asarray(run.sizes, dtype=np.float64)
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_LISTED]]
 
 

@@ -33,11 +33,11 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """
     run = run.released()
     centers = [[name] for name in run.medoids] or run.centers.tolist()
-    rows = zip(run.sizes.tolist(), centers, strict=True)
+    rows = zip(run.cluster_sizes(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
         _header(run),
-        ([label, size, *center] for label, (size, center) in enumerate(rows)),
+        ([label, size, *center] for label, ((size, _), center) in enumerate(rows)),
     )
     _write(folder / "summary.json", json_text(_summary(run)) + "\n")
     _write(folder / "report.html", fit_html(run, shown))
@@ -93,10 +93,9 @@ def _known(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clusters(run: FitRun) -> list[dict[str, Any]]:
-    pairs = zip(run.sizes.tolist(), run.masses.tolist(), strict=True)
     return [
         {"label": label, _count_key(run): size} | ({} if run.private else {"weight": mass})
-        for label, (size, mass) in enumerate(pairs)
+        for label, (size, mass) in enumerate(run.cluster_sizes())
     ]
 
 

@@ -23,6 +23,7 @@ METHODS = {
     "StreamingKMeans": "k-means of a stream",
     "OnlineKMeans": "on-line k-means",
     "VerticalKMeans": "k-means over several holders of columns",
+    "FederatedModel": "federated k-means",
     "PrivateKMeans": "private k-means",
     "PrivateKMedian": "private k-median",
 }
@@ -59,7 +60,7 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
 def _lead(run: FitRun) -> str:
     kind = METHODS.get(type(run.model).__name__, "k-means")
     metric = run.parameters.get("metric", "euclidean")
-    words = [run.table.path.name, kind]
+    words = [kind] if run.table.path is None else [run.table.path.name, kind]
     words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
     words += ["columns scaled before clustering"] if run.table.scaled else []
     return " · ".join(words)
@@ -96,6 +97,8 @@ def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
 
 
 def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
+    if run.sizes is None:
+        return ""
     unit = "noisy" if run.private else run.unit
     items = [
         Bar(
@@ -172,7 +175,7 @@ def _costs(run: FitRun) -> str:
 def _again(run: FitRun) -> str:
     table, seed = run.table, run.parameters.get("random_state")
     pairs = [
-        ("data", text(table.path)),
+        ("data", "" if table.path is None else text(table.path)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),

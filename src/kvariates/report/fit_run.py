@@ -16,7 +16,7 @@ from .colors import Array
 class FittedTable:
     """What was read, and how."""
 
-    path: Path
+    path: Path | None  # None: not from a file
     names: tuple[str, ...]  # of the columns that were clustered
     left_out: tuple[str, ...]
     rows: int | None = None  # None: a secret
@@ -38,13 +38,13 @@ class FitRun:
     table: FittedTable
     parameters: Mapping[str, Any]  # of the estimator
     centers: Array  # in the units of the table
-    sizes: Array  # rows in each cluster; noisy counts of a private fit
-    masses: Array  # weight of each cluster; its size if there are no weights
+    sizes: Array | None  # rows in each cluster; noisy counts of a private fit; None: not known
+    masses: Array | None  # weight of each cluster; its size if there are no weights
     inertia: float | None = None
-    n_iter: int | None = None  # swaps of medoids
+    n_iter: int | None = None  # iterations; of medoids, swaps
     seconds: float | None = None  # of the fit
     model: Any = None  # the fitted estimator
-    command: str = ""  # that repeats the run
+    command: str = ""  # that repeats the run: of the shell, or of Python
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
     notes: tuple[str, ...] = ()  # what was said about the data and the fit
@@ -72,6 +72,17 @@ class FitRun:
             return "noisy demand"
         return "noisy rows" if self.private else self.unit
 
+    def cluster_sizes(self) -> list[tuple[Any, float]]:
+        """The size and the mass of each cluster, of a run that knows them."""
+        if self.sizes is None or self.masses is None:
+            raise ValueError("the sizes of the clusters are not known")
+        return list(zip(self.sizes.tolist(), self.masses.tolist(), strict=True))
+
+    @property
+    def of_shell(self) -> bool:
+        """Whether the command made the page; its texts then name options, not parameters."""
+        return self.command.startswith("kvariates ")
+
     @property
     def private(self) -> bool:
         """Whether the model has a ledger; then nothing but what was charged may be written."""
@@ -84,7 +95,12 @@ class FitRun:
 
     @property
     def shares(self) -> Array:
-        """The masses as parts of the whole; noisy counts below 0 count as 0."""
+        """The masses as parts of the whole; noisy counts below 0 count as 0.
+
+        All alike if the masses are not known.
+        """
+        if self.masses is None:
+            return np.full(self.k, 1 / self.k)
         masses = np.maximum(np.asarray(self.masses, float), 0.0)
         shares: Array = masses / max(float(masses.sum()), np.finfo(float).tiny)
         return shares

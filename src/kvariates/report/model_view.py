@@ -28,26 +28,41 @@ def model_view(model: Any, X: Any) -> ModelView:
     """The view of a fitted model; X None: its centres only."""
     private = hasattr(model, "ledger_")
     if X is None:
-        centers = _coordinates(model, _centers(model))
+        centers = coordinates_of(model, centers_of(model))
         sizes = getattr(model, "cluster_counts_", None)
-        flat = plane(None, centers, _names(model, centers.shape[1]))
+        flat = plane(None, centers, names_of(model, centers.shape[1]))
         return ModelView(flat, np.empty(0, np.intp), sizes, 0, private)
-    rows = _as_rows(X)
-    labels = _labels(model, X, rows)
-    centers = _centers(model, rows)
+    found = labelled_rows(model, X)
+    rows, labels, k = found.rows, found.labels, len(found.centers)
+    shown = shown_rows(labels + 1, k + 1)
+    names = names_of(model, rows.shape[1], X)
+    flat = plane(coordinates_of(model, rows[shown]), coordinates_of(model, found.centers), names)
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    return ModelView(flat, labels[shown], sizes, rows.shape[0], private)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows, their labels, and centres with the same columns."""
+
+    rows: Any
+    labels: Array
+    centers: Array
+
+
+def labelled_rows(model: Any, X: Any) -> LabelledRows:
+    """What a fitted model says about rows. ValueError if they have other columns."""
+    rows = as_rows(model, X)
+    labels, centers = labels_of(model, X, rows), centers_of(model, rows)
     if centers.shape[1] != rows.shape[1]:
         raise ValueError(
             f"X has {rows.shape[1]} columns, the centres have {centers.shape[1]}: give the rows "
             "with the columns of the fit"
         )
-    shown = shown_rows(labels + 1, len(centers) + 1)
-    names = _names(model, rows.shape[1], X)
-    flat = plane(_coordinates(model, rows[shown]), _coordinates(model, centers), names)
-    sizes = np.bincount(labels[labels >= 0], minlength=len(centers))
-    return ModelView(flat, labels[shown], sizes, rows.shape[0], private)
+    return LabelledRows(rows, labels, centers)
 
 
-def _coordinates(model: Any, rows: Any) -> Any:
+def coordinates_of(model: Any, rows: Any) -> Any:
     """Only directions count for the cosine: rows of length 1."""
     if getattr(model, "metric", None) != "cosine":
         return rows
@@ -58,9 +73,11 @@ def _coordinates(model: Any, rows: Any) -> Any:
     return rows / np.where(length > 0, length, 1)
 
 
-def _centers(model: Any, rows: Any = None) -> Array:
+def centers_of(model: Any, rows: Any = None) -> Array:
+    """The centres; medoids without coordinates are taken from `rows`."""
     if hasattr(model, "cluster_centers_"):
-        return _dense(model.cluster_centers_)
+        centers = model.cluster_centers_
+        return np.hstack(centers) if isinstance(centers, list) else _dense(centers)
     if not hasattr(model, "medoid_indices_"):
         raise _no_centers(model)
     if rows is None:
@@ -80,7 +97,7 @@ def _no_centers(model: Any) -> TypeError:
     return TypeError(f"{type(model).__name__} has no centres to draw; is it fitted?")
 
 
-def _labels(model: Any, X: Any, rows: Any) -> Array:
+def labels_of(model: Any, X: Any, rows: Any) -> Array:
     """Labels of all rows; those of the fit where `predict` cannot tell them."""
     of_fit = getattr(model, "labels_", getattr(model, "_labels_of_points", None))
     n, points = rows.shape[0], not hasattr(model, "cluster_centers_")
@@ -96,8 +113,10 @@ def _labels(model: Any, X: Any, rows: Any) -> Array:
     return np.asarray(of_fit if points or limited else model.predict(X))
 
 
-def _as_rows(X: Any) -> Any:
-    """A float64 array or a CSR matrix of finite numbers."""
+def as_rows(model: Any, X: Any) -> Any:
+    """A float64 array or a CSR matrix of finite numbers; the columns of all parties as one."""
+    if isinstance(getattr(model, "cluster_centers_", None), list):
+        X = np.hstack([np.asarray(part) for part in X])
     if sparse.issparse(X):
         return sparse.csr_array(X, dtype=np.float64)
     try:
@@ -111,7 +130,7 @@ def _as_rows(X: Any) -> Any:
     return rows
 
 
-def _names(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
+def names_of(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
     """Names of the columns: of the fit, of a data frame, or x0, x1, ..."""
     names = getattr(model, "feature_names_in_", None)
     if names is None and d == len(getattr(X, "columns", ())):

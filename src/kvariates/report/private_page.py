@@ -8,7 +8,7 @@ from typing import Any
 
 from .figures import Bar, share_bar
 from .fit_run import FitRun
-from .page import Section, number, paragraph, text
+from .page import Section, number, paragraph, short, text
 
 NUMBER = re.compile(r"\d+")
 MAY = (
@@ -53,9 +53,14 @@ def privacy_section(run: FitRun) -> Section:
 
 
 def ledger_section(run: FitRun) -> Section:
-    """The ledger's own page, word for word."""
-    html = _lines(run.model.ledger_.report()) if run.private else ""
-    return Section("ledger", "The ledger", html)
+    """The page of the ledger, or of the ledger of every peer, word for word."""
+    ledgers = getattr(run.model, "ledgers", {})
+    html = "".join(
+        f"<h3>{short(name)}</h3>{_lines(ledger.report())}" for name, ledger in ledgers.items()
+    )
+    if run.private:
+        html = _lines(run.model.ledger_.report())
+    return Section("ledger", "The ledgers" if len(ledgers) > 1 else "The ledger", html)
 
 
 def _promise(ledger: Any) -> str:

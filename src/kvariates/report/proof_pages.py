@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from .figures import Fact, facts
@@ -40,7 +39,7 @@ def _certifiable(model: Any) -> bool:
 
 def _spoken(run: FitRun, words: str) -> str:
     """A text of the library; in the words of the command if that made the page."""
-    return as_options(words) if run.command else words
+    return as_options(words) if run.of_shell else words
 
 
 def _promise(words: str) -> str:
@@ -118,19 +117,11 @@ def _peers(transcript: Any) -> str:
 
 def _questions(transcript: Any) -> str:
     traffic = transcript.by_question
-    first = next(iter(traffic.values()), None)
-    names = [f.name for f in fields(first)] if is_dataclass(first) else list(first or ())
-    rows = [
-        [name, *(f"{v:,}" if isinstance(v, int) else str(v) for v in _values(t, names))]
-        for name, t in traffic.items()
-    ]
-    parts = [table(["question", *(n.replace("_", " ") for n in names)], rows)] if rows else []
+    rows = [[name, *(f"{value:,}" for value in one)] for name, one in traffic.items()]
+    names = [name.replace("_", " ") for name in next(iter(traffic.values()))._fields]
+    parts = [table(["question", *names], rows)]
     for side, learned in transcript.revealed.items():
         items = "".join(f"<li>{text(words)}</li>" for words in learned)
         parts.append(f'<div class="box"><h3>What {text(side)} learns</h3><ul>{items}</ul></div>')
     parts.append(paragraph(f"Fingerprint of the public keys: {transcript.fingerprint}", "note"))
     return "".join(parts)
-
-
-def _values(traffic: Any, names: list[str]) -> list[Any]:
-    return [getattr(traffic, name) for name in names]
