@@ -80,3 +80,21 @@ def test_what_is_refused(files, tmp_path, content, line):
 def test_nodes_are_for_graphs(files, tmp_path):
     line = failure("fit", files[1], "-k", 2, "--nodes", files[1], "-o", tmp_path / "out")
     assert line == "--nodes is for --objective median --metric graph"
+
+
+@pytest.mark.parametrize("words", [("--keep",), ("--missing", "drop")])
+def test_options_that_a_graph_does_not_have_are_refused(files, tmp_path, words):
+    line = failure("fit", files[0], "-k", 3, *GRAPH, *words, "-o", tmp_path / "out")
+    assert line == f"{' '.join(words)} does not work on a graph"
+
+
+def test_a_negative_length_is_named_as_in_the_file(tmp_path):
+    (tmp_path / "edges.csv").write_text("from,to,length\n7,8,1\n8,9,-2\n")
+    line = failure("fit", tmp_path / "edges.csv", "-k", 1, *GRAPH, "-o", tmp_path / "out")
+    assert "the edge from 8 to 9 in row 2 has the length -2, below 0" in line
+
+
+def test_a_node_with_two_places_is_refused(tmp_path):
+    (tmp_path / "nodes.csv").write_text("node,x,y\na,1,2\nb,3,4\na,5,6\n")
+    with pytest.raises(ValueError, match="node a stands in several rows"):
+        read_places(tmp_path / "nodes.csv", np.array(["a", "b"]))

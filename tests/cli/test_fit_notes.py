@@ -125,3 +125,21 @@ def test_errors_speak_of_options(tmp_path):
 )
 def test_parameters_become_options(python, command):
     assert as_options(python) == command
+
+
+def test_names_of_columns_are_not_taken_for_parameters(tmp_path):
+    (tmp_path / "a.csv").write_text("x,random_state,n_clusters\n1,a,b\n2,c,d\n3,e,f\n")
+    out = ("-k", 2, "-o", tmp_path / "out")
+    line = failure("fit", tmp_path / "a.csv", *out, "--columns", "random_stat")
+    assert "did you mean random_state?" in line
+    result = run("fit", tmp_path / "a.csv", *out)
+    assert "left out, not numeric: random_state, n_clusters" in result.stderr
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert "left out, not numeric: random_state, n_clusters" in summary["notes"]
+
+
+def test_a_parameter_that_is_out_of_range_is_named_as_an_option(tmp_path):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).random((9, 2)))
+    words = ("fit", tmp_path / "X.npy", "-k", 2, "-o", tmp_path / "out")
+    line = failure(*words, "--epsilon", -1, "--bounds", "x0=0:1,x1=0:1")
+    assert line.startswith("--epsilon must be")

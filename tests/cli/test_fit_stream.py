@@ -1,5 +1,6 @@
 """`kvariates fit --stream`: files that are read in blocks."""
 
+import gzip
 import json
 import re
 from functools import partial
@@ -91,6 +92,19 @@ def test_a_large_file_is_streamed_and_a_line_says_so(table, tmp_path, monkeypatc
     assert "is large compared with the memory, so it is read as a stream" in run(*words).stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["streamed"]
     assert "stream" not in run(*words, "--no-stream").stderr
+
+
+def test_a_compressed_file_that_is_too_large_is_streamed(table, tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv.gz"
+    with gzip.open(path, "wt") as file:
+        pd.read_parquet(table)[["x", "y"]].to_csv(file, index=False)
+    words = ["fit", path, "-k", 3, "--force", "-o", tmp_path / "out"]
+    monkeypatch.setattr(input_file, "memory", lambda: 4 * path.stat().st_size)
+    line = failure(*words, "--no-stream")
+    assert "GB of memory; fit --stream reads a table in blocks" in line
+    result = run(*words)
+    assert "is large compared with the memory, so it is read as a stream" in result.stderr
+    assert (result.exit_code, (tmp_path / "out" / "report.html").exists()) == (0, True)
 
 
 def test_a_folder_is_streamed(table, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from cli.test_fit import failure, run
 
 ROWS = 2357  # its digits are searched for
+BAD_BOUNDS = object()  # a file with a slip in its first line
 BOUNDS = ("--bounds", "alpha=0:10,beta=-5:5")
 
 
@@ -136,6 +137,7 @@ class TestOutputs:
         (["--epsilon", 1, *BOUNDS, "--delimiter", ";"], "no column 'alpha'"),
         (["--epsilon", 1, "--bounds", "alpha=0:10", "--columns", "alpha,beta"], "none for beta"),
         (["--epsilon", 1, "--bounds", "wide"], "is neither a file nor bounds"),
+        (["--epsilon", 1, "--bounds", BAD_BOUNDS], "'1o' is not a number"),
         (["--epsilon", 1, *BOUNDS, "--scale", "standard"], "--scale minmax uses the bounds"),
         (["--epsilon", 1, *BOUNDS, "--seed", 1], "noise that can be repeated is not private"),
         (["--epsilon", 1, *BOUNDS, "--missing", "mean"], "taken from the data"),
@@ -147,6 +149,8 @@ class TestOutputs:
     ],
 )
 def test_what_a_private_fit_refuses(data, tmp_path, words, line):
+    (tmp_path / "bad.csv").write_text("alpha,0,1o\nbeta,0,10\n")  # the first line is no header
+    words = [tmp_path / "bad.csv" if word is BAD_BOUNDS else word for word in words]
     words = ["fit", data[0], "-k", 2, "-o", tmp_path / "out", *words]
     if line is None:
         assert run(*words).exit_code == 0

@@ -92,6 +92,8 @@ REFUSED = {
     "units below the names": (
         b"x,y\nm,kg\n1,2\n3,4\n5,6\n7,8\n9,0\n", "'m' in row 1 is not a number"),
     "the same name twice": (b"x,x\n1,2\n3,4\n", "2 columns are named 'x'"),
+    "the same name twice, mostly numbers": (
+        b"x,x\n1,2\n3,4\n5,6\n7,8\n9,10\na,b\n", "no numeric column (found x, x)"),
     "binary": (bytes(range(256)), "is not a text file"),
     "an open quote": (b'x,y\n1,"2\n3,4\n', "line 2: a quotation mark is not closed"),
     "wrong encoding given": (b"x,y\n\xe9,2\n", "is not in the encoding"),
@@ -152,6 +154,14 @@ def test_names_and_comments_are_no_table(table):
     for reader in (read, blocks):
         with pytest.raises(ValueError, match="no rows"):
             reader(path)
+
+
+def test_other_columns_may_have_the_same_name(table, tmp_path):
+    path = table(b"x,x,y\na,1,2\nb,3,4\n")
+    for how in ("--no-stream", "--stream"):
+        words = ("--columns", "y", "--seed", 0, "--force", "-o", tmp_path / "out", how)
+        assert run("fit", path, "-k", 1, *words).exit_code == 0
+        assert (tmp_path / "out" / "centers.csv").read_text().splitlines()[1] == "0,2,3.0"
 
 
 def test_a_stream_counts_rows_without_comments(table):

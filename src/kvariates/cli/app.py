@@ -23,7 +23,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kvariates.cli.interrupts import raise_after_imports
-from kvariates.report.option_words import as_options
 
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
@@ -143,7 +142,7 @@ _held: list[str] = []
 
 def remark(message: str) -> None:
     """Say a message later, if the command does not fail: an error is one line."""
-    _held.append(as_options(" ".join(message.split())))
+    _held.append(" ".join(message.split()))
 
 
 def remarks() -> tuple[str, ...]:
@@ -208,7 +207,7 @@ def tidy_errors() -> Iterator[None]:
     except (ValueError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        say(as_options(str(error)))
+        say(f"{error}; {hint}" if (hint := getattr(error, "hint", "")) else str(error))
         raise typer.Exit(2) from error
 
 

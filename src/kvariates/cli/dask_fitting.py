@@ -119,8 +119,12 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
     if missing := {*(wanted or ()), weights} - {*frame.columns, None}:
         raise ValueError(f"{request.data}: has no column {', '.join(sorted(map(str, missing)))}")
     numeric = [name for name in frame.columns if is_numeric(frame.dtypes[name])]
+    if weights is not None and weights in (wanted or ()):
+        raise ValueError(
+            f"{request.data}: column {weights!r} holds the weights; do not cluster it as well"
+        )
     if wanted is not None:
-        return frame[[name for name in wanted if name != weights]], ()
+        return frame[wanted], ()
     kept = [name for name in numeric if name not in (weights, request.reading.identifier)]
     left_out = tuple(str(name) for name in frame.columns if name not in numeric)
     return frame[kept], left_out

@@ -19,6 +19,7 @@ from kvariates.estimators.kmeans import KMeans
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.report import fit as report
+from kvariates.report.option_words import as_options
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.sources import Scale, scale_for
 from kvariates.sources.parquet_writer import write_labels
@@ -89,7 +90,7 @@ def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
         choice = choose_k(
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
-    remark(f"k = {choice.k}: {choice.reason}{CLEAR * choice.clear}")
+    remark(f"k = {choice.k}: {as_options(choice.reason)}{CLEAR * choice.clear}")
     return int(choice.k)
 
 

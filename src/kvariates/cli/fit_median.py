@@ -131,8 +131,11 @@ def _from_degrees(table: DataTable) -> Scale:
 
 def _graph(request: FitRequest) -> ReadTable:
     reading = request.reading
-    for name, given in (("columns", reading.columns), ("weights", reading.weights),
-                        ("id", reading.identifier)):  # fmt: skip
+    missing = None if reading.missing == "error" else reading.missing
+    for name, given in (
+        ("columns", reading.columns), ("weights", reading.weights), ("id", reading.identifier),
+        ("keep", reading.keep or None), (f"missing {missing}", missing),
+    ):  # fmt: skip
         if given is not None:
             raise ValueError(f"--{name} does not work on a graph")
     graph = read_graph(reading.data, reading.text)

@@ -174,7 +174,7 @@ def _file_bounds(path: Path) -> dict[str, Interval]:
         return {name: (_number(low), _number(high)) for name, (low, high) in pairs.items()}
     delimiter = ";" if ";" in text else ","
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
-    if rows and not _is_number(rows[0][-1]):
+    if rows and not any(_is_number(cell) for cell in rows[0][1:]):
         rows = rows[1:]  # a line of names
     if not rows or any(len(row) != 3 for row in rows):
         raise ValueError(f"{path}: bounds are lines column,low,high")

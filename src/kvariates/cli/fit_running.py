@@ -14,6 +14,8 @@ from kvariates.cli.output_folder import moved_into_place
 from kvariates.cli.screen import progress_display, show_fit, show_json
 from kvariates.sources import input_file
 
+STREAMED = "so it is read as a stream"
+NOT_STREAMED = (".npz", ".mtx")  # files of these endings are small, or sparse
 FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json")
 
 
@@ -85,27 +87,42 @@ def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
 
 
 def _means(request: FitRequest, stream: bool | None) -> Any:
+    from kvariates.cli.fit_command import fit_in_memory
+
     data = request.data
     if stream and str(data) == "-":
         raise ValueError("--stream reads a file twice; standard input can be read only once")
-    if stream is None and str(data) != "-":
-        stream = data.is_dir() or _is_large(request)
-        if stream:
-            why = "a folder" if data.is_dir() else "large compared with the memory"
-            remark(f"{data.name} is {why}, so it is read as a stream")
+    if stream is None and data.is_dir():
+        remark(f"{data.name} is a folder, {STREAMED}")
+        stream = True
+    elif stream is None and data.is_file() and data.suffix not in NOT_STREAMED:
+        return partial(_in_memory_or_streamed, _is_large(request))
     if stream:
         from kvariates.cli.fit_stream import fit_stream
 
         return fit_stream
-    from kvariates.cli.fit_command import fit_in_memory
-
     return fit_in_memory
+
+
+def _in_memory_or_streamed(large: bool, request: FitRequest, folder: Path, progress: Any) -> Any:
+    """Read the file into the memory if it fits. A compressed file can be larger than it looks."""
+    from kvariates.cli.fit_command import fit_in_memory
+    from kvariates.sources.input_file import TooLargeError
+
+    if not large:
+        try:
+            return fit_in_memory(request, folder, progress)
+        except TooLargeError:
+            pass
+    from kvariates.cli.fit_stream import fit_stream
+
+    remark(f"{request.data.name} is large compared with the memory, {STREAMED}")
+    return fit_stream(request, folder, progress)
 
 
 def _is_large(request: FitRequest) -> bool:
     """Whether a file is large compared with the memory. Nothing is read of a small file."""
-    data = request.data
-    if not data.exists() or data.stat().st_size < input_file.memory() / 100:
+    if request.data.stat().st_size < input_file.memory() / 100:
         return False
     from kvariates.cli.fit_stream import too_large
 

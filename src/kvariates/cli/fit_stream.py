@@ -23,6 +23,7 @@ from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.report import fit as report
+from kvariates.report.option_words import as_options
 from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
 from kvariates.sources.parquet_writer import write_label_parts
 
@@ -120,7 +121,7 @@ def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgres
     most = min(MOST_CHOSEN, len(points))
     with said_warnings():
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
-    why = f"{choice.reason}{CLEAR * choice.clear}"
+    why = f"{as_options(choice.reason)}{CLEAR * choice.clear}"
     remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return int(choice.k)
 
@@ -163,10 +164,7 @@ def _no_labels(n: int) -> Any:
 
 def too_large(request: FitRequest) -> bool:
     """Whether a table would fill more than a third of the memory. Pre: the file exists."""
-    data = request.data
-    if data.suffix in (".npz", ".mtx"):
-        return False
-    source = blocks(data, text=request.reading.text)
+    source = blocks(request.data, text=request.reading.text)
     size = source.n_bytes or 0
     if source.n_rows is not None and source.names is not None:
         size = max(size, 8 * source.n_rows * len(source.names))

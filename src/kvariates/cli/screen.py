@@ -22,8 +22,11 @@ from rich.table import Table as ScreenTable
 from rich.text import Text
 
 from kvariates.cli.app import WARNING, printable, remark
+from kvariates.cli.command_words import TOO_FEW
 from kvariates.estimators.choose_k import ScaleWarning
 from kvariates.report.files import json_text
+from kvariates.report.option_words import as_options
+from kvariates.sources import MissingValuesError
 
 if TYPE_CHECKING:
     from kvariates.demo.cities import Region
@@ -119,13 +122,22 @@ class ReadingProgress:
 
 @contextmanager
 def said_warnings() -> Iterator[None]:
-    """Print warnings on standard error, each as one line."""
+    """Say warnings of an estimator later, and name options in them and in its errors.
+
+    Messages about the data are not to pass here: they have names of columns, which would be taken
+    for parameters.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ScaleWarning)  # `reading` says it, with names
-        yield
+        try:
+            yield
+        except ValueError as error:
+            if isinstance(error, MissingValuesError) or TOO_FEW.fullmatch(str(error)):
+                raise  # see `command_words`
+            raise ValueError(as_options(str(error))) from error
     for words in dict.fromkeys(str(warning.message) for warning in caught):
-        remark(f"{WARNING}{words}")
+        remark(f"{WARNING}{as_options(words)}")
 
 
 def fit_with_bar(model: Any, bar: ProgressBar, X: Any, **options: Any) -> float:

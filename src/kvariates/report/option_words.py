@@ -7,6 +7,7 @@ import shlex
 
 OPTIONS = ("init", "algorithm", "metric", "n_init", "size_min", "size_max", "certify", "missing")
 PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
+REFUSED = re.compile(r"The '(\w+)' parameter of \w+ must be")  # of scikit-learn
 OTHERS = (
     (r"\bk_range\b", "-k"),
     (r"\bn_clusters\b", "-k"),
@@ -19,10 +20,15 @@ OTHERS = (
 
 def as_options(words: str) -> str:
     """Replace parameters, such as init='d2', by options of the command, such as --init d2."""
-    words = PARAMETER.sub(_option, words)
+    words = PARAMETER.sub(_option, REFUSED.sub(_refused, words))
     for pattern, other in OTHERS:
         words = re.sub(pattern, other, words)
     return words
+
+
+def _refused(found: re.Match[str]) -> str:
+    name = {"n_clusters": "-k", "n_groups": "-g", "random_state": "--seed"}.get(found[1])
+    return f"{name or '--' + found[1].replace('_', '-')} must be"
 
 
 def _option(found: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from kvariates.sources.block_source import Blocks, blocks
 from kvariates.sources.data_table import DataTable
 from kvariates.sources.missing import MissingValuesError
-from kvariates.sources.opened_table import OpenedTable, open_table, read, read_values
+from kvariates.sources.opened_table import OpenedTable, open_table, read
 from kvariates.sources.scaling import Scale, scale_for, standardize
 from kvariates.sources.standardized import StandardizedBlocks
 from kvariates.sources.text_format import TextOptions
@@ -19,7 +19,6 @@ __all__ = [
     "blocks",
     "open_table",
     "read",
-    "read_values",
     "scale_for",
     "standardize",
 ]

@@ -97,7 +97,7 @@ def complete(
     bad = ~np.isfinite(X)
     bad_weight = np.zeros(len(X), bool) if weight is None else ~np.isfinite(weight)
     if not (bad.any() or bad_weight.any()):
-        return table
+        return replace(table, means=means)
     if missing == "drop":
         kept = ~(bad.any(axis=1) | bad_weight)
         if not kept.any():
@@ -130,7 +130,8 @@ def _missing_words(
     columns = np.flatnonzero(bad.any(axis=0))
     if not columns.size:
         count, first = int(bad_weight.sum()), int(bad_weight.argmax()) + 1
-        return f"{table.path}: the weights have {count} missing values, first in row {first}"
+        values = "value" if count == 1 else "values"
+        return f"{table.path}: the weights have {count} missing {values}, first in row {first}"
     j = int(columns[0])
     count, first = int(bad[:, j].sum()), int(bad[:, j].argmax()) + 1
     what = "missing" if np.isnan(table.X[bad[:, j], j]).all() else "missing or infinite"

@@ -112,14 +112,15 @@ class CsvReader(_File):
 
         with self._errors(), self._input() as (_, text):
             stream = self._stream(text, None, self.comments)
-            types = {field.name: field.type for field in stream.schema}
+            fields = list(stream.schema)
             batch = next(iter(stream), None)
         if batch is None:
             raise ValueError(f"{self.path}: no rows")
-        for i, (name, kind) in enumerate(types.items()):
-            column = batch.column(i)
-            if pa.types.is_string(kind) and find_numbers(column, self.format.decimal).numbers:
-                types[name] = None
+        types = {}
+        for field, column in zip(fields, batch.columns, strict=True):
+            text = pa.types.is_string(field.type)
+            marked = text and find_numbers(column, self.format.decimal).numbers is not None
+            types[field.name] = None if marked else field.type
         return types
 
     @property

@@ -92,6 +92,12 @@ def _of_edges(opened: OpenedTable) -> GraphTable:
         length = np.ones(len(ends[0]))
     if not len(ends[0]):
         raise ValueError(f"{opened.path}: no rows")
+    if (length < 0).any():
+        row = int(np.argmax(length < 0))
+        raise ValueError(
+            f"{opened.path}: the edge from {ends[0][row]} to {ends[1][row]} in row {row + 1} has "
+            f"the length {length[row]:g}, below 0"
+        )
     nodes, number = np.unique(np.concatenate(ends), return_inverse=True)
     one, two = np.split(number, 2)
     return GraphTable(_symmetric(one, two, length, len(nodes)), nodes, remarks)
@@ -136,7 +142,11 @@ def read_places(
             f"{path}: a table of nodes has a column of nodes, and two of coordinates, as lon and "
             f"lat; this one has {listed(opened.names)}"
         )
-    row = {str(name): i for i, name in enumerate(complete_values(opened, column).tolist())}
+    names = [str(name) for name in complete_values(opened, column).tolist()]
+    row = {name: i for i, name in enumerate(names)}
+    if len(row) < len(names):
+        twice = next(name for i, name in enumerate(names) if row[name] != i)
+        raise ValueError(f"{path}: node {twice} stands in several rows")
     missing = [str(node) for node in nodes.tolist() if str(node) not in row]
     if missing:
         raise ValueError(

@@ -30,6 +30,12 @@ OTHERS = (".json", ".jsonl", ".xml", ".html", ".pkl", ".pickle", ".h5", ".hdf5",
 PIECE = 2**20
 
 
+class TooLargeError(ValueError):
+    """A file that does not fit the memory."""
+
+    hint = "fit --stream reads a table in blocks"  # of the command
+
+
 @dataclass(frozen=True)
 class InputFile:
     """A path, or "-" for standard input. Pre: `check` was called."""
@@ -148,12 +154,10 @@ def _limited(file: IO[bytes] | Any, name: str) -> bytes:
 
 
 def check_size(n_bytes: int, name: str) -> None:
-    """Raise ValueError if so many bytes would fill more than half of the memory."""
+    """Raise TooLargeError if so many bytes would fill more than half of the memory."""
     if n_bytes > memory() / 2:
-        raise ValueError(
-            f"{name}: its contents need more than {memory() / 2e9:.3g} GB of memory; "
-            "fit --stream reads a table in blocks"
-        )
+        most = f"{memory() / 2e9:.3g} GB of memory"
+        raise TooLargeError(f"{name}: its contents need more than {most}")
 
 
 def memory() -> float:

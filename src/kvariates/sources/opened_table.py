@@ -27,7 +27,7 @@ from kvariates.sources.array_files import read_array
 from kvariates.sources.arrow_columns import JoinedColumns
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
-from kvariates.sources.input_file import InputFile
+from kvariates.sources.input_file import InputFile, TooLargeError
 from kvariates.sources.private_text import each_number, fixed_format, private_table
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_table import read_text
@@ -78,7 +78,7 @@ class OpenedTable:
         itself, text that is no number is NaN, too, and there may be no rows).
         """
         names, left_out = self._chosen(columns, weights)
-        check_names(self.path, self.names, [*names, *([weights] if weights else [])])
+        check_names(self.path, self.names, [*names, *([weights] if weights is not None else [])])
         weight = None
         if weights is not None:
             weight = numbers_of(self.path, weights, self.get(weights), missing).astype(np.float64)
@@ -173,11 +173,6 @@ def read(
     return open_table(path, text).table(columns, missing=missing)
 
 
-def read_values(path: str | Path, column: str) -> npt.NDArray[np.generic]:
-    """Read one column of a file as it is: numbers, words or dates; none may be missing."""
-    return complete_values(open_table(path, columns=[column]), column)
-
-
 def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]:
     """One column as it is. ValueError if a value is missing."""
     values = opened.values(column)
@@ -194,10 +189,9 @@ def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]
 
 
 def open_table(
-    path: str | Path, text: TextOptions | None = None, columns: Sequence[str] | None = None, *,
-    private: bool = False,
-) -> OpenedTable:  # fmt: skip
-    """Open a file, or all Parquet files of a folder; of a Parquet file only these columns are read.
+    path: str | Path, text: TextOptions | None = None, *, private: bool = False
+) -> OpenedTable:
+    """Open a file, or all Parquet files of a folder.
 
     With `private`, nothing is found out from the rows, and no row of a text file is an error:
     `table(columns, missing="keep")` reads every row by itself.
@@ -213,7 +207,9 @@ def open_table(
         opener = {"text": text_opener, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
         if private and file.kind == "matrix market":
             raise ValueError("a Matrix Market file is not read privately; save it as .npy")
-        return opener(file, text or TextOptions(), columns)
+        return opener(file, text or TextOptions())
+    except TooLargeError:
+        raise
     except errors as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if reason.startswith(where):
@@ -222,11 +218,12 @@ def open_table(
         raise ValueError(f"{where}: {'' if known else 'cannot be read: '}{reason}") from error
 
 
-def _text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
+def _text(file: InputFile, text: TextOptions) -> OpenedTable:
     found = read_text(file.data, text)
     lines = {}
     for name, column in found.text.items():
-        cell = found.table.column(name)[column.bad].as_py()
+        last = found.table.schema.get_all_field_indices(name)[-1]  # a name may stand twice
+        cell = found.table.column(last)[column.bad].as_py()
         lines[name] = (
             f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
         )
@@ -234,7 +231,7 @@ def _text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
     return replace(made, remarks=found.remarks, doubtful=lines)
 
 
-def _private_text(file: InputFile, text: TextOptions, _columns: object) -> OpenedTable:
+def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:
     options = fixed_format(file.path, text)
     table = private_table(file.data, options)
 
@@ -244,16 +241,13 @@ def _private_text(file: InputFile, text: TextOptions, _columns: object) -> Opene
     return replace(_of_arrow(file, table), get_each=numbers)
 
 
-def _parquet(file: InputFile, _text: object, columns: Sequence[str] | None) -> OpenedTable:
+def _parquet(file: InputFile, _text: object) -> OpenedTable:
     from pyarrow import parquet
 
-    names = parquet.read_schema(file.arrow()).names
-    wanted = None if columns is None else [n for n in names if n in set(columns)]
-    made = _of_arrow(file, parquet.read_table(file.arrow(), columns=wanted))
-    return replace(made, names=names)  # an error about an unknown name lists all names
+    return _of_arrow(file, parquet.read_table(file.arrow()))
 
 
-def _ipc(file: InputFile, _text: object, _columns: object) -> OpenedTable:
+def _ipc(file: InputFile, _text: object) -> OpenedTable:
     import pyarrow as pa
     from pyarrow import ipc
 
@@ -272,7 +266,7 @@ def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
     )
 
 
-def _array(file: InputFile, _text: object, _columns: object) -> OpenedTable:
+def _array(file: InputFile, _text: object) -> OpenedTable:
     X = read_array(file)
     if X.ndim != 2:
         raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")

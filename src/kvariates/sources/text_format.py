@@ -166,6 +166,6 @@ def decoded(data: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         bad = data[error.start : error.start + 1].hex()
         raise ValueError(
-            f"is not in the encoding {encoding}: byte 0x{bad} at {error.start}; "
-            "--encoding names another one"
+            f"is not in the encoding {encoding}: byte 0x{bad} at {error.start}; give the right one "
+            "(--encoding)"
         ) from None
