@@ -151,7 +151,7 @@ $(VENV)/.tools: pyproject.toml
 $(VENV)/.built: $(VENV)/.tools $(NATIVE)
 	@tools/needs.sh "$(PYTHON)" "$(COMPILER)"
 	@echo "compiling the native core and installing what kvariates uses (minutes, the first time)"
-	@$(INSTALL) .
+	@CXX="$(COMPILER)" tools/compile.sh $(BIN)/python
 	@touch $@
 
 # What the command and the experiments use.

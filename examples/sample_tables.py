@@ -96,4 +96,7 @@ def write(folder):
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    place = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    if not place.is_dir():
+        sys.exit(f"{place}: no such folder; usage: sample_tables.py [FOLDER]")
+    write(place)

@@ -78,7 +78,7 @@ def complaint(room, name):
         return None
     if other not in LEVELS:
         return None if room == PUBLIC else "no room imports kvariates/__init__.py"
-    level = LEVELS["report" if room == PUBLIC else room]
+    level = LEVELS["cli" if room == PUBLIC else room]
     if LEVELS[other] >= level:
         return f"level {level} does not import from level {LEVELS[other]}"
     return None

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.image import imread
 
 from kvariates.palette import FAINT, INK, PALETTE
-from kvariates.report.colors import spread_colors
+from kvariates.report.colors import lighter, spread_colors
 from kvariates.report.picture import STYLE, picture
 from kvariates.report.plots import cluster_styles
-from kvariates.report.worldmap import draw_map, to_degrees
+from kvariates.report.roadmap import Roads, road_map
+from kvariates.report.small_maps import SmallMap, small_maps
+from kvariates.report.worldmap import BRIGHTER, WorldMap, draw_map, rgb_of, to_degrees
 
 
 def rng(seed=0):
@@ -86,7 +88,8 @@ def test_the_map_is_drawn(tmp_path):
     labels = np.argmax(places @ centers.T, axis=1)
     # Six names near one place: the last ones have no free side, which is not an error.
     named = dict.fromkeys(np.argsort(places @ places[0])[-6:].tolist(), "a name")
-    draw_map(places, labels, people, centers, named, tmp_path / "m.png", title="t", subtitle="s")
+    shown = WorldMap(places, labels, people, centers, named, title="t", subtitle="s")
+    draw_map(shown, tmp_path / "m.png")
     assert imread(tmp_path / "m.png")[..., :3].std() > 0.02
 
 
@@ -94,3 +97,22 @@ def test_unit_vectors_become_degrees():
     lon, lat = to_degrees(np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0]]))
     np.testing.assert_allclose(lat, [0, 0, 90, 0], atol=1e-12)
     np.testing.assert_allclose(lon[[0, 1, 3]], [0, 90, 180], atol=1e-12)
+
+
+def test_colours_on_a_dark_map_have_a_part_of_white():
+    """The same colours as in the dark theme of the pages."""
+    dark = [lighter(color) for color in PALETTE]
+    assert [to_hex(rgb) for rgb in rgb_of(np.arange(12), BRIGHTER)] == dark
+    assert [to_hex(rgb) for rgb in rgb_of(np.arange(12))] == list(PALETTE)
+
+
+def test_maps_in_pages_are_png_files_that_repeat():
+    g = rng()
+    places = g.normal(size=(60, 3))
+    places /= np.linalg.norm(places, axis=1, keepdims=True)
+    maps = [SmallMap(f"map {i}", "s", places[:4]) for i in range(3)]
+    roads = Roads(g.random((9, 2)), g.integers(0, 9, (12, 2)), g.integers(0, 2, 9), np.arange(2),
+                  "t", "s")  # fmt: skip
+    for draw in (lambda: small_maps(places, maps), lambda: road_map(roads)):
+        assert draw() == draw()
+        assert draw().startswith(b"\x89PNG")

@@ -7,9 +7,11 @@ import pytest
 from browser.pages import data_of, decoded, page_of, plain
 from browser.reports import blobs, case, kmeans_case, rng
 
+from kvariates.report import cluster_view
 from kvariates.report.fit_page import fit_html
 from kvariates.report.map_places import city_near
 from kvariates.report.plane import coordinates, plane, robust_limits, shown_rows
+from kvariates.report.scatter_figure import Scatter, scatter
 
 
 def test_shown_rows_come_from_every_cluster_in_proportion():
@@ -21,6 +23,43 @@ def test_shown_rows_come_from_every_cluster_in_proportion():
     assert sizes[3] == 10
     np.testing.assert_allclose(sizes[:3] / sizes[:3].sum(), [0.6, 0.3, 0.1], atol=0.02)
     assert shown_rows(labels[:50], 4, 1000).tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("k", [1000, 30_000])
+def test_shown_rows_of_very_many_clusters(k):
+    labels = np.arange(30_000) % k
+    rows = shown_rows(labels, k, 1000)
+    assert len(rows) == len(np.unique(rows)) == 1000
+
+
+def test_labels_of_very_many_clusters_do_not_wrap():
+    k = 70_000
+    plot = Scatter(np.zeros((2, 2)), np.array([3, k - 1]), np.zeros((k, 2)), ("a", "b"),
+                   ((-1.0, 1.0), (-1.0, 1.0)))  # fmt: skip
+    data = data_of(scatter(plot))
+    assert decoded(data["labels"], "<u4" if data["many"] else "<u2").tolist() == [3, k - 1]
+    assert not data_of(page_of("two_columns"))["many"]
+
+
+def test_values_far_from_zero_keep_their_digits():
+    X = np.column_stack([1.7e9 + np.arange(50.0), np.arange(50.0)])
+    data = data_of(fit_html(*kmeans_case(X, 2, ("time", "x"))))
+    values = decoded(data["values"], "<f4").reshape(-1, 2) + np.array(data["offsets"])
+    np.testing.assert_array_equal(values, X)
+    assert data["offsets"][1] == 0
+
+
+def test_cities_near_centres_are_looked_up_once_and_only_for_clusters_in_the_table(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        cluster_view, "city_near", lambda at: seen.append(len(at)) or ("",) * len(at)
+    )
+    fit_html(*case("cities"))
+    assert seen == [9]
+    places = np.column_stack([rng().uniform(-60, 60, 400), rng(1).uniform(-170, 170, 400)])
+    run, shown = kmeans_case(places, 350, ("lat", "lon"))
+    fit_html(run, shown)
+    assert seen == [9, 300]
 
 
 def test_one_far_row_does_not_move_the_frame():

@@ -8,13 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from browser.pages import plain
 from browser.reports import blobs, run_of
 
 from kvariates import PrivateKMeans, PrivateKMedian
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.report.fit import FitRun, FittedTable, ShownRows, write_fit
-from kvariates.report.private_page import release_costs
+from kvariates.report.fit_page import fit_html
+from kvariates.report.private_page import release_costs, times_as_likely
 
 NUMBERS = re.compile(r"[-\u2212]?\d[\d,]*\.?\d*(?:e[-+\u2212]?\d+)?")
 CELLS = ("points", "labels", "values", "rows", "radii", "edges")
@@ -147,6 +149,7 @@ def test_the_page_has_the_ledger_the_drawing_and_what_may_be_published(tmp_path)
     write_fit(run, None, tmp_path)
     page = files(tmp_path)["report.html"]
     ledger = run.model.ledger_
+    assert "rows are in  -30 to 30 in each of 3 features" in page
     for line in ledger.report().splitlines():
         assert line.replace('"', "&quot;").replace("'", "&#x27;").strip() in page
     shares = [
@@ -183,7 +186,76 @@ def test_parts_of_the_budget_add_up_to_the_total():
     for ledger in ledgers:
         total = ledger.rho if ledger.concentrated else ledger.total().epsilon
         assert sum(release_costs(ledger).values()) == pytest.approx(total, rel=1e-9)
-    assert release_costs(ledgers[-1]) == {"rows": 0.5, "leaf …: rows": 0.25, "step …": 0.75}
+    assert release_costs(ledgers[-1]) == {
+        "rows": 0.5, "all leaves: rows": 0.25, "all steps": 0.75,
+    }  # fmt: skip
+
+
+def test_kinds_of_releases_are_in_plain_words():
+    labels = ["tree, level 1: rows", "tree, level 2: rows", "tree, leaves: rows", "12 centres",
+              "partition 1, level 2: cubes", "row 1", "row 2", "round 1: demand"]  # fmt: skip
+    ledger = Ledger("add-remove", [charge(label, 0.125) for label in labels], Loss(2.0, 0.0))
+    assert release_costs(ledger) == {
+        "tree, all levels: rows": 0.25, "tree, leaves: rows": 0.125, "12 centres": 0.125,
+        "partition 1, all levels: cubes": 0.125, "row …": 0.25, "round 1: demand": 0.125,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_ledger_names_the_columns_of_the_file(scaled):
+    X = np.random.default_rng(0).uniform(0, 100, (200, 2))
+    model = PrivateKMeans(2, epsilon=1.0, bounds=([0, 0], [120, 200])).fit(X)
+    run = run_of(model, X, ("age", "x0 <b>"), sizes=model.cluster_counts_, scaled=scaled)
+    words = plain(fit_html(run, None))
+    unit = " (in scaled units)" if scaled else ""
+    assert f"rows are in age 0 to 120, x0 <b> 0 to 200{unit} condition" in words
+    assert "x1" not in words
+    assert "(see Budget)" not in model.ledger_.report()
+    assert "x0 0 to 120, x1 0 to 200" in model.ledger_.report()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor"), [(0.01, "1.02"), (0.1, "1.11"), (1.0, "2.72"), (3.0, "20.1")]
+)
+def test_the_promise_has_a_factor(epsilon, factor):
+    X = np.random.default_rng(0).uniform(0, 1, (400, 2))
+    model = PrivateKMeans(2, epsilon=epsilon, bounds=(0, 1)).fit(X)
+    words = plain(fit_html(run_of(model, X, ("a", "b"), sizes=model.cluster_counts_), None))
+    assert f"at most {factor} times as likely as it would be if one row were" in words
+    assert ("almost" in words) == (epsilon <= 0.1)
+
+
+def test_factors_are_rounded_up():
+    shown = {0.0: "1", 0.001: "1.01", 5.0: "149", 1e4: "exp(10,000)"}
+    assert {epsilon: times_as_likely(epsilon) for epsilon in shown} == shown
+
+
+def test_small_numbers_and_noisy_counts_are_short():
+    _, run, _ = fitted(delta=1e-6)
+    run.model.cluster_counts_ = np.array([1234.75, 900.5, -2.25])
+    words = plain(fit_html(run, None))
+    assert "delta 1e\u221206" in words
+    assert ".000e" not in words
+    assert "1,235 noisy rows ·" in words
+    assert "\u22122 noisy rows ·" in words
+    assert "1,234.75" not in words
+
+
+def test_the_page_of_a_private_demand_speaks_of_the_demand():
+    domain = np.array([[x, y] for x in range(-30, 31, 6) for y in range(-30, 31, 6)], dtype=float)
+    model = PrivateKMedian(3, epsilon=1.0).fit(domain, demand=np.arange(20_000) % len(domain))
+    words = plain(fit_html(run_of(model, domain, ("x", "y"), sizes=model.cluster_counts_), None))
+    ledger = words[words.index("PRIVACY REPORT") :]
+    for line in (
+        "demands that differ by one entry more or less; the number of people is secret",
+        "without any one entry of the demand, or with one more",
+        "the labels of the public points",
+        "demand is at 121 public points",
+    ):
+        assert line in ledger, line
+    assert "the number of rows is secret" not in ledger
+    assert "Labels, scores and costs" not in ledger
+    assert "row" not in ledger[: ledger.index("Run it again")]
 
 
 def test_private_medoids_have_a_page(tmp_path):

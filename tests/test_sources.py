@@ -15,6 +15,7 @@ from pyarrow import feather
 from kvariates.sources import blocks, input_file, open_table, read, standardize
 from kvariates.sources.text_sniffing import SAMPLE_BYTES
 
+EMPTY_IT = "; empty this cell, or leave the column out"
 CSV = "name,lat,lon,people\nA,1.5,2,10\nB,-3,4.25,20\nC,0,1e3,30\n"
 X = np.array([[1.5, 2, 10], [-3, 4.25, 20], [0, 1e3, 30]])
 
@@ -117,7 +118,7 @@ class TestErrors:
             ("a.csv", CSV, ["zzz"], "no column 'zzz'; there are name, lat, lon, people"),
             ("a.csv", CSV, ["lat", "lat"], "column 'lat' is asked for twice"),
             ("a.csv", "a,a\n1,2\n", None, "2 columns are named 'a'"),
-            ("a.csv", CSV, ["name"], "column 'name' holds 'A' in row 1, not a number"),
+            ("a.csv", CSV, ["name"], f"column 'name' holds 'A' in row 1, not a number{EMPTY_IT}"),
             ("a.csv", "a,b\n1,2\n3,\n5,NA", None,
              "column 'b' has 2 missing values, first in row 2"),
             ("a.csv", "a\n1\nnan\n", None, "column 'a' has 1 missing value, first in row 2"),
@@ -239,7 +240,7 @@ class TestFolders:
         table = read(folder)
         assert (table.names, table.left_out) == (("a",), ("t",))
         np.testing.assert_array_equal(table.X, next(iter(blocks(folder))).X)
-        assert open_table(folder).values("t").tolist() == ["s", "p", "q", "r"]
+        assert open_table(folder).originals(["t"])["t"].to_pylist() == ["s", "p", "q", "r"]
 
     def test_numbers_of_several_types(self, tmp_path):
         parts = [{"a": pa.array([2**62 + 1, None])}, {"a": pa.array([0.5], pa.float32())}]

@@ -36,7 +36,7 @@ ESTIMATORS = {
     "METRICS": KMedian(3, random_state=0),
     "MEDOID_SEEDINGS": KMedian(3, random_state=0),
     "PRIVATE_METHODS": PrivateKMeans(3, epsilon=5.0, bounds=(0.0, 20.0)),
-    "PRIVATE_KMEDIAN_METHODS": PrivateKMedian(3, epsilon=9.0),
+    "PRIVATE_KMEDIAN_METHODS": PrivateKMedian(3, epsilon=5.0),
     "SYNOPSES": StreamingKMeans(3, n_synopses=20, random_state=0),
     "GROUP_OBJECTIVES": AntiClustering(3, random_state=0),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kvariates import _openmp  # noqa: F401
 
 if TYPE_CHECKING:
-    from kvariates import guarantees, privacy
+    from kvariates import guarantees, plot, privacy, report, sources
     from kvariates.estimators.anticluster_kfold import AntiClusterKFold
     from kvariates.estimators.anticlustering import AntiClustering
     from kvariates.estimators.choose_k import choose_k
@@ -59,13 +59,19 @@ __all__ = [
     "kmeans_plusplus",
     "kmedian_plusplus",
     "kvariates_plusplus",
+    "plot",
     "privacy",
+    "report",
+    "sources",
 ]
 
 # The module of every public name; the imports above say the same to type checkers and editors.
 _MODULES = {
     "guarantees": "kvariates",
+    "plot": "kvariates",
     "privacy": "kvariates",
+    "report": "kvariates",
+    "sources": "kvariates",
     "AntiClusterKFold": "kvariates.estimators.anticluster_kfold",
     "AntiClustering": "kvariates.estimators.anticlustering",
     "choose_k": "kvariates.estimators.choose_k",
@@ -107,4 +113,4 @@ if not TYPE_CHECKING:  # for a type checker, a name that is not above does not e
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -294,7 +294,7 @@ def suggest(ks: I64, k: int | None, guess: Guess) -> tuple[int, bool, str]:
     `k` is what remains after `join`; None if some clusters divide at the highest of `ks`.
     """
     if k is not None and ks[0] <= k > 1:
-        return k, True, "there are gaps between the clusters, and none inside any of them."
+        return k, True, f"the {k} clusters are well separated, and none of them splits further."
     why = "no separate clusters were found."
     if k is None:
         why = (

@@ -40,8 +40,9 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
         without X: its centres, and areas that show its noisy counts.
     X : array-like or CSR matrix of shape (n_samples, n_features), default=None
         The rows, which are labelled by ``predict``; by `labels_` if the model has size limits and
-        X has as many rows as the fit. For ``metric="graph"`` and "precomputed": coordinates of the
-        points of the fit. None: only centres are drawn.
+        X has as many rows as the fit. For `VerticalKMeans`: a list of the columns of each party.
+        For ``metric="graph"`` and "precomputed": coordinates of the points of the fit. None: only
+        centres are drawn.
     ax : matplotlib Axes, default=None
         Where to draw; a new figure if None. Only a new figure has a legend with the sizes.
 
@@ -59,7 +60,7 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
     """Draw a choice of k, the result of ``choose_k``: cost and silhouette for each k.
 
     The cost has filled dots where no cluster divides, and hollow ones elsewhere. A dashed line is
-    at the suggested k. The silhouette has an axis of its own on the right.
+    at the suggested k. The silhouette has an axis of its own on the right, from 0 to 1.
     """
     needed("matplotlib", "plot")
     from kvariates.k_selection import Choice
@@ -70,10 +71,14 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
 
 
 def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
-    """Draw the balance of groups, ``AntiClustering().fit(X).balance_``: a line for each group.
+    """Draw the balance of groups, ``AntiClustering().fit(X).balance_``.
 
-    Heights are the mean of a group minus the mean of all rows, in standard deviations; for
-    categories, the difference of shares.
+    Each column has a row, and each group a dot in it: the mean of the group minus the mean of all
+    rows, in standard deviations of all rows. A category counts as a column of 0 and 1. Groups that
+    were drawn at random would have differences of about the width of the grey band.
+
+    Up to 12 groups have colours and markers. Of more groups, the numbers of the two at the ends of
+    each row are written. At most 40 columns are drawn, those with the largest differences.
     """
     needed("matplotlib", "plot")
     from kvariates.balancing.balance_plot import draw_balance

@@ -46,7 +46,9 @@ def test_picture():
     from matplotlib import pyplot as plt
 
     ax = MODEL.balance_.plot()
-    assert len(ax.get_lines()) == 4  # three groups and the line at 0
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["x0", "x1", "a", "b"]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[1:] == ["group 0", "group 1", "group 2"]
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert names == ["x0", "x1", "share of a", "share of b"]
     assert MODEL.balance_.plot(ax=ax) is ax
     plt.close("all")

@@ -53,6 +53,27 @@ def test_groups_are_those_of_the_estimator_and_files_agree(people, tmp_path):
     assert "left out, not numeric: name\n" in result.stderr
 
 
+def test_the_picture_has_the_names_of_the_columns(people, tmp_path, monkeypatch):
+    from kvariates.balancing import balance_plot
+
+    drawn, draw = [], balance_plot.draw_balance
+    monkeypatch.setattr(
+        balance_plot, "draw_balance", lambda *given: drawn.append(draw(*given)) or drawn[0]
+    )
+    words = ("anticluster", people, "-g", 4, "--balance", "sex", "--seed", 3, "-o", tmp_path / "o")
+    assert run(*words).exit_code == 0
+    names = [label.get_text() for label in drawn[0].get_yticklabels()]
+    assert names == ["age", "income", "share of f", "share of m"]
+
+
+def test_names_in_any_script_are_drawn_without_a_warning(tmp_path):
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    pq.write_table(pa.table({"名前": x[:, 0], "b": x[:, 1]}), tmp_path / "a.parquet")
+    result = run("anticluster", tmp_path / "a.parquet", "-g", 2, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "Glyph" not in result.stderr
+
+
 def test_rows_are_named_as_in_the_file(tmp_path):
     """Times stay times, a row that is left out has no group, and no column is lost."""
     times = np.datetime64("2020-01-01T10:00") + np.arange(9).astype("timedelta64[h]")
@@ -87,7 +108,9 @@ def test_size_limits_of_fit(people, tmp_path):
     assert set(np.bincount(labels, minlength=4)) <= {9, 10, 11}
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["parameters"]["size_max"] == 11
-    assert "size_max" in failure(*words, "--force", "-q", "--size-max", 3)
+    assert "--size-max 3 and -k 4 leave room for" in failure(
+        *words, "--force", "-q", "--size-max", 3
+    )
     assert "--size-min 9 does not work on a stream" in failure(
         *words, "--force", *limits, "--stream"
     )

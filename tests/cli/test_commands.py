@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
@@ -68,6 +69,25 @@ class TestPredict:
         labels = pq.read_table(out)["label"].to_pylist()
         assert labels[1] is None
         assert None not in (labels[0], labels[2])
+
+    def test_readers_find_every_row_of_a_csv_file(self, folder, tmp_path):
+        (tmp_path / "b.csv").write_text("x,y\n0,0\n,5\n9,0\n")
+        out = tmp_path / "p.csv"
+        done("predict", folder / "out", tmp_path / "b.csv", "--missing", "drop", "-o", out)
+        labels = pd.read_csv(out)["label"]
+        assert labels.isna().tolist() == [False, True, False]
+
+    def test_labels_can_be_printed(self, folder, tmp_path):
+        done("predict", folder / "out", folder / "a.csv", "-o", tmp_path / "p.csv")
+        result = done("predict", folder / "out", folder / "a.csv", "-o", "-")
+        assert result.stdout_bytes == (tmp_path / "p.csv").read_bytes()
+
+    def test_the_input_is_not_replaced(self, folder):
+        before = (folder / "a.csv").read_bytes()
+        words = ("-o", folder / "a.csv", "--force")
+        line = failure("predict", folder / "out", folder / "a.csv", *words)
+        assert "is read by this command; write to another place" in line
+        assert (folder / "a.csv").read_bytes() == before
 
     def test_a_link_is_replaced_and_not_what_it_leads_to(self, folder, tmp_path):
         (tmp_path / "sub").mkdir()
@@ -154,7 +174,8 @@ class TestCompare:
             assert line["cost"] == model.inertia_
             assert line["gap"] >= 0
         shown = done(*words).stdout
-        assert f"k = {choice.k}: {choice.reason}" in shown.replace("\n", " ")
+        line = f"k = {choice.k} ({choice.ks.min()} to {choice.ks.max()} were tried): "
+        assert line + choice.reason in shown.replace("\n", " ")
 
     @pytest.mark.parametrize("n", [1, 12, 30])
     def test_by_default_from_2_to_20_or_to_the_number_of_rows(self, tmp_path, n):

@@ -20,8 +20,8 @@ from kvariates import AntiClusterKFold
 from kvariates.cli import app, demo_command
 from kvariates.demo import private_cities
 from kvariates.demo.cities import load_cities, name_regions
-from kvariates.demo.demo_page import _maps
 from kvariates.demo.facilities import load_town, straight_choice
+from kvariates.demo.private_section import matched_maps
 
 FILES = ["picture.png", "regions.csv", "report.html"]
 
@@ -147,7 +147,7 @@ def test_private_fits_are_priced_against_all_cities(demo):
 
 def test_costs_below_maps_are_those_of_the_maps(demo):
     found = replace(demo.results.private, ratios=np.array([3.25, 2.5, 1.75]))
-    words = [shown.subtitle for shown in _maps(found)]
+    words = [shown.subtitle for shown in matched_maps(found)]
     assert words == [
         "",
         *(f"cost {r} times that without privacy" for r in ("1.75", "2.50", "3.25")),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from browser.pages import data_of, decoded, plain
 from cli.test_fit import rows_of, run
+from scipy import sparse
 
 from kvariates import KMedian, PrivateKMeans, PrivateKMedian
 
@@ -57,6 +58,55 @@ def test_medoids_have_the_numbers_of_their_rows_in_the_file(table, tmp_path):
     found = plain(page(tmp_path, path, "-k", 2, *words))
     for i in KMedian(2, random_state=0).fit(X).medoid_indices_:
         assert f"row {i + 1 + LEFT_OUT} " in found
+
+
+@pytest.mark.parametrize("identifier", ["name", None])
+def test_medoids_have_their_names_and_their_coordinates(tmp_path, identifier):
+    X = np.random.default_rng(0).normal(size=(30, 2)).round(4)
+    lines = [
+        "name,x,medoid",
+        "lost,,1",
+        *(f"n{i} é,{a},{b}" for i, (a, b) in enumerate(X.tolist())),
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ["--objective", "median", "--columns", "x,medoid", "--missing", "drop"]
+    words += [] if identifier is None else ["--id", identifier]
+    found = plain(page(tmp_path, tmp_path / "a.csv", "-k", 3, *words))
+    header, *centers = rows_of(tmp_path / "out" / "centers.csv")
+    medoids = KMedian(3, random_state=0).fit(X).medoid_indices_
+    names = [f"n{i} é" if identifier else str(i + 2) for i in medoids]
+    assert header[:3] == ["label", "rows", "medoid"]
+    assert len(set(header)) == 5
+    assert [row[2] for row in centers] == names
+    np.testing.assert_array_equal([[float(v) for v in row[3:]] for row in centers], X[medoids])
+    for name in names:
+        assert (name if identifier else f"row {name}") in found
+    assert ("row " + str(medoids[0] + 2) in found) == (identifier is None)
+
+
+def test_a_haversine_cost_is_in_km_and_has_its_weights(tmp_path):
+    rng = np.random.default_rng(0)
+    places, people = rng.uniform(-60, 60, (40, 2)).round(3), rng.integers(1, 99, 40)
+    lines = ["lat,lon,people", *(f"{a},{b},{w}" for (a, b), w in zip(places, people, strict=True))]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    words = ("--objective", "median", "--metric", "haversine", "--columns", "lat,lon")
+    found = plain(page(tmp_path, tmp_path / "a.csv", "-k", 3, *words, "--weights", "people"))
+    model = KMedian(3, metric="haversine", random_state=0)
+    model.fit(np.radians(places), sample_weight=people)
+    mean = 6371.0088 * model.inertia_ / people.sum()
+    assert f"The weighted mean distance is {mean:,.0f} km" in found
+    assert (
+        f"(column people). Bars and per cents are parts of the total weight, {people.sum():,}."
+        in found
+    )
+
+
+def test_the_words_about_a_sparse_matrix_do_not_claim_clipping(tmp_path):
+    X = sparse.random(600, 6, 0.05, format="csr", random_state=0)
+    sparse.save_npz(tmp_path / "a.npz", X)
+    found = plain(page(tmp_path, tmp_path / "a.npz", "-k", 3))
+    assert "in standard deviations of the rows." in found
+    assert "clipped" not in found
 
 
 def test_medoids_of_distances_have_the_same_number_in_all_files(tmp_path):

@@ -205,3 +205,13 @@ def test_identifiers_and_scales_are_pointed_out(gaps, tmp_path):
     words = ["-k", 3, "--stream", "--missing", "drop", "-o", tmp_path / "out"]
     assert "id: looks like an identifier" in run("fit", path, *words).stderr
     assert "identifier" not in run("fit", path, *words, "--id", "id", "--force").stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--scale", "standard")])
+def test_a_model_of_a_stream_predicts_the_labels_of_the_fit(table, tmp_path, more):
+    words = ("--columns", "x,y", "--stream", "--seed", 1, "-o", tmp_path / "out")
+    assert invoke("fit", table, "-k", 3, *words, *more).exit_code == 0
+    out = tmp_path / "labels.parquet"
+    result = invoke("predict", tmp_path / "out", table, "-o", out)
+    assert result.exit_code == 0, result.stderr
+    np.testing.assert_array_equal(pd.read_parquet(out)["label"], labels_of(tmp_path / "out"))

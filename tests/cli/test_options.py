@@ -1,14 +1,18 @@
 """Options that contradict each other, empty ones, and what a full disk or a second run leaves."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli.test_fit import FILES, failure, help_of, rows_of, run
+from typer.testing import CliRunner
 
-from kvariates.cli import output_folder, screen
+from kvariates.cli import app, output_folder, screen
 from kvariates.private_methods.methods import PRIVATE_METHODS
 
 FULL = Path("/dev/full")
@@ -148,3 +152,50 @@ def test_a_long_number_is_not_cut_for_long_names(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     screen.print_table([">" + 42 * name for name in "abc"], [("1" * 40, "2", "3")])
     assert "1" * 40 in capsys.readouterr().out
+
+
+def test_an_empty_name_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert failure("fit", "", "-k", 2).endswith("the name of the file is empty.")
+
+
+def test_a_folder_called_minus_is_not_standard_input(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").mkdir()
+    assert "-o names a folder" in failure("fit", rows, "-k", 2, "-o", "-")
+    result = CliRunner().invoke(app, ["fit", "-", "-k", "1", "-o", "out"], input="x\n1\n3\n")
+    assert result.exit_code == 0
+    assert rows_of(tmp_path / "out" / "centers.csv")[1] == ["0", "2", "2.0"]
+
+
+def test_a_fit_does_not_replace_its_input(rows, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
+    words = ("fit", out / "labels.parquet", "-k", 2, "-o", out, "--force")
+    assert "labels.parquet: is read by this command" in failure(*words)
+
+
+def test_a_metric_of_medians_is_pointed_out(rows, tmp_path):
+    line = failure("fit", rows, "-k", 2, "--metric", "manhattan", "-o", tmp_path / "out")
+    assert "; --objective median has 'manhattan'." in line
+
+
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"]])
+def test_help_whose_reader_has_gone_is_no_error(words):
+    end, start = os.pipe()
+    os.close(end)
+    command = [sys.executable, "-m", "kvariates", *words]
+    done = subprocess.run(command, check=False, stdout=start, stderr=subprocess.PIPE)
+    os.close(start)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_terminal_of_ascii_gets_escapes(tmp_path):
+    (tmp_path / "a.csv").write_text("gr\u00f6\u00dfe,b\n1,2\n3,4\n", encoding="utf-8")
+    command = [sys.executable, "-m", "kvariates", "fit", "a.csv", "-k", "1"]
+    done = subprocess.run(
+        command, check=False, capture_output=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gr\\xf6\\xdfe" in done.stdout

@@ -1,5 +1,6 @@
 """`kvariates fit --epsilon`: no output file holds anything that was not paid for."""
 
+import json
 import re
 import zipfile
 
@@ -7,6 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
+
+from kvariates.cli.saved_model import load_model
 
 ROWS = 2357  # its digits are searched for
 BAD_BOUNDS = object()  # a file with a slip in its first line
@@ -59,6 +62,16 @@ def leaks(out, X):
     return found
 
 
+def numbers_called(node, name):
+    """All values of this name in a JSON document, in order."""
+    if isinstance(node, list):
+        return [number for each in node for number in numbers_called(each, name)]
+    if not isinstance(node, dict):
+        return []
+    inner = [number for key in node for number in numbers_called(node[key], name)]
+    return [*inner, *([node[name]] if isinstance(node.get(name), int) else [])]
+
+
 def fit(data, out, *words):
     path, _ = data
     words = ("fit", path, "-k", 3, "--epsilon", 1, *BOUNDS, "-o", out, *words)
@@ -73,7 +86,7 @@ class TestOutputs:
         assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
             "centers.csv", "model.skops", "report.html", "summary.json",
         ]  # fmt: skip
-        assert "no labels.parquet: the label of a row tells about this row" in result.stderr
+        assert "no labels.parquet: the label of a row reveals information about it" in result.stderr
         # The noisy number of rows may happen to be the true one.
         found = leaks(tmp_path / "out", data[1])
         assert [leak for leak in found if leak[1] != "number of rows"] == []
@@ -114,6 +127,47 @@ class TestOutputs:
             assert (centers[:, 2] > 1).all()  # in the units of the file
             assert np.ptp(centers[:, 2]) > 2
 
+    def test_a_model_has_no_addresses_and_no_times(self, data, tmp_path):
+        """Addresses depend on what was allocated before, and so on the number of rows."""
+        path = tmp_path / "out" / "model.skops"
+        fit(data, tmp_path / "out", "--scale", "minmax")
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            schema = json.loads(archive.read("schema.json"))
+        numbered = [f"{i}.npy" for i in range(1, len(entries))]
+        assert [entry.filename for entry in entries] == [*numbered, "schema.json"]
+        assert len(numbered) > 2
+        assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
+        found = list(dict.fromkeys(numbers_called(schema, "__id__")))
+        assert found == list(range(1, len(found) + 1))
+        assert not re.search(r"\d{10}", re.sub(r"[\d.]+e?-?\d*\"", "", json.dumps(schema)))
+        model = load_model(path)
+        assert model[-1].ledger_.total().epsilon <= 1
+        result = run("predict", path, data[0], "-o", tmp_path / "p.parquet")
+        assert result.exit_code == 0, result.output
+        assert "labels and numbers of rows here are not: they are computed" in result.stderr
+        result = run("predict", path, data[0], "-o", tmp_path / "p.parquet", "--force", "-q")
+        assert result.stderr == ""
+
+    @pytest.mark.parametrize(
+        "words", [(), ("--scale", "standard", "--missing", "mean"), ("--objective", "median")]
+    )
+    def test_models_of_the_same_seed_are_the_same_bytes(self, data, tmp_path, words):
+        content, names = [], ("--columns", "alpha,beta", "--seed", 1)
+        for j in range(2):
+            made = np.zeros(10_000 * j)  # other addresses
+            result = run("fit", data[0], "-k", 3, *names, *words, "-o", tmp_path / str(j))
+            assert result.exit_code == 0, result.output
+            content.append((tmp_path / str(j) / "model.skops").read_bytes())
+            del made
+        assert content[0] == content[1]
+        labels = tmp_path / "p.parquet"
+        result = run("predict", tmp_path / "0", data[0], "-o", labels, "--missing", "drop")
+        assert result.exit_code == 0, result.output
+        assert "not private" not in result.stderr
+        expected = pq.read_table(tmp_path / "0" / "labels.parquet")["label"]
+        assert pq.read_table(labels)["label"].to_pylist() == expected.to_pylist()
+
     def test_missing_cells_are_left_out_without_a_word(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text("alpha,beta\n" + "1,2\nx,3\n,4\n5,1\n" * 50)
@@ -137,7 +191,7 @@ class TestOutputs:
         (["--epsilon", 1, *BOUNDS, "--delimiter", ";"], "no column 'alpha'"),
         (["--epsilon", 1, "--bounds", "alpha=0:10", "--columns", "alpha,beta"], "none for beta"),
         (["--epsilon", 1, "--bounds", "wide"], "is neither a file nor bounds"),
-        (["--epsilon", 1, "--bounds", BAD_BOUNDS], "'1o' is not a number"),
+        (["--epsilon", 1, "--bounds", BAD_BOUNDS], "bad.csv, line 1: a bound is not a number"),
         (["--epsilon", 1, *BOUNDS, "--scale", "standard"], "--scale minmax uses the bounds"),
         (["--epsilon", 1, *BOUNDS, "--seed", 1], "noise that can be repeated is not private"),
         (["--epsilon", 1, *BOUNDS, "--missing", "mean"], "taken from the data"),

@@ -1,5 +1,8 @@
 """How a private fit reads a file: what is read from a row depends on this row alone."""
 
+import csv
+import re
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -8,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
 
+from kvariates import PrivateKMeans
+from kvariates.cli.bounds_option import parse_bounds
 from kvariates.sources import TextOptions, open_table, private_text
 
 NAN = np.nan
@@ -170,20 +175,73 @@ class TestTypedFiles:
 class TestCommand:
     WORDS = ("-k", 2, "--epsilon", 1, "--bounds", "a=0:10,b=0:10", "--force", "-o")
 
-    def said(self, content, tmp_path):
+    def said(self, content, tmp_path, *more):
         """The lines of a fit on standard error, but for warnings, which noise may cause."""
         (tmp_path / "t.csv").write_bytes(content)
-        result = run("fit", tmp_path / "t.csv", *self.WORDS, tmp_path / "out")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            result = run("fit", tmp_path / "t.csv", *self.WORDS, tmp_path / "out", *more)
         assert result.exit_code == 0, result.output
-        return [line for line in result.stderr.splitlines() if "warning: " not in line]
+        assert told == []
+        return [
+            line for line in result.stderr.splitlines()
+            if not re.match("kvariates: warning: .*(only noise|budget may be too small)", line)
+        ]  # fmt: skip
 
-    def test_no_line_changes_what_is_said(self, tmp_path):
-        start = b"a,b\n" + b"1,2\n3,4\n" * 30
-        for line in (b"1,2,3", b"\xe9,1", b'"1,2', b"0x1F,2020-01-01", b"#"):
-            assert self.said(start + line + b"\n", tmp_path) == self.said(start, tmp_path)
+    @pytest.mark.parametrize("scale", ["none", "minmax"])
+    @pytest.mark.parametrize("labels", [(), ("--labels",)])
+    def test_no_line_changes_what_is_said(self, tmp_path, scale, labels):
+        start, more = b"a,b\n" + b"1,2\n3,4\n" * 30, ("--scale", scale, *labels)
+        bounds = ("--bounds", "a=0:1e-10,b=0:10")  # so that 1e308 / 1e-10 would be infinite
+        expected = self.said(start, tmp_path, *more, *bounds)
+        for line in (
+            b"1,2,3", b"\xe9,1", b'"1,2', b"0x1F,2020-01-01", b"#", b"1e308,-1e308", b"-1e308,1",
+            b"1e999,1", b"9" * 400 + b",1",
+        ):  # fmt: skip
+            assert self.said(start + line + b"\n", tmp_path, *more, *bounds) == expected
 
-    def test_a_table_without_rows_is_fitted(self, tmp_path):
-        assert self.said(b"a,b\n", tmp_path) == self.said(b"a,b\n1,2\n", tmp_path)
+    def test_far_rows_are_clipped_before_they_are_scaled(self, tmp_path, monkeypatch):
+        seen, fit = [], PrivateKMeans.fit
+        monkeypatch.setattr(
+            PrivateKMeans, "fit", lambda self, X: (seen.append(X.tolist()), fit(self, X))[1]
+        )
+        bounds = ("--bounds", "a=0:1e-10,b=-10:10")
+        content = b"a,b\n1e308,-1e308\n-1e308,0\n1e999,1\n"
+        self.said(content, tmp_path, "--scale", "minmax", *bounds, "--labels")
+        assert seen[0][:2] == [[1, 0], [0, 0.5]]
+        assert np.isnan(seen[0][2][0])
+        labels = pq.read_table(tmp_path / "out" / "labels.parquet")["label"].to_pylist()
+        assert [label is None for label in labels] == [False, False, True]
+
+    @pytest.mark.parametrize("more", [(), ("--labels",), ("--labels", "--id", "id", "--keep")])
+    def test_a_table_without_rows_is_fitted(self, tmp_path, more):
+        expected = self.said(b"id,a,b\nx,1,2\n", tmp_path, *more)
+        for rows, number in ((b"", 0), (b"x,,\n", 1), (b"x,1,\n\xe9\n", 2)):
+            assert self.said(b"id,a,b\n" + rows, tmp_path, *more) == expected
+            if more:
+                labels = pq.read_table(tmp_path / "out" / "labels.parquet")["label"]
+                assert labels.to_pylist() == [None] * number
+
+    @pytest.mark.parametrize("more", [("--id", "id"), ("--keep",)])
+    def test_text_that_is_not_utf8_beside_labels(self, tmp_path, more):
+        names = pa.array([b"x", b"jane\xff", b"y"]).view(pa.string())
+        path, out = tmp_path / "t.parquet", tmp_path / "out"
+        pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0], "id": names}), path)
+        result = run("fit", path, *self.WORDS, out, "--labels", *more)
+        assert result.exit_code == 0, result.output
+        found = pq.read_table(out / "labels.parquet")["id"].to_pylist()
+        assert found == ["x", "jane\ufffd", "y"]
+
+    def test_lists_of_such_text(self, tmp_path):
+        names = pa.array([b"x", b"jane\xff"]).view(pa.string())
+        lists = pa.ListArray.from_arrays(pa.array([0, 1, 2]), names)
+        path = tmp_path / "t.parquet"
+        pq.write_table(pa.table({"a": [1.0, 2.0], "b": [1.0, 2.0], "id": lists}), path)
+        result = run("fit", path, *self.WORDS, tmp_path / "out", "--labels", "--keep")
+        assert result.exit_code == 0, result.output
+        with pytest.raises(ValueError, match=r"column 'id' of list<.*> cannot be read") as refused:
+            open_table(path).get("id")
+        assert "jane" not in str(refused.value)
 
     def test_labels_of_all_lines(self, tmp_path):
         path, out = tmp_path / "t.csv", tmp_path / "out"
@@ -194,11 +252,58 @@ class TestCommand:
         assert table["id"].to_pylist() == ["x", "\ufffd", None, "u,v"]
         assert [label is None for label in table["label"].to_pylist()] == [0, 0, 1, 0]
 
-    def test_bounds_that_cannot_be_read_are_named(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b'{"a": [0, 1] "b"}', ": cannot be read as bounds; give"),
+            ('{"a": [0, 1]}'.encode("utf-16"), ": cannot be read as bounds; give"),
+            (b"[" * 100_000, ": cannot be read as bounds; give"),
+            (b"a," + b"Jane" * 100 + b",1\n", ": cannot be read as bounds; give"),
+            (b'{"Jane": [0, true]}', ", entry 1: a bound is not a number"),
+            (b'{"Jane": [0, 1], "Jane": [0, 2]}', ", entry 2: the column has bounds already"),
+            (b'{"Jane": [0, 1, 2]}', ': bounds are written as {"column": [low, high]}'),
+            (b'{"a": [0, 1' + b"0" * 400 + b"]}", ", entry 1: bounds must be numbers within"),
+            (b"name,age,job\n3,45,Jane\n", ", line 2: a bound is not a number"),
+            (b"name,age\nJane,45\n", ", line 2: bounds are lines column,low,high"),
+            (b"a,0,1\n\nJane,5,1\n", ", line 3: the lower bound is not below the upper one"),
+            (b"Jane,0,1\nJane,0,2\n", ", line 2: the column has bounds already"),
+            (b"Jane,0,inf\n", ", line 1: bounds must be numbers within +-1e+100"),
+            (b"Jane,nan,1\n", ", line 1: bounds must be numbers within +-1e+100"),
+            (b"Jane,-1.7e308,1.7e308\n", ", line 1: bounds must be numbers within +-1e+100"),
+            (b"Jane,0,1e-200\n", ", line 1: bounds must be 1e-100 to 1e+100 apart"),
+            (b"", ": bounds are lines column,low,high"),
+        ],
+    )
+    def test_of_bad_bounds_the_place_is_named_and_no_cell(self, tmp_path, content, words):
         (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-        bounds = tmp_path / "bounds.json"
-        for content in (b'{"a": [0, 1] "b"}', '{"a": [0, 1]}'.encode("utf-16")):
-            bounds.write_bytes(content)
-            words = ("-k", 1, "--epsilon", 1, "--bounds", bounds, "-o", tmp_path / "out")
-            line = failure("fit", tmp_path / "t.csv", *words)
-            assert f"{bounds}: cannot be read as bounds; give" in line
+        path = tmp_path / "bounds"
+        path.write_bytes(content)
+        usual = csv.field_size_limit(300)  # letters; 131,072 if nobody has changed it
+        options = ("-k", 1, "--epsilon", 1, "--scale", "minmax", "-o", tmp_path / "out")
+        line = failure("fit", tmp_path / "t.csv", *options, "--bounds", path)
+        csv.field_size_limit(usual)
+        assert line.startswith(f"{path}{words}")
+        assert "Jane" not in line
+
+    def test_columns_that_a_file_of_bounds_names(self, tmp_path):
+        (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+        path = tmp_path / "bounds.csv"
+        path.write_text("a,0,1\nJane,0,2\n")
+        words = ("fit", tmp_path / "t.csv", "-k", 1, "--epsilon", 1, "--bounds", path, "-o", "out")
+        assert f"has no column named in {path}, line 2; a private fit" in failure(*words)
+        line = failure(*words, "--columns", "a,b")
+        assert line == f"--bounds: the column named in {path}, line 2 is not one of a, b"
+
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            ("a=0:1,a=0:2", "--bounds: 'a' has bounds twice"),
+            ("0,inf", "--bounds: the bounds must be numbers within +-1e+100; use other units"),
+            ("a=-1.7e308:1.7e308", "--bounds: the bounds of a must be numbers within +-1e+100"),
+            ("a=0:1e-200", "--bounds: the bounds of a must be 1e-100 to 1e+100 apart"),
+            ("a=0:x", "--bounds: 'x' is not a number"),
+        ],
+    )
+    def test_bad_bounds_in_words(self, words, line):
+        with pytest.raises(ValueError, match="^" + re.escape(line)):
+            parse_bounds(words)

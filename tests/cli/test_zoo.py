@@ -4,6 +4,7 @@ A case is (bytes of the file, the matrix or the words of the error, words of the
 """
 
 import gzip
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -30,9 +31,9 @@ READ = {
     "empty rows of a spreadsheet": (b"x;y\n1.5;2\n3;4.25\n5;6\n;\n;\n", XY, "2 empty rows"),
     "byte order mark": (b"\xef\xbb\xbfx,y\n1.5,2\n3,4.25\n5,6\n", XY, ""),
     "utf-16": ("x\ty\n1.5\t2\n3\t4.25\n5\t6\n".encode("utf-16"), XY, "encoding utf-16"),
-    "tabs": (b"x\ty\n1.5\t2\n3\t4.25\n5\t6\n", XY, "divided by tabs"),
-    "bars with blanks": (b"x | y\n1.5 | 2\n3 | 4.25\n5 | 6\n", XY, "divided by bars"),
-    "blanks": (b"  x   y\n 1.5  2\n   3  4.25 \n   5    6\n", XY, "divided by blanks"),
+    "tabs": (b"x\ty\n1.5\t2\n3\t4.25\n5\t6\n", XY, "separated by tabs"),
+    "bars with blanks": (b"x | y\n1.5 | 2\n3 | 4.25\n5 | 6\n", XY, "separated by bars"),
+    "blanks": (b"  x   y\n 1.5  2\n   3  4.25 \n   5    6\n", XY, "separated by blanks"),
     "blanks after commas": (b"x, y\n1.5, 2\n3, 4.25\n5, 6\n", XY, ""),
     "semicolons and decimal commas": (cp(GERMAN), XY, "decimal commas; encoding cp1252"),
     "the same in utf-8": (GERMAN.encode(), XY, "semicolons; decimal commas"),
@@ -73,6 +74,22 @@ READ = {
     "text that is mostly numbers": (
         b"x,y,z\n1.5,2,1\n3,4.25,2\n5,6,3\n7,8,4\n9,10,broken\n",
         [*XY, [7, 8], [9, 10]], "'broken' in row 5 is not a number"),
+    "addresses beside decimal points": (
+        b"ip,x\n10.0.0.1,12.345\n10.0.0.2,3\n", [[12.345], [3]], "not numeric: ip"),
+    "german dates beside decimal points": (
+        b"date;x;y\n12.05.2024;1.5;3\n13.05.2024;2;4\n", [[1.5, 3], [2, 4]], "not numeric: date"),
+    "line ends that were doubled": (b"x,y\r\r\n1.5,2\r\r\n3,4.25\r\r\n5,6\r\r\n", XY, ""),
+    "an old line end after the names": (b"x,y\r1.5,2\n3,4.25\n5,6\n", XY, ""),
+    "one column with signs and gaps": (
+        b"x\n-1,5\n3\n2,5e1\n", [[-1.5], [3], [25]], "decimal commas"),
+    "one column with blanks in numbers": (b"x\n1 234\n5 678\n", [[1234], [5678]], "thousands"),
+    "a decimal mark far below": (
+        b"x;y\n" + b"1;2\n" * 98 + b"1,250;2\n3,125;4\n",
+        [*[[1, 2]] * 98, [1.25, 2], [3.125, 4]], "--decimal '.'"),
+    "a decimal mark behind the sample": (
+        b"x;y\n" + b"0;2\n" * 90_000 + b"1.250;2,5\n",
+        [*[[0, 2]] * 90_000, [1250, 2.5]], "decimal commas"),
+    "a very long cell": (b"x,y,shape\n1.5,2,a\n3,4.25," + b"b" * 200_000 + b"\n5,6,c\n", XY, ""),
     "doubtful decimal mark": (b"x;y\n1,200;3\n2,500;4\n", [[1.2, 3], [2.5, 4]], "--decimal '.'"),
 }  # fmt: skip
 
@@ -211,7 +228,7 @@ def test_standard_input(tmp_path):
     for content in (cp(GERMAN), gzip.compress(cp(GERMAN))):
         result = CliRunner().invoke(app, [*words, "--force"], input=content)
         assert result.exit_code == 0, result.output
-        assert "standard input: cells are divided by semicolons" in result.stderr
+        assert "standard input: cells are separated by semicolons" in result.stderr
     words = ["anticluster", "-", "-g", "2", "--balance", "Name", "-o", str(tmp_path / "groups")]
     result = CliRunner().invoke(app, words, input="Name,x\na,1\na,2\nb,3\nb,4\n")
     assert result.exit_code == 0, result.output
@@ -237,3 +254,56 @@ def test_no_kept_column_is_lost(table, tmp_path):
     twice = "label of the data of the data"
     assert list(columns) == [twice, "label of the data", "a", "label"]
     assert columns[twice] == [1, 4]
+
+
+def test_wide_tables_are_read_whatever_their_cells_are(table):
+    X = np.random.default_rng(0).normal(size=(4, 16_000)).round(6)
+    names = ";".join(f"a long name of column {j}" for j in range(16_000))
+    rows = "\n".join(";".join(f"{x:.6f}" for x in row) for row in X).replace(".", ",")
+    np.testing.assert_array_equal(read(table(f"{names}\n{rows}\n".encode())).X, X)
+
+
+def test_what_a_number_would_lose_stays_text_beside_the_labels(table, tmp_path):
+    content = (
+        b"zip,long,phone,part,n,d,x\n00501,18446744073709551615,030 123,20%,7,1.5,1\n"
+        b"00502,18446744073709551614,040 456,5%,,2.25,2\n"
+    )
+    words = ("-k", 1, "--columns", "x", "--keep", "-o", tmp_path / "out")
+    assert run("fit", table(content), *words).exit_code == 0
+    found = pq.read_table(tmp_path / "out" / "labels.parquet").to_pydict()
+    assert found == {
+        "zip": ["00501", "00502"], "long": ["18446744073709551615", "18446744073709551614"],
+        "phone": ["030 123", "040 456"], "part": ["20%", "5%"], "n": [7, None], "d": [1.5, 2.25],
+        "x": [1, 2], "label": [0, 0],
+    }  # fmt: skip
+
+
+def test_nodes_that_differ_in_zeros_are_different(table, tmp_path):
+    words = ("--objective", "median", "--metric", "graph", "-o", tmp_path / "out")
+    assert run("fit", table(b"from,to\n001,01\n01,1\n"), "-k", 3, *words).exit_code == 0
+
+
+def test_columns_of_arrow_keep_their_types_beside_the_labels(tmp_path):
+    import pyarrow as pa
+
+    times = pa.array([0, 10**12], pa.timestamp("ms", "Europe/Berlin"))
+    ids = pa.array([2**53 + 1, None], pa.int64())
+    pq.write_table(pa.table({"id": ids, "t": times, "x": [1.0, 2.0]}), tmp_path / "a.parquet")
+    words = ("-k", 1, "--columns", "x", "--keep", "-o", tmp_path / "out")
+    assert run("fit", tmp_path / "a.parquet", *words).exit_code == 0
+    found = pq.read_table(tmp_path / "out" / "labels.parquet")
+    assert found["id"].to_pylist() == [2**53 + 1, None]
+    assert found["t"].type == times.type
+
+
+def test_the_cell_that_is_no_number_is_named(table, tmp_path):
+    path = table(b"a,b\n,2\n3,4\nn/v,5\n6,7\n")
+    words = ("-k", 2, "--columns", "a,b", "--missing", "drop", "-o", tmp_path / "out")
+    assert "column 'a' holds 'n/v' in row 3, not a number; empty" in failure("fit", path, *words)
+
+
+def test_columns_that_are_left_out_are_listed_with_an_identifier_too(table, tmp_path):
+    path = table(b"id,x,plan\n11,1,a\n22,2,b\n")
+    assert run("fit", path, "-k", 1, "--id", "id", "-o", tmp_path / "out").exit_code == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["data"]["left_out"] == ["plan"]

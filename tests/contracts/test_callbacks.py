@@ -19,6 +19,7 @@ from kvariates import (
     VerticalKMeans,
     choose_k,
 )
+from kvariates.balancing import anticlusters
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.refining import medoid_search
 
@@ -88,15 +89,21 @@ MODELS = {
     "AntiClustering": (
         AntiClustering(3, random_state=0), X, {}, {"fit": 1, "exchanges": 1, "balance": 1},
     ),
+    **{
+        f"AntiClustering {name}": (
+            AntiClustering(3, objective=name, random_state=0), X, {}, {"fit": 1, "exchanges": 1},
+        )
+        for name in ("kplus", "diversity", "dispersion")
+    },
     "PrivateKMeans": (
         PrivateKMeans(3, **BOX), X, {}, {"fit": 1, "read the rows": 1, "releases": 1},
     ),
     "PrivateKMedian": (
-        PrivateKMedian(3, epsilon=9.0), X, {"demand": DEMAND},
+        PrivateKMedian(3, epsilon=5.0), X, {"demand": DEMAND},
         {"fit": 1, "read the points": 1, "releases": 1},
     ),
 }  # fmt: skip
-WITH_STEPS = [name for name in MODELS if not name.startswith(("Anti", "Private"))]
+WITH_STEPS = [name for name in MODELS if not name.startswith("Private")]
 WITH_STEPS.remove("KMedian")  # the search over a matrix is one native call
 
 
@@ -128,7 +135,8 @@ def test_callbacks_see_the_tasks_of_a_fit(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if "Private" not in name])
 def test_reports_change_no_bit_of_a_fit(name, capsys):
     plain, told = refit(name), refit(name, Recorder(), verbose=1)
-    for attribute in ("labels_", "inertia_", "medoid_indices_", "cluster_centers_"):
+    fitted = ("labels_", "inertia_", "medoid_indices_", "cluster_centers_", "n_sweeps_")
+    for attribute in (*fitted, "objective_", "converged_"):
         if hasattr(plain, attribute):
             np.testing.assert_equal(getattr(plain, attribute), getattr(told, attribute))
     if hasattr(plain, "certificate_"):
@@ -186,6 +194,33 @@ def test_a_callback_can_end_a_search_of_medoids():
 def test_a_callback_can_end_the_iterations_of_parties():
     all_steps = refit("VerticalKMeans")
     assert refit("VerticalKMeans", Recorder(stop=1)).n_iter_ == 1 < all_steps.n_iter_
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("Anti")])
+def test_a_callback_can_end_the_sweeps_of_exchanges(name):
+    whole, model = refit(name), refit(name, Recorder(stop=1))
+    assert model.n_sweeps_ == 1 < whole.n_sweeps_
+    assert model.objective_ <= whole.objective_
+    assert whole.converged_ > model.converged_
+    assert np.bincount(model.labels_).tolist() == [50, 50, 50]
+
+
+def test_a_callback_sees_every_sweep_of_the_longest_search():
+    recorder = Recorder()
+    model = AntiClustering(3, n_restarts=1, random_state=0).set_callbacks(recorder).fit(X)
+    assert Counter(recorder.begun)["step"] == model.n_sweeps_ > 1
+    few = AntiClustering(3, n_restarts=1, max_sweeps=2, random_state=0)
+    assert few.set_callbacks(Recorder()).fit(X).n_sweeps_ == 2
+
+
+def test_sweeps_that_draw_partners_are_one_step_for_callbacks(monkeypatch):
+    """Their random numbers are counted inside of the native call, so it is not divided."""
+    monkeypatch.setattr(anticlusters, "TRIED", 0)
+    recorder = Recorder(stop=1)
+    told = AntiClustering(3, random_state=0).set_callbacks(recorder).fit(X)
+    assert Counter(recorder.begun)["step"] == 0
+    plain = AntiClustering(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(told.labels_, plain.labels_)
 
 
 def test_a_search_without_a_matrix_reports_its_swaps(monkeypatch):

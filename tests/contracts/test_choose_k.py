@@ -136,7 +136,12 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
 @pytest.mark.parametrize(
     ("ks", "k", "answer", "why"),
     [
-        ((1, 9), 4, (4, True), "there are gaps between the clusters, and none inside any of them."),
+        (
+            (1, 9),
+            4,
+            (4, True),
+            "the 4 clusters are well separated, and none of them splits further.",
+        ),
         ((1, 9), 1, (1, False), "no separate clusters were found. X may be one group (k = 1)"),
         ((2, 9), 1, (7, False), "no separate clusters were found. Best guess: k = 7 (guessed)."),
         ((5, 9), 4, (7, False), "4 separate clusters were found, but k_range begins at 5. Best g"),

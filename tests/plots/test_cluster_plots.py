@@ -10,7 +10,15 @@ import pytest
 from plots.drawn import blobs, centers_of, drawn_rows, fitted, notes, numbers, rng
 from scipy import sparse
 
-from kvariates import AntiClustering, KMeans, KMedian, PrivateKMeans, StreamingKMeans, plot
+from kvariates import (
+    AntiClustering,
+    KMeans,
+    KMedian,
+    PrivateKMeans,
+    StreamingKMeans,
+    VerticalKMeans,
+    plot,
+)
 from kvariates.palette import FAINT
 
 
@@ -143,6 +151,29 @@ def test_a_stream_is_drawn():
     X = blobs(300)
     model = StreamingKMeans(3, random_state=0).partial_fit(X)
     assert len(drawn_rows(plot.clusters(model, X))) == 300
+
+
+def test_columns_of_several_parties_are_drawn_as_one_table():
+    pd = pytest.importorskip("pandas")
+    X = blobs(300)
+    parts = [X[:, :1], X[:, 1:]]
+    model = VerticalKMeans(3, random_state=0).fit(parts)
+    centers = np.hstack(model.cluster_centers_)
+    for ax in (plot.clusters(model, parts), plot.clusters(model)):
+        np.testing.assert_allclose(centers_of(ax)[0], centers)
+    ax = plot.clusters(model, [pd.DataFrame({"width": X[:, 0]}), pd.DataFrame({"height": X[:, 1]})])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "height")
+    places = sorted((x, y) for x, y, *_ in drawn_rows(ax))
+    np.testing.assert_allclose(places, sorted(map(tuple, X)))
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == [f"{i}   {size:,}" for i, size in enumerate(np.bincount(model.labels_))]
+    colors = {}
+    for x, y, color, marker in drawn_rows(ax):
+        label = int(model.predict([[[x]], [[y]]])[0])
+        assert colors.setdefault(label, (color, marker)) == (color, marker)
+    assert len(set(colors.values())) == 3
+    with pytest.raises(ValueError, match="a list of the columns of each party"):
+        plot.clusters(model, X)
 
 
 def test_a_private_model_is_drawn_without_rows():

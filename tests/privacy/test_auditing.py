@@ -4,6 +4,7 @@ A correct mechanism fails an audit with probability at most 1e-6. Seeds are fixe
 """
 
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from privacy.numpy_mechanisms import CASES, PAIR, laplace_mechanism, on_lattice, run
 from scipy import stats
 
+from kvariates import PrivateKMeans
 from kvariates.privacy.auditing import audit, least_visible, near
 from kvariates.privacy.claims import Approximate, Concentrated, high, low
 from kvariates.privacy.testers import Statistic
@@ -165,6 +167,20 @@ def test_a_view_reads_an_estimator():
         run(lambda data: object(), batch=False, runs=400)
     assert run(fit, batch=False, view=lambda model: model.centers).passed
     assert not run(fit, batch=False, view=vars).passed
+
+
+def test_a_view_of_fits_that_are_mostly_noise_is_silent():
+    """Of twenty rows, nearly all fits warn that centres may be noise. Other warnings are shown."""
+
+    def fit(rows):
+        warnings.warn("of the caller", UserWarning, stacklevel=1)
+        return PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 9.0), method="lloyd").fit(rows)
+
+    rows = np.zeros((20, 2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        audit(fit, (rows, rows[:-1]), epsilon=1.0, view=near([[9.0, 9.0]]), runs=150)
+    assert {str(warning.message) for warning in told} == {"of the caller"}
 
 
 def test_near_does_not_depend_on_the_order_of_centers():

@@ -4,6 +4,7 @@ import copy
 import math
 import os
 import pickle
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,23 @@ def test_rhos_add_up_and_are_converted_once():
     assert "conditional: x" in str(budget)
     with pytest.raises(ValueError, match="delta > 0"):
         Budget(1.0, accountant="zcdp")
+
+
+def test_a_refusal_under_zcdp_compares_rhos():
+    """epsilon = 0.25 without delta is below what is left at delta = 1e-6, and costs far more."""
+    budget = Budget(1.0, 1e-6, accountant="zcdp")
+    budget.spend(0.9, 1e-6, rho=rho_for(0.9, 1e-6))
+    assert budget.left.epsilon > 0.25
+    left = Fraction(rho_for(1.0, 1e-6)) - Fraction(rho_for(0.9, 1e-6))
+    words = "First needs rho = 0.03125 (epsilon = 0.25, delta = 0); what is left is rho = "
+    with pytest.raises(BudgetError, match=f"^{re.escape(f'{words}{float(left):.6g}.')}$"):
+        budget.spend(0.25, label="First")
+    budget = Budget(1.0, 1e-6, accountant="zcdp")
+    limit = rho_for(1.0, 1e-6)
+    with pytest.raises(BudgetError) as refused:
+        budget.spend(1.0, 1e-6, rho=math.nextafter(limit, 1))
+    need, left = re.findall(r"rho = ([0-9.e-]+[0-9])", str(refused.value))
+    assert float(need) > float(left)
 
 
 def test_threads_can_share_a_budget():

@@ -21,7 +21,7 @@ from kvariates.private_methods.task import Domain, PrivateTask
 
 # By its noise, a count of few rows may seem large enough for a partition that is mostly noise, and
 # counts of centres may be noise alone.
-SMALL_BUDGET = "The budget may be too small for the partition|.* that noise alone could give"
+SMALL_BUDGET = "The budget may be too small for the partition|.* may be only noise"
 
 
 def random_task(rng, adjacency, delta, n=None):

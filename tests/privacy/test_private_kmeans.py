@@ -196,8 +196,9 @@ def test_fits_share_a_budget_in_zcdp():
 
 
 def test_traps_warn_or_raise():
-    with pytest.warns(UserWarning, match="epsilon=50 protects little"):
-        make_model(epsilon=50.0).fit(X)
+    with pytest.warns(UserWarning, match="epsilon=5.1 protects little.*Usual values are 0.1 to 3"):
+        make_model(epsilon=5.1).fit(X)
+    make_model(epsilon=5.0).fit(X)  # no warning
     with pytest.warns(UserWarning, match=r"delta=0.1 is large"):
         make_model(delta=0.1).fit(X)
     with pytest.warns(UserWarning, match="feature 1 from -9 to 49.5"):
@@ -260,7 +261,7 @@ def test_cluster_counts_are_near_the_truth():
     rows = np.repeat([[-0.8, -0.8], [0.8, 0.8], [0.8, -0.8]], [3000, 2000, 1000], axis=0)
     for method in ("tree", "grid", "gupt"):
         for delta in (0.0, 1e-6):
-            model = make_model(method, epsilon=9.0, delta=delta).fit(rows)
+            model = make_model(method, epsilon=5.0, delta=delta).fit(rows)
             exact = np.bincount(model.predict(rows), minlength=3)
             assert np.abs(model.cluster_counts_ - exact).max() < 400, (method, delta)
 
@@ -332,3 +333,14 @@ def test_what_is_not_private_is_not_an_attribute(name):
         with pytest.raises(AttributeError, match=r"PrivateKMe.* has no label_."):
             _ = model.label_
         assert copy.deepcopy(model).n_clusters == 3
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_number_above_the_range_of_floats_is_dropped_without_a_word(adjacency):
+    rows = X.astype(np.longdouble)
+    if np.finfo(rows.dtype).max <= np.finfo(np.float64).max:
+        pytest.skip("longdouble is float64 here")
+    rows[0, 0] = np.longdouble("1e4000")
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        make_model(adjacency=adjacency).fit(rows)

@@ -383,3 +383,11 @@ def test_bad_choices(make, words):
 def test_a_class_is_no_method():
     with pytest.raises(TypeError, match=r"give DemandHst\(...\)"):
         fit(3, method=DemandHst)
+
+
+@pytest.mark.parametrize("kind", ["i8", "u1", object])
+def test_masked_entries_are_left_out(kind):
+    """One masked entry of unsigned integers is no error: the others would not be one."""
+    for mask, expected in (([0, 0, 0], [1, 2, 3]), ([0, 1, 0], [1, 3])):
+        demand = np.ma.masked_array(np.array([1, 2, 3], dtype=kind), mask=mask)
+        assert checked_demand(demand, 9, "add-remove", "drop").tolist() == expected

@@ -12,6 +12,7 @@ from kvariates.balancing.group_objectives import GroupObjective
 from kvariates.balancing.group_problem import GroupProblem
 from kvariates.data.exchanges import ExchangeOptions, ExchangeUnits, similar_order
 from kvariates.data.rows import F64, Labels
+from kvariates.progress import Report
 
 FEW_PARTNERS = 32  # at least so many are tried for each unit
 TRIED = 4_000_000  # exchanges that are tried in a sweep, if that is more
@@ -24,11 +25,12 @@ def partners(n_units: int) -> int:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """`even`: no sizes of groups were asked for."""
+    """`even`: no sizes of groups were asked for. `report`: see ExchangeOptions."""
 
     n_restarts: int
     max_sweeps: int
     even: bool
+    report: Report | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ def improved(
 ) -> GroupResult:  # fmt: skip
     """The best end of exchanges from the starts."""
     chosen = ExchangeOptions(
-        partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63))
+        partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63)), options.report
     )
     end = objective.search(units, starts, chosen)
     return GroupResult(

@@ -72,7 +72,7 @@ class GroupBalance:
         return f", means differ by up to {far.max():.2g} sd ({name})"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the differences of means, a line for each group; returns matplotlib's Axes."""
+        """Draw the differences, a dot for each group and column; returns matplotlib's Axes."""
         from kvariates.balancing.balance_plot import draw_balance
 
         return draw_balance(self, ax)

@@ -182,20 +182,23 @@ class Dispersion:
             ends = exchange_distances(_penalty(between, power), exchanges, starts, options)
             tries += [end.labels for end in ends]
             sweeps += max(end.n_sweeps for end in ends)
+            if stopped := ends[0].stopped:
+                break
         labels = max(tries, key=lambda labels: _rank(between, labels))
         for _ in range(MOST_STEPS):
             least, conflicts = _rank(between, labels)
             values.append(-least)
-            if not np.isfinite(least):
+            if stopped or not np.isfinite(least):
                 break
             penalty = _penalty(between, POWERS[-1], least)
             ends = exchange_distances(penalty, exchanges, np.stack([labels, *tries]), options)
             sweeps += max(end.n_sweeps for end in ends)
+            stopped = ends[0].stopped
             better = max((end.labels for end in ends), key=lambda labels: _rank(between, labels))
             if _rank(between, better) <= (least, conflicts):
                 break
             labels = better
-        return ExchangeEnd(labels, sweeps, True, tuple(values))
+        return ExchangeEnd(labels, sweeps, not stopped, tuple(values))
 
     def pair_values(self, sizes: Ints) -> PairValues | None:
         return None

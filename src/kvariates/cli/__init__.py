@@ -25,7 +25,7 @@ from kvariates.cli.app import (
     words_of,
 )
 from kvariates.cli.gathering import gathered
-from kvariates.cli.output_folder import written_file
+from kvariates.cli.output_folder import printed_file, written_file
 
 
 def main() -> NoReturn:
@@ -143,12 +143,16 @@ def predict(
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header),
                            identifier=identifier, keep=keep)  # fmt: skip
-        with written_file(out, force=force) as file, progress_display(quiet) as progress:
+        printed = str(out) == "-"
+        if printed and as_json:
+            raise ValueError("-o - prints the labels and --json the result; leave out one")
+        written = printed_file() if printed else written_file(out, [model, data], force=force)
+        with written as file, progress_display(quiet) as progress:
             found = predict_file(model, reading, file, progress, quiet=quiet)
         say_held(quiet=quiet)
         if as_json:
             show_json(found.summary(model, data, out))
-        elif not quiet:
+        elif not quiet and not printed:
             rows = [(str(j), f"{n:,}") for j, n in enumerate(found.sizes.tolist())]
             print_table([">cluster", ">rows"], rows)
             typer.echo(f"wrote the labels of {found.rows:,} rows to {out}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,7 @@ from kvariates.balancing.group_balance import GroupBalance
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.app import check_name
 from kvariates.cli.command_words import command_words
-from kvariates.cli.reading import ReadRequest, ReadTable, read_table
+from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remarks
 from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
@@ -56,6 +57,7 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
         model = AntiClustering(**request.choices)
         with command_words(request.reading.data):
             seconds = fit_with_bar(model, bar, X, categories=categories)
+    model.balance_ = replace(model.balance_, features=data.table.names)
     run = GroupRun(data.table, model, seconds)
     with phase(progress, "drawing and writing"):
         _write(request, run, data, folder)
@@ -66,6 +68,8 @@ def _read(request: GroupRequest) -> tuple[ReadTable, Any]:
     """The columns to be alike, and those of categories, which are not among them."""
     reading = replace(request.reading, aside=tuple(request.balance))
     data = read_table(reading, quiet=request.quiet)
+    if not request.quiet:
+        say_remarks(data.table, True, reading, "balanced")
     if not isinstance(data.table.X, np.ndarray):
         raise ValueError(f"{reading.data}: is sparse; anticluster takes dense tables")
     table = data.table
@@ -85,12 +89,14 @@ def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) 
     balance: GroupBalance = run.model.balance_
     groups = run.model.labels_
     write_labels(folder / "groups.csv", groups, data.beside, run.table.kept, name="group")
-    head, rows = _balance_rows(balance, run.table.names)
+    head, rows = _balance_rows(balance)
     write_rows(folder / "balance.csv", head, rows)
     text = json_text(summary_of(request, run))
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
     figure = balance.plot().figure
-    figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
+    with warnings.catch_warnings():  # letters that the font does not have become boxes
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
 
 
 def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:
@@ -110,10 +116,10 @@ def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _balance_rows(balance: GroupBalance, names: tuple[str, ...]) -> tuple[list[str], list[Any]]:
+def _balance_rows(balance: GroupBalance) -> tuple[list[str], list[Any]]:
     """A line for each group: differences of means and ratios of spreads, then shares."""
-    head = ["group", "rows", *(f"{name}: difference of means" for name in names)]
-    head += [f"{name}: ratio of spreads" for name in names]
+    head = ["group", "rows", *(f"{name}: difference of means" for name in balance.features)]
+    head += [f"{name}: ratio of spreads" for name in balance.features]
     head += [f"{name}: share" for name in balance.categories]
     rows = [
         [g, size, *balance.mean_difference[g].tolist(), *balance.spread_ratio[g].tolist(),
@@ -125,12 +131,12 @@ def _balance_rows(balance: GroupBalance, names: tuple[str, ...]) -> tuple[list[s
 
 def show_groups(run: GroupRun) -> None:
     """Print the balance of the groups."""
-    balance, names = run.model.balance_, run.table.names
+    balance = run.model.balance_
     worst = np.abs(balance.mean_difference).argmax(axis=1)
     rows = []
     for g, size in enumerate(balance.sizes.tolist()):
         far, spread = balance.mean_difference[g, worst[g]], balance.spread_ratio[g]
-        cells = [str(g), f"{size:,}", f"{far:+.2g} ({names[worst[g]]})"]
+        cells = [str(g), f"{size:,}", f"{far:+.2g} ({balance.features[worst[g]]})"]
         cells += [f"{spread.min():.3f} to {spread.max():.3f}"]
         if balance.categories:
             cells += [f"{np.abs(balance.share_difference[g]).max():.2%}"]

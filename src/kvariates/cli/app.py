@@ -5,12 +5,13 @@
 | 0 | done |
 | 1 | a bug, with its traceback; or an audit that found a broken claim |
 | 2 | bad input, in one line |
-| 130, 143 | interrupted by Ctrl-C, or by SIGTERM |
+| 130, 143 | interrupted by Ctrl-C, or by SIGTERM (SIGHUP, too: a terminal that is closed) |
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 
 import typer
+from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 from kvariates.cli.interrupts import raise_after_imports
@@ -93,10 +95,11 @@ class TableOptions(TyperCommand):
             option.help = plain.get(option.name, option.help)
 
 
-def check_name(option: str, name: str | None, table: Any) -> None:
+def check_name(option: str, name: str | None, table: Any, hint: str = "") -> None:
     """Raise ValueError unless the table has the name, or none is given."""
     if name is not None and name not in table:
-        raise ValueError(f"--{option}: {name!r} is not one of {table.names}.")
+        where = "" if option in ARGUMENTS else f"--{option}: "
+        raise ValueError(f"{where}{name!r} is not one of {table.names}{hint}.")
 
 
 class OneLineErrors(TyperGroup):
@@ -111,7 +114,8 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except UsageError as error:
-            say(error.format_message())  # type: ignore[attr-defined]
+            words = error.format_message()  # type: ignore[attr-defined]
+            say(re.sub(r"( Did you mean [^?]*\?)\1", r"\1", words))  # some versions say it twice
             code = 2
         return sys.exit(code or 0) if standalone else code
 
@@ -169,17 +173,36 @@ def printable(text: str) -> str:
 
 def run_command() -> NoReturn:
     """Run the command in this process, in which SIGTERM is an orderly end."""
-    signal.signal(signal.SIGTERM, raise_after_imports(Terminated))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup does
+            signal.signal(number, raise_after_imports(Terminated))
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, raise_after_imports(KeyboardInterrupt))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has only ASCII
+    Console.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign, assignment]
     try:
         code = app()
     except Terminated:
         code = 143
+    except BrokenPipeError:  # of the help
+        code = 0
+        _leave_the_pipe()
     except (KeyboardInterrupt, typer.Abort):  # before the work of a command has begun
         say("interrupted")
         code = 130
     sys.exit(code)
+
+
+def _raise_broken_pipe(_console: Console) -> NoReturn:
+    """Rich would exit with code 1, which means a bug."""
+    raise BrokenPipeError
+
+
+def _leave_the_pipe() -> None:
+    """A reader has closed the pipe: what is still to be printed goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -199,7 +222,7 @@ def tidy_errors() -> Iterator[None]:
         say("there is not enough memory; fit --stream reads a table in blocks")
         raise typer.Exit(2) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_the_pipe()
         raise typer.Exit(0) from None
     except OSError as error:
         say(os_error_words(error))

@@ -97,7 +97,7 @@ class Attack:
         """What was claimed, done and found."""
         request, found = self.request, self.audit
         factor = math.exp(min(request.epsilon, 700.0))
-        delta = f", but for a chance of {request.delta:g}" if request.delta else ""
+        delta = f", plus a probability of {request.delta:g}" if request.delta else ""
         certified = f"epsilon >= {found.lower_bound:.3g} (wrong with a chance of at most"
         claim = f"epsilon = {request.epsilon:g}, delta = {request.delta:g}: one row more or less"
         lines = [

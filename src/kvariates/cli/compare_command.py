@@ -21,6 +21,10 @@ from kvariates.k_selection import Choice
 from kvariates.seeding.seedings import SEEDINGS
 
 FEWEST, MOST = 2, 20  # clusters, if -k is not given
+LEGEND = (
+    "silhouette and elbow: higher is better; the first and the last k have no elbow; a gap of -: "
+    "no bound was found"
+)
 CHEAP_ROWS = 500  # up to which a lower bound on the cost is computed
 CHEAP_SECONDS = 10.0  # for all bounds together
 

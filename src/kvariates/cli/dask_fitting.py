@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +105,10 @@ def _dask_choices(request: FitRequest) -> dict[str, Any]:
 def _connected(address: str) -> Iterator[Any]:
     """A client of the cluster; errors of the cluster become ValueErrors of one line."""
     distributed = needed("distributed", "dask", "fit --dask")
+    if not re.fullmatch(r"([\w+]+://)?.+:\d+", address):
+        raise ValueError(
+            f"--dask {address}: give the address of a scheduler, as tcp://10.0.0.1:8786"
+        )
     with distributed.Client(address, timeout=SECONDS, set_as_default=False) as client:
         try:
             yield client

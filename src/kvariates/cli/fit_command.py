@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase, said_warnings
+from kvariates.data.metrics import METRICS
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
+from kvariates.k_selection import Choice
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.report import fit as report
@@ -33,7 +36,9 @@ KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 def check_names(request: FitRequest) -> None:
     """Raise ValueError if a name is not in its table."""
     choices = request.choices
-    check_name("metric", choices.get("metric"), OBJECTIVES)
+    metric = choices.get("metric")
+    hint = f"; --objective median has {metric!r}" if metric in METRICS else ""
+    check_name("metric", metric, OBJECTIVES, hint)
     check_name("init", choices.get("init"), SEEDINGS)
     check_name("algorithm", choices.get("algorithm"), REFINEMENTS)
 
@@ -44,14 +49,17 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> repo
     with phase(progress, f"reading {request.data.name}"):
         data = read_table(request.reading)
         X, w, scale = _scaled(request, data)
-    k = request.k or _chosen_k(request, X, w, progress)
+    k, choice = request.k, None
+    if k is None:
+        choice = _choice(request, X, w, progress)
+        k = choice.k
     with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
         model = KMeans(k, **request.choices)
         model._keep_costs = True
         seconds = fit_with_bar(model, bar, X, sample_weight=w)
         del model._keep_costs
     with phase(progress, "writing"):
-        run = _run(request, data, model, scale, seconds)
+        run = replace(_run(request, data, model, scale, seconds), choice=choice)
         shown = shown_rows(data.table.X, X, model, run.centers, w)
         write_labels(folder / "labels.parquet", model.labels_, data.beside, data.table.kept)
         save_model(model, data.table.names, scale, folder / "model.skops", data.table.means)
@@ -81,7 +89,7 @@ def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
     return (X if scale is None else scale.apply(X)), scale
 
 
-def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
+def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
     """The number of clusters that `choose_k` suggests."""
     if request.choices.get("metric", "euclidean") != "euclidean":
         raise ValueError("-k auto works with --metric euclidean only; give a number")
@@ -91,7 +99,7 @@ def _chosen_k(request: FitRequest, X: Any, w: Any, progress: Progress) -> int:
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
     remark(f"k = {choice.k}: {as_options(choice.reason)}{CLEAR * choice.clear}")
-    return int(choice.k)
+    return choice
 
 
 def _run(
@@ -101,7 +109,7 @@ def _run(
     centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
     read = report.FittedTable(
         request.data, table.names, table.left_out, table.X.shape[0], table.weight is not None,
-        scale is not None, kept=table.kept,
+        scale is not None, kept=table.kept, weights=request.reading.weights or "",
     )  # fmt: skip
     return report.FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
@@ -120,14 +128,16 @@ def parameters_of(model: Any, request: FitRequest) -> Mapping[str, Any]:
 
 def shown_rows(raw: Any, X: Any, model: Any, centers: Any, weights: Any = None) -> report.ShownRows:
     """The rows for the report: in the units of the file if they have one or two columns."""
-    labels = model.labels_
-    if not isinstance(X, np.ndarray):
+    labels, is_sparse = model.labels_, not isinstance(X, np.ndarray)
+    if is_sparse:
         step = max(1, -(-X.shape[0] * X.shape[1] // MOST_SHOWN))
         X, labels = X[::step].toarray(), labels[::step]
         raw, weights = X, None if weights is None else weights[::step]
     if model.metric == "cosine":
         unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-        return report.ShownRows(unit, labels, model.cluster_centers_, weights, raw)
+        return report.ShownRows(
+            unit, labels, model.cluster_centers_, weights, raw, sparse=is_sparse
+        )
     if X.shape[1] <= 2:
-        return report.ShownRows(raw, labels, centers, weights)
-    return report.ShownRows(X, labels, model.cluster_centers_, weights, raw)
+        return report.ShownRows(raw, labels, centers, weights, sparse=is_sparse)
+    return report.ShownRows(X, labels, model.cluster_centers_, weights, raw, sparse=is_sparse)

@@ -54,7 +54,7 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> report.
     found = report.FitRun(
         table, {name: getattr(model, name) for name in SHOWN}, points.medoids(model), counts,
         counts, model=model, command=request.command, medoids=points.medoid_names(model),
-        notes=notes,
+        notes=notes, medoid_ids=points.medoid_ids(model, request.reading.identifier),
     )  # fmt: skip
     with phase(progress, "writing"):
         write_medoids(found, points, labels, folder)

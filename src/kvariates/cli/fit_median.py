@@ -38,6 +38,7 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.
         points.fitted_table(request), parameters_of(model, request), points.medoids(model),
         *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,
         medoids=points.medoid_names(model), notes=remarks(),
+        medoid_ids=points.medoid_ids(model, request.reading.identifier),
     )  # fmt: skip
     with phase(progress, "writing"):
         write_medoids(found, points, model.labels_, folder)
@@ -87,13 +88,24 @@ class Points:
             return ()
         return tuple(map(str, self.data.beside["node"][model.medoid_indices_]))
 
+    def medoid_ids(self, model: Any, identifier: str | None) -> tuple[str, ...]:
+        """The names of medoids that are rows, by the column of names; empty without one."""
+        if identifier is None or self.is_graph:
+            return ()
+        names, kept = self.data.beside[identifier], self.data.table.kept
+        rows = (
+            model.medoid_indices_ if kept is None else np.flatnonzero(kept)[model.medoid_indices_]
+        )
+        found = [names[int(i)] for i in rows]  # of NumPy or of Arrow
+        return tuple(str(name.as_py() if hasattr(name, "as_py") else name) for name in found)
+
     def fitted_table(self, request: FitRequest) -> report.FittedTable:
         table = self.data.table
         needs = METRICS[request.choices.get("metric", "euclidean")].needs
         names = ("row",) if needs == DISTANCES else table.names
         return report.FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
-            request.scaling != "none", kept=table.kept,
+            request.scaling != "none", kept=table.kept, weights=request.reading.weights or "",
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ of the file is read by itself (`sources/private_text.py`), and none of them is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.app import remark
-from kvariates.cli.fit_request import FitRequest, Interval, PrivateBudget
+from kvariates.cli.fit_request import FitRequest, PrivateBudget
 from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.privacy.hidden_warnings import silent
 from kvariates.report import fit as report
-from kvariates.sources import OpenedTable, Scale, open_table
+from kvariates.sources import DataTable, OpenedTable, Scale, open_table
 from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.scaling import within_box
 
 WHY = "does not work with --epsilon"
 NO_COLUMNS = (
@@ -36,10 +38,11 @@ NOT_GUESSED = (
     "--no-header"
 )
 NO_LABELS = (
-    "no labels.parquet: the label of a row tells about this row, whatever the noise; --labels "
-    "writes it all the same, for your own use"
+    "no labels.parquet: the label of a row reveals information about it, whatever the noise; "
+    "--labels writes it all the same, for your own use"
 )
-LABELS = "labels.parquet is not private: it tells about every row; do not publish it"
+LABELS = "labels.parquet is not private: it reveals information about every row; do not publish it"
+FARTHEST = 1e100  # of scaled rows that get a label: larger ones could be infinite
 
 
 def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
@@ -47,40 +50,50 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
     budget = request.budget
     assert budget is not None  # noqa: S101
     _check(request)
-    with phase(progress, f"reading {request.data.name}"):
-        columns = request.reading.columns or [name for name in budget.bounds if name]
-        if not columns:
-            raise ValueError(NO_COLUMNS)
-        opened = open_table(request.data, request.reading.text, private=True)
-        if opened.matrix is not None:
-            raise ValueError(f"{request.data}: is sparse, and --epsilon takes dense tables")
-        for name in columns:
-            if name not in opened.names:
-                raise ValueError(f"{request.data}: has no column {name!r}; {NOT_GUESSED}")
-        table = opened.table(columns, None, "keep")
-        low, high = _ends(budget.bounds, table.names)
-    X, bounds, scale = table.X, (low, high), None
-    if request.scaling == "minmax":
-        scale = Scale(low, high - low)
-        X, bounds = scale.apply(X), (np.zeros(len(low)), np.ones(len(low)))
+    with phase(progress, f"reading {request.data.name}"), silent():
+        opened, table = _read(request, budget)
+        low, high = _ends(budget, table.names)
+        X, bounds, scale = table.X, (low, high), None
+        if request.scaling == "minmax":
+            scale = Scale(low, high - low)
+            X = scale.apply(within_box(X, low, high))
+            bounds = (np.zeros(len(low)), np.ones(len(low)))
     with phase(progress, "clustering privately") as bar:
         model = _model(request, budget, bounds)
         fit_with_bar(model, bar, X)
     with phase(progress, "writing"):
         run = _run(request, table.names, table.left_out, model, scale)
         if request.labels:
-            _write_labels(request, opened, model, X, folder)
+            kept = np.isfinite(table.X).all(axis=1)
+            labels = _labels(model, table.X[kept], scale)
+            beside = beside_columns(opened, request.reading)
+            write_labels(folder / "labels.parquet", labels, beside, kept)
         save_model(model, table.names, scale, folder / "model.skops")
         report.write_fit(run, None, folder)
     remark(LABELS if request.labels else NO_LABELS)
     return run
 
 
+def _read(request: FitRequest, budget: PrivateBudget) -> tuple[OpenedTable, DataTable]:
+    """The file and its columns of numbers. ValueError if a column is missing."""
+    columns = request.reading.columns or [name for name in budget.bounds if name]
+    if not columns:
+        raise ValueError(NO_COLUMNS)
+    opened = open_table(request.data, request.reading.text, private=True)
+    if opened.matrix is not None:
+        raise ValueError(f"{request.data}: is sparse, and --epsilon takes dense tables")
+    for name in columns:
+        if name not in opened.names:
+            shown = repr(name) if request.reading.columns else budget.bounds[name].named(name)
+            raise ValueError(f"{request.data}: has no column {shown}; {NOT_GUESSED}")
+    return opened, opened.table(columns, None, "keep")
+
+
 def _check(request: FitRequest) -> None:
     """Raise ValueError for options that a private fit does not have."""
     reading = request.reading
     if request.k is None:
-        raise ValueError(f"-k auto {WHY}: the choice would tell about rows; give a number")
+        raise ValueError(f"-k auto {WHY}: the choice would depend on the rows; give a number")
     request.refuse(WHY, "metric", "init", "algorithm", "n_init", "size_min", "size_max", "certify")
     if "random_state" in request.choices:
         raise ValueError(f"--seed {WHY}: noise that can be repeated is not private")
@@ -98,16 +111,18 @@ def _check(request: FitRequest) -> None:
             raise ValueError(f"{name} needs --labels in a private fit")
 
 
-def _ends(bounds: Mapping[str, Interval], names: Sequence[str]) -> tuple[Any, Any]:
+def _ends(budget: PrivateBudget, names: Sequence[str]) -> tuple[Any, Any]:
     """The lower and the upper bound of each column."""
+    bounds = budget.bounds
     for name in bounds:
         if name and name not in names:
-            raise ValueError(f"--bounds: {name!r} is not one of the columns {', '.join(names)}")
+            shown = bounds[name].named(name)
+            raise ValueError(f"--bounds: the column {shown} is not one of {', '.join(names)}")
     missing = [name for name in names if name not in bounds and "" not in bounds]
     if missing:
         raise ValueError(f"--bounds: none for {', '.join(missing)}")
-    pairs = np.array([bounds[name] if name in bounds else bounds[""] for name in names])
-    return pairs[:, 0], pairs[:, 1]
+    found = [bounds[name] if name in bounds else bounds[""] for name in names]
+    return np.array([each.low for each in found]), np.array([each.high for each in found])
 
 
 def _model(request: FitRequest, budget: PrivateBudget, bounds: Any) -> PrivateKMeans:
@@ -136,10 +151,11 @@ def _run(
     )
 
 
-def _write_labels(
-    request: FitRequest, opened: OpenedTable, model: PrivateKMeans, X: Any, folder: Path
-) -> None:
-    kept = np.isfinite(X).all(axis=1)
-    labels = model.predict(np.ascontiguousarray(X[kept]))
-    beside = beside_columns(opened, request.reading)
-    write_labels(folder / "labels.parquet", labels, beside, None if kept.all() else kept)
+def _labels(model: PrivateKMeans, X: Any, scale: Scale | None) -> Any:
+    """The labels of complete rows, of which there may be none."""
+    if not len(X):
+        return np.empty(0, np.int32)
+    with silent():
+        if scale is not None:
+            X = np.clip(scale.apply(X.astype(np.float64)), -FARTHEST, FARTHEST)
+        return model.predict(np.ascontiguousarray(X))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -12,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kvariates.cli.bounds_option import BOUNDS_HELP, Bounds, parse_bounds
 from kvariates.cli.reading import ReadRequest
 
-Interval = tuple[float, float]
 DEMAND = (
     "a private file with the point of each person, a line each (the rows of DATA, the points, are "
     "public)"
 )
 NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
-BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class PrivateBudget:
 
     epsilon: float
     delta: float
-    bounds: Mapping[str, Interval]
+    bounds: Mapping[str, Bounds]
     demand: Path | None = None
 
 
@@ -123,67 +119,6 @@ def private_budget(
     if bounds is None:
         raise ValueError(
             f"--epsilon needs --bounds: {BOUNDS_HELP}; the possible values, not those of the data, "
-            "whose minimum and maximum tell about single rows"
+            "whose minimum and maximum reveal single rows"
         )
     return PrivateBudget(epsilon, delta or 0.0, parse_bounds(bounds))
-
-
-def parse_bounds(words: str) -> dict[str, Interval]:
-    """Bounds by column; the key "" is for all columns."""
-    path = Path(words)
-    if len(words) < 1000 and path.is_file():
-        return _checked(_file_bounds(path))
-    pair = re.fullmatch(r"\s*([^,:=]+)\s*[,:]\s*([^,:=]+)\s*", words)
-    if pair:
-        return _checked({"": (_number(pair[1]), _number(pair[2]))})
-    found = {}
-    for part in words.split(","):
-        item = re.fullmatch(r"\s*(.+?)\s*=\s*([^:]+):([^:]+)", part)
-        if not item:
-            raise ValueError(f"--bounds {words}: is neither a file nor bounds; give {BOUNDS_HELP}")
-        found[item[1]] = (_number(item[2]), _number(item[3]))
-    return _checked(found)
-
-
-def _number(words: Any) -> float:
-    try:
-        return float(words)
-    except (TypeError, ValueError):
-        raise ValueError(f"--bounds: {words!r} is not a number") from None
-
-
-def _checked(bounds: dict[str, Interval]) -> dict[str, Interval]:
-    for name, (low, high) in bounds.items():
-        if not low < high:
-            of = f" of {name}" if name else ""
-            raise ValueError(f"--bounds: the lower bound{of} ({low:g}) is not below {high:g}")
-    return bounds
-
-
-def _file_bounds(path: Path) -> dict[str, Interval]:
-    """The bounds of a JSON file {"a": [0, 10]}, or of lines column,low,high."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
-    except ValueError:
-        raise ValueError(f"{path}: cannot be read as bounds; give {BOUNDS_HELP}") from None
-    if content is not None:
-        pairs = content if isinstance(content, dict) else {"": content}
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs.values()):
-            raise ValueError(f'{path}: bounds are written as {{"column": [low, high]}}')
-        return {name: (_number(low), _number(high)) for name, (low, high) in pairs.items()}
-    delimiter = ";" if ";" in text else ","
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
-    if rows and not any(_is_number(cell) for cell in rows[0][1:]):
-        rows = rows[1:]  # a line of names
-    if not rows or any(len(row) != 3 for row in rows):
-        raise ValueError(f"{path}: bounds are lines column,low,high")
-    return {name.strip(): (_number(low), _number(high)) for name, low, high in rows}
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

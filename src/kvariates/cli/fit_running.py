@@ -10,8 +10,10 @@ from typing import Any
 from kvariates.cli.app import remark, say_held
 from kvariates.cli.command_words import command_words
 from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.output_folder import moved_into_place
+from kvariates.cli.output_folder import moved_into_place, refuse_inputs
+from kvariates.cli.reading import shown_name
 from kvariates.cli.screen import progress_display, show_fit, show_json
+from kvariates.extras import needed
 from kvariates.sources import input_file
 
 STREAMED = "so it is read as a stream"
@@ -24,8 +26,11 @@ def run_fit(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Fit, write the files to `out` and print the result."""
+    needed("skops.io", "cli", "writing model.skops")  # before the work
     work = _work(request, stream, dask)
     files = [name for name in FILES if name != "labels.parquet" or _labels(request)]
+    demand = None if request.budget is None else request.budget.demand
+    refuse_inputs([out / name for name in files], [request.data, request.nodes, demand])
     with (
         progress_display(request.quiet) as progress,
         moved_into_place(out, files, force=force) as folder,
@@ -90,10 +95,12 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
     from kvariates.cli.fit_command import fit_in_memory
 
     data = request.data
-    if stream and str(data) == "-":
-        raise ValueError("--stream reads a file twice; standard input can be read only once")
+    if str(data) == "-":
+        if stream:
+            raise ValueError("--stream reads a file twice; standard input can be read only once")
+        return fit_in_memory
     if stream is None and data.is_dir():
-        remark(f"{data.name} is a folder, {STREAMED}")
+        remark(f"{shown_name(data)} is a folder, {STREAMED}")
         stream = True
     elif stream is None and data.is_file() and data.suffix not in NOT_STREAMED:
         return partial(_in_memory_or_streamed, _is_large(request))

@@ -22,6 +22,7 @@ from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
+from kvariates.k_selection import Choice
 from kvariates.report import fit as report
 from kvariates.report.option_words import as_options
 from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
@@ -44,7 +45,10 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
         with reading.phase(f"measuring {request.data.name}"):
             source = standardized = StandardizedBlocks(file)
             scale = standardized.scale
-    k = request.k or _chosen_k(request, source, reading)
+    k, choice = request.k, None
+    if k is None:
+        choice = _choice(request, source, reading)
+        k = choice.k
     begin = time.perf_counter()
     with reading.phase(f"clustering {request.data.name}"):
         model = StreamingKMeans(k, **choices).fit(source)
@@ -66,7 +70,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
     _say_dropped(request, file)
     run = report.FitRun(
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
-        model.n_iter_, seconds, model, request.command, notes=remarks(),
+        model.n_iter_, seconds, model, request.command, notes=remarks(), choice=choice,
     )  # fmt: skip
     shown = report.ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
     with phase(progress, "writing"):
@@ -112,7 +116,7 @@ def _beside(request: FitRequest, file: Blocks) -> list[str]:
     return beside_names(reading, file.all_names)
 
 
-def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgress) -> int:
+def _choice(request: FitRequest, source: SourceBlocks, reading: ReadingProgress) -> Choice:
     """The number of clusters that `choose_k` suggests for weighted synopses of the rows."""
     seed = request.choices["random_state"]
     with reading.phase(f"summarizing {request.data.name}"):
@@ -123,7 +127,7 @@ def _chosen_k(request: FitRequest, source: SourceBlocks, reading: ReadingProgres
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
     why = f"{as_options(choice.reason)}{CLEAR * choice.clear}"
     remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
-    return int(choice.k)
+    return choice
 
 
 def _stream_choices(request: FitRequest) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 from kvariates.cli import options as given
 from kvariates.cli.app import TableOptions, app, say_held, tidy_errors
 from kvariates.cli.gathering import gathered
-from kvariates.cli.output_folder import moved_into_place
+from kvariates.cli.output_folder import moved_into_place, refuse_inputs
 from kvariates.report.option_words import as_options
 
 
@@ -54,8 +54,10 @@ def compare(
             show_json({"seed": drawn, **found.summary()})
         elif not quiet:
             command.show_comparison(found)
-            typer.echo(f"k = {found.choice.k}: {as_options(found.choice.reason)}")
-            typer.echo(f"seed {drawn}; silhouette and elbow are those of choose_k")
+            tried = f"{found.choice.ks.min()} to {found.choice.ks.max()} were tried"
+            typer.echo(f"k = {found.choice.k} ({tried}): {as_options(found.choice.reason)}")
+            typer.echo(command.LEGEND)
+            typer.echo(f"seed {drawn}")
 
 
 @app.command(cls=TableOptions)
@@ -92,6 +94,7 @@ def anticluster(
                            identifier=identifier)  # fmt: skip
         names = given.names_of(balance) or []
         request = command.GroupRequest(reading, names, standardize, choices, quiet)
+        refuse_inputs([out / name for name in command.FILES], [data])
         with (
             progress_display(quiet) as progress,
             moved_into_place(out, command.FILES, force=force) as folder,

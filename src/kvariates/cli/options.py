@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -42,6 +43,12 @@ def _one_k(words: str) -> str:
     return words
 
 
+def _no_nan(value: float) -> float:
+    if math.isnan(value):  # passes the limits
+        raise typer.BadParameter("nan is not a number of seconds.")
+    return value
+
+
 def _range_of_k(words: str | None) -> str | None:
     if words is None:
         return None
@@ -58,7 +65,20 @@ def _place(words: str | Path) -> Path:
     return Path(words)
 
 
-Data = Annotated[Path, typer.Argument(help=ARGUMENTS["data"])]
+def _folder(words: str | Path) -> Path:
+    if str(words) == "-":
+        raise typer.BadParameter("-o names a folder; --json prints the result.")
+    return _place(words)
+
+
+def _file(words: str | Path) -> Path:
+    """What to read: an empty word, as of a variable that is not set, is not the current folder."""
+    if not str(words):
+        raise typer.BadParameter("the name of the file is empty.")
+    return Path(words)
+
+
+Data = Annotated[Path, typer.Argument(parser=_file, metavar="DATA", help=ARGUMENTS["data"])]
 Clusters = Annotated[
     str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
 ]
@@ -74,7 +94,7 @@ ClusterRange = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("-o", "--out", parser=_place, metavar="PATH", help="Directory for the results."),
+    typer.Option("-o", "--out", parser=_folder, metavar="PATH", help="Directory for the results."),
 ]
 Columns = Annotated[
     str | None, typer.Option(help="Columns to use, such as a,b,c; all numeric ones if not given.")
@@ -148,13 +168,15 @@ LabelsOut = Annotated[
         "--out",
         parser=_place,
         metavar="PATH",
-        help="File for the labels: .parquet or .csv.",
+        help="File for the labels: .parquet or .csv; - prints them as CSV.",
     ),
 ]
 Method = Annotated[str, typer.Argument(help=ARGUMENTS["method"])]
 Claim = Annotated[float, typer.Option("--epsilon", help="The claim to attack.")]
 ClaimDelta = Annotated[float, typer.Option("--delta", help="The delta of the claim.")]
-Seconds = Annotated[float, typer.Option(min=1, max=86400, help="About how long to attack.")]
+Seconds = Annotated[
+    float, typer.Option(min=1, max=86400, callback=_no_nan, help="About how long to attack.")
+]
 Runs = Annotated[
     int | None, typer.Option(min=4, help="Fits on each of two data sets, instead of --seconds.")
 ]

@@ -6,8 +6,10 @@ the end. If a move fails, the moves before it are undone.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -57,13 +59,35 @@ def check_free(files: Sequence[Path], force: bool) -> None:
     for file in files:
         if file.is_dir():
             raise ValueError(f"{file}: is a folder, and a file of this name is to be written")
-        if file.exists() and not force:
+        if os.path.lexists(file) and not force:
             raise OutputExistsError(f"{file}: exists; --force replaces it, -o names another place")
 
 
+def refuse_inputs(files: Sequence[Path], inputs: Sequence[Path | None]) -> None:
+    """Raise ValueError if a file to be written is one that is read: --force would destroy it."""
+    for file in files:
+        for read in inputs:
+            if read is not None and file.exists() and read.exists() and file.samefile(read):
+                raise ValueError(f"{file}: is read by this command; write to another place")
+
+
 @contextmanager
-def written_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a path to write a single file to, which moves to `path` on success."""
+def printed_file() -> Iterator[Path]:
+    """Yield a path to write a CSV file to, which is printed on success."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "labels.csv")
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+
+
+@contextmanager
+def written_file(path: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[Path]:
+    """Yield a path to write a single file to, which moves to `path` on success.
+
+    `inputs` are files that it must not replace.
+    """
+    refuse_inputs([path], inputs)
     with moved_into_place(path.parent, [path.name], force=force) as folder:
         yield folder / path.name
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
+from kvariates.cli.app import remark
 from kvariates.cli.reading import ReadRequest, read_table
 from kvariates.cli.saved_model import filled_means, load_model
 from kvariates.cli.screen import phase
@@ -17,6 +18,10 @@ from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
 SUFFIXES = (".parquet", ".csv")
+NOT_PRIVATE = (
+    "the model is private, the labels and numbers of rows here are not: they are computed from "
+    "these rows without noise; do not publish them"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,8 @@ def predict_file(
         raise ValueError(f"-o: the labels are written as .parquet or .csv, {ending}")
     model = load_model(path)
     last = model[-1] if hasattr(model, "steps") else model
+    if hasattr(last, "ledger_"):
+        remark(NOT_PRIVATE)
     metric = getattr(last, "metric", "euclidean")
     if metric in ("graph", "precomputed"):
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,25 +81,28 @@ def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
     except MissingValuesError as error:
         remedy = DROP if request.missing == "mean" else REMEDY
         raise ValueError(f"{error}; {remedy}") from None
+    if request.columns is None:
+        used = {*table.names, *aside, request.weights}
+        others = (name for name in opened.names if name not in used)
+        left_out = tuple(name for name in others if name not in opened.numeric)
+        table = replace(table, left_out=left_out)
     if not quiet:
-        _say_left_out(opened, table, request)
+        _say_left_out(opened, table)
     return ReadTable(table, beside_columns(opened, request), opened)
 
 
-def _say_left_out(opened: OpenedTable, table: DataTable, request: ReadRequest) -> None:
+def _say_left_out(opened: OpenedTable, table: DataTable) -> None:
     if table.kept is not None:
         n = int(np.count_nonzero(~table.kept))
         remark(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
     if table.filled:
         values = "value was" if table.filled == 1 else "values were"
         remark(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    used = {*table.names, *_aside(request), request.weights}
-    left_out = [name for name in opened.names if name not in used and name not in opened.numeric]
-    if request.columns is None and left_out:
-        remark(f"left out, not numeric: {listed(left_out)}")
-        for name in left_out:
-            if name in opened.doubtful:
-                remark(opened.doubtful[name])
+    if table.left_out:
+        remark(f"left out, not numeric: {listed(table.left_out)}")
+    for name in table.left_out:
+        if name in opened.doubtful:
+            remark(opened.doubtful[name])
 
 
 def _aside(request: ReadRequest) -> list[str]:
@@ -109,7 +112,7 @@ def _aside(request: ReadRequest) -> list[str]:
 
 def shown_name(path: Path) -> str:
     """The name of a file for messages."""
-    return "standard input" if str(path) == "-" else path.name
+    return "standard input" if str(path) == "-" else path.name or str(path)
 
 
 def beside_names(request: ReadRequest, names: Sequence[str]) -> list[str]:
@@ -121,10 +124,12 @@ def beside_names(request: ReadRequest, names: Sequence[str]) -> list[str]:
 
 def beside_columns(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
     """The columns that are copied beside the labels."""
-    return {name: opened.values(name) for name in beside_names(request, opened.names)}
+    return opened.originals(beside_names(request, opened.names))
 
 
-def say_remarks(table: DataTable, scaled: bool, request: ReadRequest) -> None:
+def say_remarks(
+    table: DataTable, scaled: bool, request: ReadRequest, used: str = "clustered"
+) -> None:
     """Point out identifiers, and columns of very different scale."""
     X, names = table.X, table.names
     if not isinstance(X, np.ndarray) or X.shape[1] < 2:
@@ -134,7 +139,7 @@ def say_remarks(table: DataTable, scaled: bool, request: ReadRequest) -> None:
         rest = [name for name in names if name not in alike]
         if alike and rest:
             remark(
-                f"{listed(alike)}: looks like an identifier, and is clustered like a measurement; "
+                f"{listed(alike)}: looks like an identifier, and is {used} like a measurement; "
                 f"--id {alike[0]} uses it as a name only, --columns {','.join(rest[:4])}"
                 f"{',...' if len(rest) > 4 else ''} leaves it out"
             )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED
 
 import numpy as np
 
 from kvariates.cli.app import remark
+from kvariates.cli.model_bytes import model_bytes
 from kvariates.extras import needed
 from kvariates.sources import Scale
 
@@ -22,7 +22,10 @@ LIMITS = (
     "the model has limits on the sizes of clusters, which hold for the rows of the fit only; here "
     "each row gets its nearest centre"
 )
-HARMLESS = frozenset({"numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"})
+HARMLESS = frozenset({
+    "numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
+    "kvariates.summaries.coreset.coreset",  # the reduction of a stream, a function
+})  # fmt: skip
 
 
 def save_model(
@@ -36,7 +39,7 @@ def save_model(
         made = _pipeline(model, columns, scale, means)
     elif getattr(model, "n_features_in_", None) == len(names):
         model.feature_names_in_ = columns
-    path.write_bytes(io.dumps(made, compression=ZIP_DEFLATED, compresslevel=1))
+    path.write_bytes(model_bytes(made, io))
 
 
 def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:

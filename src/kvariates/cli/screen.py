@@ -37,13 +37,6 @@ NARROW, LONGEST_NAME = 14, 42  # letters in a line, and in all, of a column's na
 DELAY = 1.0  # seconds of work before bars appear
 
 
-class PipeConsole(Console):
-    """A console that lets `app.tidy_errors` deal with a reader that has closed the pipe."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 @contextmanager
 def progress_display(quiet: bool) -> Iterator[bars.Progress]:
     """Progress bars on standard error, after a second; none if that is not a terminal."""
@@ -204,7 +197,7 @@ def print_table(
     If not all columns fit the screen, the last ones are left out, but for the first `least` (all if
     None). Returns how many are shown.
     """
-    console, cells = PipeConsole(), [[printable(cell) for cell in row] for row in rows]
+    console, cells = Console(), [[printable(cell) for cell in row] for row in rows]
     names = [printable(name.removeprefix(">"))[:LONGEST_NAME] for name in columns]
     right = [name[:1] == ">" for name in columns]
     widths = [_width(name, [row[j] for row in cells], right[j]) for j, name in enumerate(names)]

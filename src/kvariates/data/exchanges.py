@@ -16,6 +16,7 @@ from scipy import sparse
 
 from kvariates import _native
 from kvariates.data.rows import F64, Floats, Labels
+from kvariates.progress import Progress, Report
 
 Ints = NDArray[np.int64]
 
@@ -54,11 +55,16 @@ class ExchangeUnits:
 
 @dataclass(frozen=True)
 class ExchangeOptions:
-    """`partners`: how many are tried for each unit; all of its kind if it has no more units."""
+    """`partners`: how many are tried for each unit; all of its kind if it has no more units.
+
+    `report` is called after each sweep of searches that try all partners. The others draw partners
+    by the number of the sweep, which is counted inside of one native call.
+    """
 
     partners: int
     max_sweeps: int
     seed: int
+    report: Report | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +75,7 @@ class ExchangeEnd:
     n_sweeps: int
     converged: bool  # the last sweep found no exchange
     values: tuple[float, ...]
+    stopped: bool = False  # because the report asked for it
 
 
 def exchange_rows(
@@ -99,14 +106,39 @@ def _searched(
     options: ExchangeOptions,
 ) -> list[ExchangeEnd]:  # fmt: skip
     labels = np.ascontiguousarray(starts, dtype=np.int32).copy()
-    results = search(
-        data, units.order, units.kind_start, units.size, units.low, units.high, units.link_start,
-        units.link, labels, options.partners, options.max_sweeps, options.seed,
-    )  # fmt: skip
-    return [
-        ExchangeEnd(end, sweeps, converged, tuple(values))
-        for end, (sweeps, converged, values) in zip(labels, results, strict=True)
-    ]
+
+    def swept(labels: Labels, sweeps: int) -> list[ExchangeEnd]:
+        results = search(
+            data, units.order, units.kind_start, units.size, units.low, units.high,
+            units.link_start, units.link, labels, options.partners, sweeps, options.seed,
+        )  # fmt: skip
+        return [
+            ExchangeEnd(end, sweeps, converged, tuple(values))
+            for end, (sweeps, converged, values) in zip(labels, results, strict=True)
+        ]
+
+    all_tried = np.diff(units.kind_start).max() <= options.partners
+    if options.report is None or not all_tried or options.max_sweeps == 0:
+        return swept(labels, options.max_sweeps)
+    return _sweep_by_sweep(swept, labels, options.max_sweeps, options.report)
+
+
+def _sweep_by_sweep(
+    swept: Callable[[Labels, int], list[ExchangeEnd]], labels: Labels, most: int, report: Report
+) -> list[ExchangeEnd]:
+    """The same ends as of one call: without random partners, a sweep depends on the labels only."""
+    ends = swept(labels, 1)
+    stopped = report(Progress("sweep", 1))
+    for number in range(2, most + 1):
+        left = [i for i, end in enumerate(ends) if not end.converged]
+        if stopped or not left:
+            break
+        for i, end in zip(left, swept(labels[left], 1), strict=True):
+            values = ends[i].values + end.values[1:]
+            ends[i] = replace(end, n_sweeps=ends[i].n_sweeps + 1, values=values)
+            labels[i] = end.labels
+        stopped = report(Progress("sweep", number))
+    return [replace(end, stopped=stopped) for end in ends]
 
 
 def similar_order(rows: F64, kind_start: Ints, order: Ints, block: int) -> Ints:

@@ -79,19 +79,19 @@ def write_regions(
     cities: Cities, regions: list[Region], labels: Array, centers: Array, folder: Path
 ) -> None:
     """Write regions.csv and picture.png into a directory."""
-    from kvariates.report.worldmap import draw_map
+    from kvariates.report.worldmap import WorldMap, draw_map
 
     header = ["region", "people", "share", "cities", "largest"]
     rows = [(r.name, r.people, r.share, r.cities, "; ".join(r.largest)) for r in regions]
     write_rows(folder / "regions.csv", header, rows)
-    draw_map(
+    shown = WorldMap(
         cities.places,
         labels,
         cities.people,
         centers,
         {r.city: f"{r.name}\n{r.people / 1e6:,.0f} M" for r in regions},
-        folder / "picture.png",
         title="Twelve regions of the urban world",
         subtitle=f"{len(cities.names):,} cities, {cities.people.sum() / 1e9:.2f} billion people, "
         "clustered on the sphere · data: GeoNames, CC BY 4.0",
     )
+    draw_map(shown, folder / "picture.png")

@@ -20,6 +20,7 @@ from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, repo
 from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.estimators.group_input import GROUP_METRICS, Categories
 from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
+from kvariates.progress import Report
 from kvariates.tables import documented
 
 SAMPLED_SWEEPS, ALL_SWEEPS = 5, 1000
@@ -58,7 +59,8 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         is more. "auto": until no exchange helps, if these are all exchanges (up to 2,000 rows);
         otherwise 5.
     verbose : int, default=0
-        Print a line for every phase: the exchanges (or the exact search), and the balance.
+        Print a line for every phase: the exchanges (or the exact search), and the balance; and one
+        for every sweep, if sweeps try all exchanges.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
 
@@ -162,8 +164,8 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
             named.number, links, G, group_input.sizes_of(self.group_sizes, n, G)
         )
         report = FitReport(self, 2)
-        with report.phase("exchanges" if self.method == "exchange" else "exact search"):
-            self._search(X, problem)
+        with report.phase("exchanges" if self.method == "exchange" else "exact search") as steps:
+            self._search(X, problem, steps)
         report.say(f"objective {self.objective_:.6g} after {self.n_sweeps_} sweeps")
         with report.phase("balance"):
             self._store_balance(X, named)
@@ -178,14 +180,14 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
     def _uses_distances(self) -> bool:
         return GROUP_OBJECTIVES[self.objective].needs != ROWS
 
-    def _search(self, X: Any, problem: GroupProblem) -> None:
+    def _search(self, X: Any, problem: GroupProblem, report: Report | None) -> None:
         rng = validation.generator(self.random_state)
         data, rows = self._data(X)
         objective = GROUP_OBJECTIVES[self.objective].run(data, problem.units)
         if self.method == "exact":
             found = exact(problem, objective)
         else:
-            found = exchanged(problem, objective, rows, self._options(problem), rng)
+            found = exchanged(problem, objective, rows, self._options(problem, report), rng)
         self.labels_, self.n_sweeps_ = found.labels, found.n_sweeps
         self.converged_ = found.converged
         self.objective_ = objective.value(found.labels)
@@ -203,14 +205,14 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         rows = None if self.metric == "precomputed" else X.astype(np.float64)
         return group_input.distances_of(X, self.metric), rows
 
-    def _options(self, problem: GroupProblem) -> SearchOptions:
+    def _options(self, problem: GroupProblem, report: Report | None) -> SearchOptions:
         restarts, sweeps = self.n_restarts, self.max_sweeps
         if restarts == "auto":
             restarts = min(MOST_RESTARTS, max(1, UNITS_TIMES_RESTARTS // problem.units.n))
         if sweeps == "auto":
             all_tried = np.bincount(problem.units.kind).max() <= partners(problem.units.n)
             sweeps = ALL_SWEEPS if all_tried else SAMPLED_SWEEPS
-        return SearchOptions(int(restarts), int(sweeps), self.group_sizes is None)
+        return SearchOptions(int(restarts), int(sweeps), self.group_sizes is None, report)
 
     def _store_balance(self, X: Any, named: Categories) -> None:
         precomputed = self.metric == "precomputed"

@@ -155,12 +155,13 @@ def _bad_columns(X: Any) -> Exception | None:
     hold = f"{which} {'hold' if len(names) > 1 else 'holds'}"
     shown = repr(first.value)
     shown = f"{shown[:SHOWN]}{'...' if len(shown) > SHOWN else ''} in row {first.row}"
-    out = "leave it out" if len(names) == 1 else "leave them out"
+    it = "it" if len(names) == 1 else "them"
+    out = f"leave {it} out"
     if hasattr(X, "iloc") and len(names) <= NAMED:
         out += f", X.drop(columns=[{', '.join(names)}])"
     messages = {
-        "text": f"could not convert string to float: {hold} text ({shown}); {out}, or encode it as "
-        "numbers, e.g. with OneHotEncoder.",
+        "text": f"could not convert string to float: {hold} text ({shown}); {out}, or encode {it} "
+        "as numbers, e.g. with OneHotEncoder.",
         "dates": f"{hold} dates ({shown}); {out}, or give numbers, such as days since the first.",
         "durations": f"{hold} durations ({shown}); {out}, or give numbers, such as seconds.",
         "missing": f"{hold} missing values (NaN), first in row {first.row}; leave such rows out, "

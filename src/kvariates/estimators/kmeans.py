@@ -97,7 +97,7 @@ default="k-means++"
 
         <list of OBJECTIVES>
     distortion : {<names of DISTORTIONS>} or None, default=None
-        A divergence to use instead of squared Euclidean distances, see the quick start. `inertia_`
+        A divergence to use instead of squared Euclidean distances (docs/kmeans.md). `inertia_`
         and `transform` are in its terms ("mahalanobis": `transform` gives distances).
 
         <list of DISTORTIONS>

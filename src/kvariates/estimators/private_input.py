@@ -21,7 +21,7 @@ from kvariates.privacy.rounding import at_most, rho_for, up_square_half
 from kvariates.private_methods.task import F64, Method
 
 Missing = Literal["drop", "error"]
-NO_MISSING = "conditional: that X has no missing value, since missing='error' tells of one"
+NO_MISSING = "conditional: that X has no missing value, since missing='error' reveals one"
 CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private estimators have
     "n_clusters": validation.COUNT,
     "epsilon": [Interval(Real, 0, None, closed="neither")],
@@ -30,7 +30,7 @@ CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private esti
     "missing": [StrOptions({"drop", "error"})],
     "budget": [Budget, None],
 }
-LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
+LARGE_EPSILON, LARGE_DELTA = 5.0, 1e-3
 NOT_RELEASED = {
     "labels_": "labels are not private; use predict(X)",
     "inertia_": "the inertia is not private; use score(X)",
@@ -54,7 +54,7 @@ def checked_claim(epsilon: float, delta: float) -> Loss:
     if epsilon > LARGE_EPSILON:
         validation.warn(
             f"epsilon={epsilon:g} protects little: what is released may be exp({epsilon:g}) times "
-            "as likely with a row as without it. Usual values are 0.1 to 10."
+            "as likely with a row as without it. Usual values are 0.1 to 3."
         )
     if delta > LARGE_DELTA:
         validation.warn(

@@ -37,6 +37,7 @@ from kvariates.estimators.private_input import (
 )
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
+from kvariates.privacy.hidden_warnings import silent
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.rounding import at_most
 from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
@@ -50,7 +51,7 @@ DTYPES = [np.float64, np.float32]
 class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
-    A fitted model tells almost nothing about any one row. Each release it was computed from has a
+    A fitted model reveals almost nothing about any one row. Each release it was computed from has a
     line in ``ledger_``; there are no labels, no inertia and no exact number of rows. ``predict``,
     ``transform`` and ``score`` are computed from the rows that the caller gives, and are not
     private.
@@ -64,8 +65,8 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
     epsilon : float
         The budget of a fit. There is no default; ``kvariates.privacy.price`` helps to choose.
     delta : float, default=0.0
-        0 is pure epsilon-privacy. Above 0 (well below one over the number of rows) noise is
-        Gaussian, and far smaller if there are many features.
+        0 is pure epsilon-privacy. Above 0 (such as 1e-6; well below one over the number of rows)
+        noise is Gaussian, and far smaller if there are many features.
     bounds : tuple (low, high), default=None
         Where rows may be: two numbers, or two for each feature. Known without the data.
     radius, center : float and array-like, default=None
@@ -78,13 +79,14 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
 
         <list of PRIVATE_METHODS>
     missing : {"drop", "error"}, default="drop"
-        Rows with NaN or infinity. "drop": they are left out silently, since a message would tell
-        of a row; under replace-one they become the centre of the domain. "error": the fit fails,
-        which tells that there is such a row; then the claim has a condition.
+        Rows with NaN or infinity. "drop": they are left out silently, since a message would reveal
+        a row; under replace-one they become the centre of the domain. "error": the fit fails, which
+        tells that there is such a row; then the claim has a condition.
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
         before it reads X. The number of features is public and looked at before; if X turns out to
-        be bad otherwise (text), the budget is spent all the same.
+        be bad otherwise (text, or a Python integer above the range of floats), the budget is spent
+        all the same.
     verbose : int, default=0
         Print a line for every phase. The lines say nothing about rows.
 
@@ -182,7 +184,7 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
             label = f"PrivateKMeans, {self.n_clusters} clusters"
             condition = self._condition(getattr(method, "condition", None))
             spend(self.budget, claim, method, self.adjacency, condition, label)
-        with report.phase("read the rows"):
+        with report.phase("read the rows"), silent():
             X = self._validate(X)
             domain = spec.domain(X)
             rows = domain.rows(without_missing(X, self.adjacency, domain.center))

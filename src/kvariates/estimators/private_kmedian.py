@@ -31,6 +31,7 @@ from kvariates.estimators.private_input import (
 )
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
+from kvariates.privacy.hidden_warnings import silent
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.rounding import at_most
 from kvariates.privacy.secret import Secret
@@ -51,9 +52,9 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
     """k-median for a private demand: where to put k medoids, without telling who needs them.
 
     X is public: addresses, crossings, catalogue items. The *demand* is private: the numbers of the
-    points of X where people are, one for each person. A fitted model tells almost nothing about any
-    one entry of the demand. Each release it was computed from has a line in ``ledger_``; there are
-    no labels of the demand, no inertia and no exact number of people.
+    points of X where people are, one for each person. A fitted model reveals almost nothing about
+    any one entry of the demand. Each release it was computed from has a line in ``ledger_``; there
+    are no labels of the demand, no inertia and no exact number of people.
 
     Noise comes from OpenDP and cannot be seeded: two fits differ.
 
@@ -90,7 +91,7 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         trials of "candidates".
     missing : {"drop", "error"}, default="drop"
         Entries of the demand that are no number of a point of X. "drop": they are left out without
-        a word, since a word would tell of an entry; under replace-one they become point 0. "error":
+        a message, which would reveal an entry; under replace-one they become point 0. "error":
         the fit fails, which tells that there is one; then the claim has a condition.
     budget : Budget, default=None
         A budget that several fits share. If too little of it is left, ``fit`` raises BudgetError
@@ -198,7 +199,8 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         if self.budget is not None:
             label = f"PrivateKMedian, {self.n_clusters} medoids"
             spend(self.budget, claim, method, self.adjacency, self._condition, label)
-        secret = Secret(checked_demand(demand, points.space.n, self.adjacency, self.missing))
+        with silent():
+            secret = Secret(checked_demand(demand, points.space.n, self.adjacency, self.missing))
         task = DemandTask(
             points.space, secret, int(self.n_clusters), self.adjacency,
             Loss(at_most(claim.epsilon), at_most(claim.delta)),
@@ -285,7 +287,7 @@ NUMBERS = "numbers of points of X (integers), one for each person"
 
 
 ALL_INSIDE = (
-    "conditional: that all entries of the demand are points of X, since missing='error' tells of "
+    "conditional: that all entries of the demand are points of X, since missing='error' reveals "
     "one that is not"
 )
 
@@ -329,11 +331,13 @@ def checked_demand(demand: Any, n: int, adjacency: Adjacency, missing: Missing) 
 def _integers(demand: Any) -> Ints:
     """The entries as integers; -1 for those that are none."""
     array = demand if hasattr(demand, "dtype") else _objects(list(demand))
-    array = np.asarray(array.filled(-1) if isinstance(array, np.ma.MaskedArray) else array)
+    masked, array = np.ma.getmaskarray(array), np.asarray(np.ma.getdata(array))
     if array.dtype.kind in "iu":
         # Unsigned numbers above 2^63 become negative, so they are outside.
-        return np.ascontiguousarray(array.astype(np.int64))
-    return np.fromiter(map(_integer, array), np.int64, len(array))
+        numbers = array.astype(np.int64)
+    else:
+        numbers = np.fromiter(map(_integer, array), np.int64, len(array))
+    return np.where(masked, -1, numbers)
 
 
 def _integer(entry: Any) -> int:

@@ -184,9 +184,19 @@ class Budget:
             else after.epsilon > limit.epsilon or after.delta > limit.delta
         )
         if over:
-            asked, left = line.loss.words(), self._left().words()
-            raise BudgetError(f"{name} needs {asked}; what is left is {left}.")
+            raise BudgetError(f"{name} needs {self._refusal(line, limit)}.")
         return after
+
+    def _refusal(self, line: Spending, limit: _Totals) -> str:
+        """What a fit needs and what is left. Under zCDP, only their rhos can be compared."""
+        asked = line.loss.words()
+        if self.accountant == "basic":
+            return f"{asked}; what is left is {self._left().words()}"
+        need, left = line.rho or 0.0, max(limit.rho - self._total.rho, Fraction())
+        shown = [f"{float(rho):.6g}" for rho in (need, left)]
+        if shown[0] == shown[1]:
+            shown = [f"{float(rho):.17g}" for rho in (need, left)]
+        return f"rho = {shown[0]} ({asked}); what is left is rho = {shown[1]}"
 
     def _limit(self) -> _Totals:
         rho = Fraction()
@@ -308,7 +318,7 @@ def check_loss(epsilon: float, delta: float) -> None:
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise ValueError(
             f"epsilon must be a number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}; got "
-            f"{epsilon!r}. Usual values are 0.1 to 10."
+            f"{epsilon!r}. Usual values are 0.1 to 3."
         )
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1); got {delta!r}.")

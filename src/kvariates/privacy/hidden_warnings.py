@@ -1,4 +1,4 @@
-"""Hides the warnings of one thread while it computes with private rows: they could tell of rows.
+"""Hides the warnings of one thread while it computes with private rows, which they could show.
 
 `warnings.catch_warnings` changes the filters of all threads unless Python says otherwise
 (``sys.flags.context_aware_warnings``), so two threads could show each other's warnings, or leave
@@ -15,6 +15,8 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import numpy as np
 
 
 class _Depth(threading.local):
@@ -50,3 +52,10 @@ def hidden_warnings() -> Iterator[None]:
         yield
     finally:
         _depth.value -= 1
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """As `hidden_warnings`; NumPy does not warn or raise about overflow and the like, either."""
+    with np.errstate(all="ignore"), hidden_warnings():
+        yield

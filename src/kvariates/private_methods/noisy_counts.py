@@ -21,6 +21,7 @@ from kvariates.data.rows import Rows
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+ONLY_NOISE = "may be only noise"
 SEEN = 1.5  # deviations of noise; a count above them is said to be more than noise
 
 
@@ -41,11 +42,11 @@ class NoisyCounts:
         many = int(self.doubtful.sum())
         if not many:
             return None
-        what = "has a noisy count" if many == 1 else "have noisy counts"
+        counts = "its noisy count is" if many == 1 else "their noisy counts are"
         return (
-            f"{many} of {len(self.values)} centres {what} that noise alone could give: the budget "
-            f"is small for the rows. What helps: {'a delta above 0, ' * pure}a larger epsilon, "
-            "fewer clusters, tighter bounds."
+            f"{many} of {len(self.values)} centres {ONLY_NOISE}: {counts} too small to tell from "
+            f"zero. Use more rows, a larger epsilon, {'a delta, ' * pure}fewer clusters or tighter "
+            "bounds."
         )
 
 

@@ -19,7 +19,7 @@ def lloyd_with(scan: str) -> Refinement:
 
 
 DISTANCES, FREE_CENTERS = frozenset({"squared distances"}), frozenset({"free centers"})
-SAME = "The result is that of Lloyd without bounds."
+SAME = "The same result as lloyd."
 
 REFINEMENTS: Table[Refinement] = Table(
     "algorithm",
@@ -29,10 +29,16 @@ REFINEMENTS: Table[Refinement] = Table(
         ),
         "lloyd": Entry(lloyd_with("lloyd"), "Lloyd: every row is compared with every centre."),
         "elkan": Entry(
-            lloyd_with("elkan"), f"n_samples * n_clusters float32 bounds. {SAME}", DISTANCES
+            lloyd_with("elkan"),
+            f"Lloyd with a bound for each row and centre, which takes memory. {SAME}",
+            DISTANCES,
         ),
-        "hamerly": Entry(lloyd_with("hamerly"), f"One bound per row. {SAME}", DISTANCES),
-        "yinyang": Entry(lloyd_with("yinyang"), f"Sixteen bounds per row. {SAME}", DISTANCES),
+        "hamerly": Entry(
+            lloyd_with("hamerly"), f"Lloyd with one bound for each row. {SAME}", DISTANCES
+        ),
+        "yinyang": Entry(
+            lloyd_with("yinyang"), f"Lloyd with sixteen bounds for each row. {SAME}", DISTANCES
+        ),
         "hartigan": Entry(
             hartigan, "Lloyd, then moves of single rows that lower the cost.", FREE_CENTERS
         ),

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .cluster_words import Contrast, same_units
+from .cluster_words import Contrast, amounts_in_words, listed_clusters, same_units
 from .colors import Array
 from .figures import Scatter, scatter
 from .fit_run import FitRun, ShownRows
 from .map_places import city_near
-from .page import cut, number
+from .page import counted, cut
 from .plane import MOST_SHOWN, Plane, plane, shown_rows
 
 MOST_TIP_VALUES = 8
@@ -23,11 +23,15 @@ NO_ROWS = np.empty(0, np.intp)
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The rows that are shown, as indices, in two dimensions."""
+    """The rows that are shown, as indices, in two dimensions.
+
+    `cities` are names of places near the centres of a map; empty if it is none, or if few differ.
+    """
 
     shown: ShownRows | None
     rows: Array
     flat: Plane
+    cities: tuple[str, ...] = ()
 
     @property
     def labels(self) -> Array:
@@ -50,10 +54,24 @@ def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
         X = shown.X.tocsr() if sparse.issparse(shown.X) else np.asarray(shown.X)
         names = shown.names or run.table.names
         names = names if len(names) == X.shape[1] else tuple(f"x{j}" for j in range(X.shape[1]))
-        return View(shown, rows, plane(X[rows], shown.centers, names))
+        flat = plane(X[rows], shown.centers, names)
+        return View(shown, rows, flat, _cities(run, flat))
     if not run.has_columns:
         return None
-    return View(None, NO_ROWS, plane(None, run.centers, run.table.names))
+    flat = plane(None, run.centers, run.table.names)
+    return View(None, NO_ROWS, flat, _cities(run, flat))
+
+
+def _cities(run: FitRun, flat: Plane) -> tuple[str, ...]:
+    """Names of cities near the centres of clusters that are listed; "" for the others."""
+    if not flat.degrees:
+        return ()
+    listed = listed_clusters(run)
+    names = city_near(flat.centers[listed])
+    if not any(names) or 2 * len(set(names)) <= len(names):
+        return ()
+    near = dict(zip(listed, names, strict=True))
+    return tuple(near.get(i, "") for i in range(run.k))
 
 
 def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
@@ -64,8 +82,9 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
     names = tuple(shown.points[i] for i in view.rows) if shown and shown.points else ()
     plot = Scatter(
         flat.points, view.labels, flat.centers, flat.axes, flat.limits,
-        sizes=() if run.sizes is None else tuple(number(v) for v in run.sizes),
-        shares=run.shares,
+        sizes=amounts_in_words(run),
+        measured_in=run.measured_in,
+        shares=None if run.sizes is None else run.shares,
         values=tips.values,
         columns=tips.columns,
         rows=run.table.in_file(view.rows) if in_file and not names else None,
@@ -74,7 +93,7 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
         land=flat.land,
         regions=_has_regions(run, view),
         degrees=flat.degrees,
-        words=(run.medoids or cities_of(view)) if run.k <= MOST_WORDS else (),
+        words=(run.medoids or view.cities or run.medoid_ids) if run.k <= MOST_WORDS else (),
         aspect=flat.aspect if shown is None or shown.edges is None else _equal_units(flat),
         caption=" ".join(_caption(run, view)),
     )  # fmt: skip
@@ -85,11 +104,12 @@ def _caption(run: FitRun, view: View) -> list[str]:
     flat = view.flat
     words = [flat.how] if flat.how else []
     words += [_about_centers(run)] if view.shown is None else _about_points(run, view, view.shown)
+    words += _outside(flat)
     words.append(
         "Numbers mark centres. Click a cluster in the legend to hide or show it; shift-click shows "
         "it alone."
     )
-    dots, names = len(flat.land) > 0, len(cities_of(view)) > 0
+    dots, names = len(flat.land) > 0, len(view.cities) > 0
     if dots or names:
         what = "Grey dots" * dots + ", and " * (dots and names)
         what += ("names near the centres" if dots else "Names near the centres") * names
@@ -100,14 +120,16 @@ def _caption(run: FitRun, view: View) -> list[str]:
 def _about_centers(run: FitRun) -> str:
     if run.private:
         return (
-            "Only released values are drawn: the noisy centres, and circles whose areas are the "
-            "noisy counts. There are no rows in this page."
+            "Only released values are drawn: the noisy centres, and circles whose areas are in "
+            "proportion to the noisy counts. There are no rows in this page."
         )
-    return "The areas of the circles are the sizes of the clusters."
+    if run.sizes is None:
+        return "Only the centres are drawn."
+    return "The areas of the circles are in proportion to the sizes of the clusters."
 
 
 def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
-    n, out, words = len(shown.labels), view.flat.n_outside, []
+    n, words = len(shown.labels), []
     if n > MOST_SHOWN:
         words.append(
             f"{len(view.rows):,} of {n:,} points are shown, drawn at random from each cluster."
@@ -116,10 +138,16 @@ def _about_points(run: FitRun, view: View, shown: ShownRows) -> list[str]:
         words.append("The points are public; of the demand, only what was released is drawn.")
     if run.table.streamed:
         words.append("The points are weighted synopses of the stream, not rows.")
-    if out:
-        which = "1 point is" if out == 1 else f"{out:,} points are"
-        arrows = "an arrow" if out == 1 else "arrows"
-        words.append(f"{which} far outside the frame, shown as {arrows} at its border.")
+    return words
+
+
+def _outside(flat: Plane) -> list[str]:
+    """What is said about points and centres outside the frame."""
+    words = []
+    for n, what in ((flat.n_outside, "points"), (flat.n_centers_outside, "centres")):
+        verb, arrows = ("is", "an arrow") if n == 1 else ("are", "arrows")
+        line = f"{counted(n, what)} {verb} far outside the frame, shown as {arrows} at its border."
+        words += [line] if n else []
     return words
 
 
@@ -147,12 +175,6 @@ def _edges(view: View) -> Array | None:
         places = plane(shown.X, shown.centers, shown.names).points
     ends: Array = places[np.asarray(shown.edges)].reshape(-1, 4)
     return ends
-
-
-def cities_of(view: View) -> tuple[str, ...]:
-    """Names of cities near the centres of a map; empty if it is none, or if few names differ."""
-    names = city_near(view.flat.centers) if view.flat.degrees else ()
-    return names if any(names) and 2 * len(set(names)) > len(names) else ()
 
 
 def _equal_units(flat: Plane) -> float:

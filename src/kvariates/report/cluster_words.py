@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -11,20 +11,20 @@ from scipy import sparse
 from .colors import Array, Look
 from .figures import mark
 from .fit_run import FitRun, ShownRows
-from .page import cut, number, short, text
+from .page import MINUS, cut, number, scrolled, short, text
 from .plane import some_rows
 
 MOST_COLUMNS = 12  # in a table
 MOST_LISTED = 300  # clusters in a table
-NO_MEDOIDS = np.empty(0, np.intp)
+WIDE = 8  # columns of a table that is printed in small letters
 MOST_WORDS = 3  # differences of a cluster in words
 SMALLEST = 0.3  # a difference, in standard deviations, that is worth a word
 FEW = 200  # rows, or centres, all of which count
 MOST_MEASURED = 20_000  # rows of which quantiles are taken
 STEPS = ((2.0, "far "), (1.0, ""), (0.0, "somewhat "))
-
-
-ROWS = "the rows (the outermost 1 % clipped)"
+TAILS = (0.005, 0.995)  # quantiles between which columns are clipped
+MOST_OF_A_COLUMN = (0.05, 0.95)  # quantiles; rare values are beyond them
+RARE = 0.1  # of the deviation: clipping that leaves less may have cut rare values off
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,10 @@ def contrast(run: FitRun, shown: ShownRows | None) -> Contrast | None:
     average = mean = _average(run, shown, shown.X, shown.centers)
     if not same_units(run, shown):
         average = _average(run, shown, shown.values, run.centers)
-    difference = _differences(shown.centers, mean, _deviation(shown.X, shown.weights))
-    return Contrast(average, difference, ROWS)
+    deviation = _robust_deviation(shown)
+    difference = _differences(shown.centers, mean, deviation.values)
+    what = "the synopses" if run.table.streamed else "the rows"
+    return Contrast(average, difference, what + deviation.clipping)
 
 
 def same_units(run: FitRun, shown: ShownRows) -> bool:
@@ -85,12 +87,40 @@ def _mean(X: Any, weights: Array | None) -> Array:
     return mean
 
 
+class Deviation(NamedTuple):
+    """The standard deviation of each column, and what is said about its clipping."""
+
+    values: Array
+    clipping: str
+
+
+def _robust_deviation(shown: ShownRows) -> Deviation:
+    """Of many dense rows, with each column clipped: a few far rows would hide all differences.
+
+    A column with rare values, such as a flag that few rows have, is not clipped: its rare values
+    are all that differs.
+    """
+    X, weights = shown.X, shown.weights
+    whole = _deviation(X, weights)
+    if shown.sparse or sparse.issparse(X) or len(X) <= FEW:
+        return Deviation(whole, "")
+    X = np.asarray(X, dtype=np.float64)
+    some = some_rows(X, MOST_MEASURED)
+    clipped = _deviation(np.clip(X, *np.quantile(some, TAILS, axis=0)), weights)
+    low, high = np.quantile(some, MOST_OF_A_COLUMN, axis=0)
+    rare = (low == high) & (clipped < RARE * whole)
+    if rare.all():
+        return Deviation(whole, "")
+    words = " (the outermost 1 % clipped, but for columns with rare values)"
+    if not rare.any():
+        words = " (the outermost 1 % clipped)"
+    return Deviation(np.where(rare, whole, clipped), words)
+
+
 def _deviation(X: Any, weights: Array | None) -> Array:
-    """The standard deviation of each column, of dense rows without the outermost 1 %."""
+    """The standard deviation of each column."""
     if not sparse.issparse(X):
         X = np.asarray(X, dtype=np.float64)
-        if len(X) > FEW:  # a few far rows would hide all other differences
-            X = np.clip(X, *np.quantile(some_rows(X, MOST_MEASURED), [0.005, 0.995], axis=0))
         X = X - _mean(X, weights)
         unit = np.abs(X).max(axis=0)  # squares of very large numbers are infinite
         X /= np.where(unit > 0, unit, 1.0)
@@ -104,12 +134,20 @@ def in_words(found: Contrast, center: Array, cluster: int, names: tuple[str, ...
     difference = found.difference[cluster]
     largest = np.argsort(-np.abs(difference), kind="stable")[:MOST_WORDS].tolist()
     words = [
-        f"{cut(names[j])} {_size(difference[j])} "
-        f"({number(center[j], 3)} against {number(found.average[j], 3)})"
+        f"{cut(names[j])} {_size(difference[j])} ({_pair(center[j], found.average[j])})"
         for j in largest
         if abs(difference[j]) >= SMALLEST
     ]
     return "; ".join(words) or "close to the average in every column"
+
+
+def _pair(value: float, average: float) -> str:
+    """Both numbers, with digits enough to tell them apart."""
+    for digits in range(3, 13):
+        words = number(value, digits), number(average, digits)
+        if words[0] != words[1]:
+            break
+    return f"{words[0]} against {words[1]}"
 
 
 def _size(difference: float) -> str:
@@ -125,40 +163,57 @@ def center_table(
     `cities` are names of places near the centres of a map.
     """
     columns = [] if found is None else found.columns()
-    medoids = _medoids(run)
-    head = [] if run.sizes is None else [run.counted, "share"]
-    head += ["medoid"] if medoids else []
-    head += ["near"] if cities else []
-    cells = "".join(f'<th class="n">{text(name)}</th>' for name in head)
-    cells += "" if found is None else "<th>what sets it apart</th>"
-    cells += "".join(f'<th class="n">{short(run.table.names[j])}</th>' for j in columns)
-    rows = []
-    for i in largest_clusters(run) if run.k > MOST_LISTED else range(run.k):
-        sizes = [] if run.sizes is None else [number(run.sizes[i]), f"{run.shares[i]:.1%}"]
-        sizes += [medoids[i]] if medoids else []
-        sizes += [cities[i]] if cities else []
-        rows.append(
-            f'<tr><td class="name">{mark(look[i])}<b>{i}</b></td>'
-            + "".join(f'<td class="n">{short(word)}</td>' for word in sizes)
-            + ("" if found is None else _difference_cells(run, found, i, columns))
-            + "</tr>"
-        )
-    return (
-        '<div class="scroll tall"><table><thead><tr><th class="name">cluster</th>'
-        f"{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    facts = _cluster_facts(run, cities)
+    cells = "".join(f'<th scope="col" class="n">{text(name)}</th>' for name in facts)
+    cells += "" if found is None else '<th scope="col" class="apart">what sets it apart</th>'
+    cells += "".join(f'<th scope="col" class="n">{short(run.table.names[j])}</th>' for j in columns)
+    rows = [
+        f'<tr><td class="name">{mark(look[i])}<b>{i}</b></td>'
+        + "".join(f'<td class="n">{short(words[i])}</td>' for words in facts.values())
+        + ("" if found is None else _difference_cells(run, found, i, columns))
+        + "</tr>"
+        for i in listed_clusters(run)
+    ]
+    wide = ' class="wide"' * (len(facts) + len(columns) > WIDE)
+    return scrolled(
+        f'<table{wide}><thead><tr><th scope="col" class="name">cluster</th>{cells}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>",
+        "Table of the clusters and their centres",
+        "tall",
     )
+
+
+def _cluster_facts(run: FitRun, cities: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Columns of a table: a name, and a text for each cluster."""
+    facts: dict[str, tuple[str, ...]] = {}
+    if run.sizes is not None:
+        facts[run.measured_in] = amounts_in_words(run)
+        facts["share"] = tuple(f"{share:.1%}" for share in run.shares)
+    if run.sizes is not None and run.measured_in == "weight":
+        facts[run.unit] = tuple(number(size) for size in run.sizes)
+    if medoids := run.medoid_names:
+        facts["medoid"] = medoids
+    return facts | ({"near": cities} if cities else {})
+
+
+def amounts_in_words(run: FitRun) -> tuple[str, ...]:
+    """The size of each cluster; noisy counts are rounded to whole numbers."""
+    if run.amounts is None:
+        return ()
+    if run.private:
+        return tuple(f"{round(float(v)):,}".replace("-", MINUS) for v in run.amounts)
+    return tuple(number(v) for v in run.amounts)
+
+
+def listed_clusters(run: FitRun) -> list[int]:
+    """The clusters of a table: all in their order, or the largest ones."""
+    return largest_clusters(run) if run.k > MOST_LISTED else list(range(run.k))
 
 
 def largest_clusters(run: FitRun) -> list[int]:
     """The clusters that are listed, largest first: all, or as many as a reader can look at."""
-    sizes = np.zeros(run.k) if run.sizes is None else np.asarray(run.sizes, dtype=np.float64)
+    sizes = np.zeros(run.k) if run.amounts is None else np.asarray(run.amounts, dtype=np.float64)
     return [int(i) for i in np.argsort(-sizes, kind="stable")[:MOST_LISTED]]
-
-
-def _medoids(run: FitRun) -> tuple[str, ...]:
-    """The names of the medoids, or their rows; empty if the centres are means."""
-    found = run.table.in_file(getattr(run.model, "medoid_indices_", NO_MEDOIDS))
-    return run.medoids or tuple(f"{run.unit[:-1]} {int(i) + 1:,}" for i in found)
 
 
 def _difference_cells(run: FitRun, found: Contrast, cluster: int, columns: list[int]) -> str:

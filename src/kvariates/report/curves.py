@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .colors import PALETTE
-from .page import number, text, tip
+from .page import MINUS, MOST_TICK_LETTERS, number, number_within, table, text, tip
+
+LEFT, RIGHT = 1.0, 98.0  # per cents of the width between which curves are
+FLAT = 1e-9  # of the largest value: a smaller range is drawn as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +43,14 @@ class AxisScale:
     def ticks(self, most: int) -> list[float]:
         if self.log:
             return _log_ticks(self.low, self.high, most)
-        rough = (self.high - self.low) / most
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(f * power for f in (1, 2, 5, 10) if f * power >= rough * (1 - 1e-9))
-        first = math.ceil(self.low / step - 1e-9)
-        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        for count in range(most, 2 * most + 1):  # more if there were less than three
+            rough = (self.high - self.low) / count
+            power = 10.0 ** math.floor(math.log10(rough))
+            step = next(f * power for f in (1, 2, 5, 10) if f * power >= rough * (1 - 1e-9))
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last - first >= 2:
+                break
+        return [i * step for i in range(first, last + 1)]
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
@@ -58,46 +64,90 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
     return found[:: max(1, math.ceil(len(found) / (most + 1)))]
 
 
+def tick_words(ticks: Sequence[float]) -> list[str]:
+    """Labels of ticks: in even steps, all have the decimals of the step, so that they differ."""
+    steps = [b - a for a, b in itertools.pairwise(ticks)]
+    if not steps or max(steps) > 1.001 * min(steps):  # one tick, or those of a logarithmic scale
+        return [number(tick, 3) for tick in ticks]
+    step = (ticks[-1] - ticks[0]) / len(steps)
+    power = _power(step)
+    least = power if round(step / 10.0**power, 3).is_integer() else power - 1
+    size = max(map(abs, ticks))
+    if size < 1e15 and least > -7:
+        words = [f"{tick:,.{max(0, -least)}f}" for tick in ticks]
+    else:
+        words = [f"{tick:.{max(0, _power(size) - least)}e}" for tick in ticks]
+    return [word.replace("-", MINUS) for word in words]
+
+
+def _power(value: float) -> int:
+    """The power of ten of the first digit."""
+    return math.floor(math.log10(value) + 1e-6)
+
+
 def lines(
-    series: Sequence[Line], x_name: str, y_name: str, *, log_x: bool = False, log_y: bool = False
-) -> str:
-    """Curves over one axis. `log_x` and `log_y`: on a logarithmic scale; values are above 0."""
+    series: Sequence[Line], x_name: str, y_name: str, *, log_x: bool = False, log_y: bool = False,
+    listed: bool = False,
+) -> str:  # fmt: skip
+    """Curves over one axis. `log_x` and `log_y`: on a logarithmic scale; values are above 0.
+
+    `listed`: whether the values follow as a table, for those who do not use a pointer.
+    """
     xs = [v for line in series for v in line.x]
     ys = [v for line in series for v in (*line.y, *line.low, *line.high)]
-    x = _scale(xs, 9.0, 98.0, log=log_x, margin=0.0)
+    x = _scale(xs, LEFT, RIGHT, log=log_x, margin=0.0)
     y = _scale(ys, 85.0, 8.0, log=log_y, margin=0.04)
-    parts = []
-    for tick in y.ticks(5):
-        at = f"{y.at(tick):.3f}%"
-        parts.append(
-            f'<line class="grid" x1="9%" x2="98%" y1="{at}" y2="{at}"/>'
-            f'<text class="end" x="8%" y="{at}" dy="4">{number(tick, 3)}</text>'
-        )
+    heights = y.ticks(5)
+    words = tick_words(heights)
+    parts = [_height(f"{y.at(tick):.3f}%", word) for tick, word in zip(heights, words, strict=True)]
     whole = all(float(v).is_integer() for v in xs)
+    places = [tick for tick in x.ticks(7) if not whole or float(tick).is_integer()]
     parts += [
-        f'<text class="middle" x="{x.at(tick):.3f}%" y="93%">{number(tick, 3)}</text>'
-        for tick in x.ticks(7)
-        if not whole or float(tick).is_integer()
+        f'<text class="middle" x="{x.at(tick):.3f}%" y="93%">{word}</text>'
+        for tick, word in zip(places, tick_words(places), strict=True)
     ]
-    parts.append(f'<text class="middle" x="53%" y="100%">{text(x_name)}</text>')
-    parts.append(f'<text x="1%" y="0%" dy="8">{text(y_name)}</text>')
+    parts.append(f'<text class="middle" x="50%" y="100%">{text(x_name)}</text>')
+    parts.append(f'<text x="0" y="0%" dy="8">{text(y_name)}</text>')
     for i, line in enumerate(series):
         parts.append(f'<g class="k{i % len(PALETTE)}">{_curve(line, x, y, x_name)}</g>')
     label = text(f"{y_name} over {x_name}")
+    letters = min(max(map(len, words), default=1), MOST_TICK_LETTERS)
+    values = _values(series, x_name, y_name) if listed else ""
     return (
-        f'<figure><div class="chart"><svg role="img" aria-label="{label}">{"".join(parts)}</svg>'
-        f"</div>{_line_key(series)}</figure>"
+        f'<figure><div class="chart l{letters}"><svg role="img" aria-label="{label}">'
+        f"{''.join(parts)}</svg></div>{_line_key(series)}{values}</figure>"
     )
+
+
+def _height(at: str, word: str) -> str:
+    """A line across the figure, and its label at the left of it."""
+    return (
+        f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>'
+        f'<text class="end" x="0" dx="-8" y="{at}" dy="4">{word}</text>'
+    )
+
+
+def _values(series: Sequence[Line], x_name: str, y_name: str) -> str:
+    """The same numbers as a table."""
+    several = len(series) > 1
+    rows = [
+        [*([line.name] * several), number(v, 6), number_within(w, max(line.y) - min(line.y))]
+        for line in series
+        for v, w in zip(line.x, line.y, strict=True)
+    ]
+    listed = table([*(["curve"] * several), x_name, y_name], rows, "tall")
+    return f'<details class="values"><summary>The values as a table</summary>{listed}</details>'
 
 
 def _scale(
     values: Sequence[float], start: float, end: float, *, log: bool, margin: float
 ) -> AxisScale:
     low, high = min(values), max(values)
+    flat = high - low <= FLAT * max(abs(low), abs(high))
     if log:
-        wider = (high / low) ** margin if high > low else 2.0
+        wider = 2.0 if flat else (high / low) ** margin
         return AxisScale(low / wider, high * wider, start, end, log=True)
-    pad = margin * (high - low) if high > low else max(abs(high), 1.0) / 2
+    pad = (max(abs(low), abs(high)) or 1.0) / 2 if flat else margin * (high - low)
     return AxisScale(low - pad, high + pad, start, end)
 
 
@@ -112,10 +162,10 @@ def _curve(line: Line, x: AxisScale, y: AxisScale, x_name: str) -> str:
         f'<line class="line" x1="{a:.3f}%" y1="{b:.3f}%" x2="{c:.3f}%" y2="{d:.3f}%"/>'
         for (a, b), (c, d) in itertools.pairwise(places)
     )
-    radius = 4 if len(places) <= 40 else 1.5
+    radius, width = 4 if len(places) <= 40 else 1.5, max(line.y) - min(line.y)
     dots = "".join(
         f'<circle cx="{a:.3f}%" cy="{b:.3f}%" r="{radius}"'
-        + tip(f"{line.name}: {number(w, 6)} ({x_name} {number(v, 6)})")
+        + tip(f"{line.name}: {number_within(w, width)} ({x_name} {number(v, 6)})")
         + "/>"
         for (a, b), v, w in zip(places, line.x, line.y, strict=True)
     )

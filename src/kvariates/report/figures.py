@@ -90,7 +90,10 @@ class Fact:
 
     @property
     def kind(self) -> str:
-        return "words" if len(self.value) > 12 else ""
+        """How large it is set: a number is never broken, words are."""
+        if len(self.value) > 15 or " " in self.value.strip():
+            return "words"
+        return "long" if len(self.value) > 8 else ""
 
 
 def facts(items: Sequence[Fact]) -> str:

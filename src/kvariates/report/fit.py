@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.exact_sums import to_float
 from ..sources.parquet_writer import LABEL, name_beside
+from .choice_page import choice_summary
 from .colors import Array
 from .files import json_text, write_rows
 from .fit_page import fit_html
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 
+MEDOID = "medoid"  # a column of centers.csv: the name of the row, or its number from 1
+
+
 def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """Write centers.csv, summary.json and report.html into a directory.
 
@@ -33,6 +37,9 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
     """
     run = run.released()
     centers = [[name] for name in run.medoids] or run.centers.tolist()
+    if _has_medoid_column(run):
+        names = run.medoid_ids or run.medoid_rows
+        centers = [[name, *center] for name, center in zip(names, centers, strict=True)]
     rows = zip(run.cluster_sizes(), centers, strict=True)
     write_rows(
         folder / "centers.csv",
@@ -46,9 +53,15 @@ def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
 def _header(run: FitRun) -> list[str]:
     """The names of the columns of centers.csv: no two are alike because of ours."""
     own, names = [LABEL, _count_key(run)], list(run.table.names)
+    own += [MEDOID] if _has_medoid_column(run) else []
     for name in own:
         names = [name_beside(other, names, name) for other in names]
     return own + names
+
+
+def _has_medoid_column(run: FitRun) -> bool:
+    """Whether centres are rows of the table; without coordinates, they are named anyway."""
+    return run.has_columns and hasattr(run.model, "medoid_indices_")
 
 
 def _count_key(run: FitRun) -> str:
@@ -84,6 +97,7 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "seconds": None if run.seconds is None else round(run.seconds, 6),
         "certificate": None if certificate is None else str(certificate),
         "privacy": _privacy(run.model.ledger_) if run.private else None,
+        "choice": None if run.choice is None else choice_summary(run.choice),
         "clusters": _clusters(run),
     })  # fmt: skip
 

@@ -6,12 +6,21 @@ from importlib.metadata import version
 
 import numpy as np
 
-from .cluster_view import View, cities_of, drawn, view_of
-from .cluster_words import MOST_LISTED, Contrast, center_table, contrast, largest_clusters
+from .choice_page import choice_section
+from .cluster_view import View, drawn, view_of
+from .cluster_words import (
+    MOST_LISTED,
+    Contrast,
+    amounts_in_words,
+    center_table,
+    contrast,
+    largest_clusters,
+)
 from .colors import Look, looks
+from .cost_words import about_cost, cost_change, degrees_note
 from .figures import Bar, Fact, Line, bars, facts, lines
 from .fit_run import FitRun, ShownRows
-from .page import Section, number, page_html, paragraph, short, text
+from .page import Section, counted, number, page_html, paragraph, short, text
 from .private_page import ledger_section, privacy_section
 from .proof_pages import guarantee_section, stream_section, transcript_section
 
@@ -38,16 +47,17 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
     view = view_of(run, shown)
     look = looks(run.centers if view is None else view.flat.centers)
     n = run.table.rows
-    rows = "" if n is None else f" of {n:,} {run.unit if n != 1 else run.unit[:-1]}"
+    rows = "" if n is None else f" of {counted(n, run.unit)}"
     privately = ", found privately" * run.private
-    title = f"{run.k:,} cluster{'s' * (run.k != 1)}{rows}{privately}"
+    title = f"{counted(run.k, 'clusters')}{rows}{privately}"
     sections = [
-        Section("overview", "Overview", _overview(run)),
+        Section("overview", "Overview", _overview(run, view)),
         privacy_section(run),
         Section("clusters", "Clusters", _clusters(run, view, found)),
         Section("sizes", "Sizes", _sizes(run, look)),
         Section("centres", "Centres", _centers(run, found, look, view)),
         Section("cost", "Cost by iteration", _costs(run)),
+        choice_section(run),
         guarantee_section(run),
         stream_section(run),
         transcript_section(run),
@@ -66,7 +76,7 @@ def _lead(run: FitRun) -> str:
     return " · ".join(words)
 
 
-def _overview(run: FitRun) -> str:
+def _overview(run: FitRun, view: View | None) -> str:
     table = run.table
     items = [] if table.rows is None else [Fact(run.unit, f"{table.rows:,}")]
     items += [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
@@ -75,7 +85,7 @@ def _overview(run: FitRun) -> str:
         claim = run.model.ledger_.claim
         items += [Fact("epsilon", number(claim.epsilon)), Fact("delta", number(claim.delta))]
     if run.inertia is not None:
-        items.append(Fact("cost (inertia)", number(run.inertia, 5)))
+        items.append(Fact("cost (inertia)", number(run.inertia, 6)))
     if run.n_iter is not None:
         steps = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"
         items.append(Fact(steps, f"{run.n_iter:,}"))
@@ -84,7 +94,9 @@ def _overview(run: FitRun) -> str:
     certificate = getattr(run.model, "certificate_", None)
     if certificate is not None:
         items.append(Fact("certificate", str(certificate)))
-    notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in run.notes)
+    degrees = view is not None and view.flat.degrees
+    said = [*about_cost(run), *run.notes, *degrees_note(run, degrees)]
+    notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
     return facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
@@ -97,20 +109,29 @@ def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
 
 
 def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
-    if run.sizes is None:
+    if run.sizes is None or run.amounts is None:
         return ""
-    unit = "noisy" if run.private else run.unit
+    words_of = _sizes_in_words(run)
     items = [
-        Bar(
-            str(i), float(run.sizes[i]),
-            f"{number(run.sizes[i])} {unit} · {run.shares[i]:.1%}", look[i],
-        )
-        for i in largest_clusters(run)
-    ]  # fmt: skip
+        Bar(str(i), float(run.amounts[i]), words_of[i], look[i]) for i in largest_clusters(run)
+    ]
     limits, words = _limits(run)
     if run.k > MOST_LISTED:
         words += paragraph(f"The {MOST_LISTED} largest clusters; centers.csv has all of them.")
     return words + bars(items, limits) + _weights_note(run)
+
+
+def _sizes_in_words(run: FitRun) -> list[str]:
+    """The size of each cluster with its unit, its share, and its rows if its size is a weight."""
+    sizes, found = run.sizes, []
+    for i, amount in enumerate(amounts_in_words(run)):
+        words = [f"{amount} {run.measured_in}", f"{run.shares[i]:.1%}"]
+        if sizes is not None and run.measured_in == "weight":
+            words = [f"weight {amount}", words[1], counted(int(sizes[i]), run.unit)]
+        elif amount == "1":
+            words[0] = f"1 {run.measured_in.removesuffix('s')}"
+        found.append(" · ".join(words))
+    return found
 
 
 def _limits(run: FitRun) -> tuple[list[float], str]:
@@ -129,20 +150,22 @@ def _limits(run: FitRun) -> tuple[list[float], str]:
     )
     unit = "weight" if run.table.weighted else "rows"
     words_html = paragraph(f"Each cluster was to have {' and '.join(words)} {unit}. {best}")
-    lines_at = [] if run.table.weighted else [float(v) for v in (least, most) if v is not None]
-    return lines_at, words_html
+    return [float(v) for v in (least, most) if v is not None], words_html
 
 
 def _weights_note(run: FitRun) -> str:
     if run.private:
         return paragraph("Counts are noisy: they were paid for, and may be published.", "note")
-    if run.table.weighted:
-        return paragraph("Rows have weights; per cents are parts of the total weight.", "note")
-    return ""
+    if not run.table.weighted or run.masses is None:
+        return ""
+    column = f" (column {run.table.weights})" if run.table.weights else ""
+    total = number(float(np.sum(run.masses)))
+    words = f"Rows have weights{column}. Bars and per cents are parts of the total weight, {total}."
+    return paragraph(words, "note")
 
 
 def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
-    cities = () if view is None else cities_of(view)
+    cities = () if view is None else view.cities
     if found is None:
         return center_table(run, None, look, cities)
     words = (
@@ -163,13 +186,9 @@ def _costs(run: FitRun) -> str:
     if len(costs) < 2:
         return ""
     log = min(costs) > 0 and max(costs) > 10 * min(costs)
-    drop = 1 - costs[-1] / costs[0] if costs[0] > 0 else 0.0
-    words = (
-        f"From {number(costs[0], 5)} after the first iteration to {number(costs[-1], 5)} after the "
-        f"last: {drop:.1%} less."
-    )
     curve = Line("cost", range(1, len(costs) + 1), costs)
-    return paragraph(words) + lines([curve], "iteration", "cost", log_y=log)
+    chart = lines([curve], "iteration", "cost", log_y=log, listed=True)
+    return paragraph(cost_change(costs[0], costs[-1])) + chart
 
 
 def _again(run: FitRun) -> str:
@@ -179,7 +198,7 @@ def _again(run: FitRun) -> str:
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
-        ("weights", "yes" if table.weighted else "no"),
+        ("weights", (short(table.weights) or "yes") if table.weighted else "no"),
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),
     ]

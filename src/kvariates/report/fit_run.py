@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.k_selection import Choice
+
 from .colors import Array
 
 
@@ -24,6 +26,7 @@ class FittedTable:
     scaled: bool = False
     streamed: bool = False
     kept: Array | None = None  # which rows of the file were clustered, as a mask; None: all
+    weights: str = ""  # the name of the column of weights, if it is known
 
     def in_file(self, rows: Array) -> Array:
         """The numbers in the file, from 0, of clustered rows."""
@@ -48,6 +51,8 @@ class FitRun:
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
     notes: tuple[str, ...] = ()  # what was said about the data and the fit
+    medoid_ids: tuple[str, ...] = ()  # names of rows that are medoids, from a column of the table
+    choice: Choice | None = None  # how the number of clusters was chosen; None: it was given
 
     @property
     def k(self) -> int:
@@ -71,6 +76,29 @@ class FitRun:
         if self.public_points:
             return "noisy demand"
         return "noisy rows" if self.private else self.unit
+
+    @property
+    def amounts(self) -> Array | None:
+        """The size of each cluster for readers: its weight if rows have weights."""
+        return self.masses if self.table.weighted and not self.private else self.sizes
+
+    @property
+    def measured_in(self) -> str:
+        """What `amounts` are, in words."""
+        return "weight" if self.table.weighted and not self.private else self.counted
+
+    @property
+    def medoid_names(self) -> tuple[str, ...]:
+        """What the medoids are called: by name, or by their rows; empty if centres are means."""
+        if self.medoids or self.medoid_ids:
+            return self.medoids or self.medoid_ids
+        return tuple(f"{self.unit[:-1]} {i:,}" for i in self.medoid_rows)
+
+    @property
+    def medoid_rows(self) -> list[int]:
+        """The numbers of the medoids in the file, from 1; empty if the centres are means."""
+        numbers = getattr(self.model, "medoid_indices_", None)
+        return [] if numbers is None else [int(i) + 1 for i in self.table.in_file(numbers)]
 
     def cluster_sizes(self) -> list[tuple[Any, float]]:
         """The size and the mass of each cluster, of a run that knows them."""
@@ -119,6 +147,7 @@ class FitRun:
             table, self.parameters, self.centers, counts, counts, model=self.model,
             command=self.command, medoids=self.medoids,
             notes=self.notes if self.public_points else (),
+            medoid_ids=self.medoid_ids if self.public_points else (),
         )  # fmt: skip
 
 
@@ -128,7 +157,7 @@ class ShownRows:
 
     `values` are the same rows as they are in the table, if X is not. `edges` are pairs of rows that
     a graph connects. `names` are those of the columns of X, if they are not the table's. `points`
-    are the names of the rows, such as nodes of a graph.
+    are the names of the rows, such as nodes of a graph. `sparse`: X is dense, the rows are not.
     """
 
     X: Any  # an array or a sparse matrix
@@ -139,3 +168,4 @@ class ShownRows:
     edges: Array | None = None
     names: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
+    sparse: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from .fit_run import FitRun, FittedTable, ShownRows
 from .model_view import LabelledRows, as_rows, centers_of, coordinates_of, labelled_rows, names_of
 
 READABLE = 0o644
+MOST_LETTERS = 80  # of a parameter in the line of Python
 
 
 def write_report(model: Any, path: str | PathLike[str], X: Any = None) -> None:
@@ -78,18 +80,16 @@ def _as_model(model: Any) -> Any:
 
 def _run_of(model: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     """What the page is made from."""
-    public_points = hasattr(model, "medoid_indices_")
-    if hasattr(model, "ledger_") and not public_points and X is not None:
+    if X is not None and _has_private_rows(model):
         raise ValueError("the rows of a private model are not drawn in its report; leave X out")
     found = None if X is None else labelled_rows(model, X)
-    if found is not None:
-        centers = found.centers
-    elif public_points and not hasattr(model, "cluster_centers_"):
-        centers = np.asarray(model.medoid_indices_)[:, None] + 1  # numbers of points
-    else:
+    centers = _numbers_of_points(model) if found is None else found.centers
+    if centers is None:
         centers = centers_of(model)
-    sizes, n = _sizes(model, found, len(centers))
+    labels = _labels(model, found)
+    n = getattr(model, "n_rows_seen_", None) if labels is None else len(labels)
     names = names_of(model, centers.shape[1], X)
+    sizes = _sizes(model, labels, len(centers))
     steps = getattr(model, "n_swaps_", getattr(model, "n_iter_", None))
     run = FitRun(
         FittedTable(None, names, (), n, streamed=hasattr(model, "synopses_") and X is None),
@@ -99,14 +99,31 @@ def _run_of(model: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     return run, _synopses(model) if found is None else _shown(model, found)
 
 
-def _sizes(model: Any, found: LabelledRows | None, k: int) -> tuple[Array | None, int | None]:
-    """The sizes of the clusters and the number of rows; None if they are not known."""
-    if hasattr(model, "cluster_counts_"):  # noisy
-        return np.asarray(model.cluster_counts_), None
+def _has_private_rows(model: Any) -> bool:
+    """Whether there is a ledger about rows; the points of PrivateKMedian are public."""
+    ledger = hasattr(model, "ledger_") or bool(getattr(model, "ledgers", None))
+    return ledger and not hasattr(model, "medoid_indices_")
+
+
+def _numbers_of_points(model: Any) -> Array | None:
+    """The numbers of medoids without coordinates, from 1, as a column; None if they have some."""
+    if hasattr(model, "cluster_centers_") or not hasattr(model, "medoid_indices_"):
+        return None
+    numbers: Array = np.asarray(model.medoid_indices_)[:, None] + 1
+    return numbers
+
+
+def _labels(model: Any, found: LabelledRows | None) -> Array | None:
+    """The labels of X, or of the fit; None if they are not known."""
     labels = getattr(model, "labels_", None) if found is None else found.labels
-    if not isinstance(labels, np.ndarray):  # labels of Dask are computed when asked for
-        return None, getattr(model, "n_rows_seen_", None)
-    return np.bincount(labels[labels >= 0], minlength=k), len(labels)
+    return labels if isinstance(labels, np.ndarray) else None  # Dask would compute them
+
+
+def _sizes(model: Any, labels: Array | None, k: int) -> Array | None:
+    """The sizes of the clusters, or their noisy counts; None if they are not known."""
+    if hasattr(model, "cluster_counts_"):
+        return np.asarray(model.cluster_counts_)
+    return None if labels is None else np.bincount(labels[labels >= 0], minlength=k)
 
 
 def _shown(model: Any, found: LabelledRows) -> ShownRows:
@@ -129,9 +146,29 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _code(model: Any) -> str:
-    """The line of Python that repeats the fit; empty if there is none."""
+    """The line of Python that repeats the fit; empty if there is none.
+
+    Parameters that are no short texts or numbers, such as arrays, are written by their names.
+    """
     if not hasattr(model, "get_params"):
         return ""
+    usual = {name: p.default for name, p in signature(type(model)).parameters.items()}
+    values = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in model.get_params(deep=False).items()
+    }
+    words = [
+        f"{name}={value!r}" if _is_plain(value) else f"{name}={name}"
+        for name, value in values.items()
+        if not (_is_plain(value) and value == usual[name])
+    ]
     private_demand = hasattr(model, "ledger_") and hasattr(model, "medoid_indices_")
     given = "X, demand=demand" if private_demand else "X"
-    return f"{' '.join(repr(model).split())}.fit({given})"
+    return f"{type(model).__name__}({', '.join(words)}).fit({given})"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether Python reads the value as it is written, and it is short."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value)) and len(repr(value)) <= MOST_LETTERS
+    return value is None or type(value) in (str, int, float, bool)

@@ -30,12 +30,12 @@ def model_view(model: Any, X: Any) -> ModelView:
     if X is None:
         centers = coordinates_of(model, centers_of(model))
         sizes = getattr(model, "cluster_counts_", None)
-        flat = plane(None, centers, names_of(model, centers.shape[1]))
+        flat = plane(None, centers, _short_names(model, centers.shape[1]))
         return ModelView(flat, np.empty(0, np.intp), sizes, 0, private)
     found = labelled_rows(model, X)
     rows, labels, k = found.rows, found.labels, len(found.centers)
     shown = shown_rows(labels + 1, k + 1)
-    names = names_of(model, rows.shape[1], X)
+    names = _short_names(model, rows.shape[1], X)
     flat = plane(coordinates_of(model, rows[shown]), coordinates_of(model, found.centers), names)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     return ModelView(flat, labels[shown], sizes, rows.shape[0], private)
@@ -116,7 +116,7 @@ def labels_of(model: Any, X: Any, rows: Any) -> Array:
 def as_rows(model: Any, X: Any) -> Any:
     """A float64 array or a CSR matrix of finite numbers; the columns of all parties as one."""
     if isinstance(getattr(model, "cluster_centers_", None), list):
-        X = np.hstack([np.asarray(part) for part in X])
+        X = _joined(X)
     if sparse.issparse(X):
         return sparse.csr_array(X, dtype=np.float64)
     try:
@@ -130,14 +130,30 @@ def as_rows(model: Any, X: Any) -> Any:
     return rows
 
 
+def _joined(X: Any) -> Array:
+    """The columns of all parties as one table."""
+    if not isinstance(X, list | tuple):
+        raise ValueError("X must be a list of the columns of each party, as in fit")
+    parts = [np.asarray(part) for part in X]
+    if len({part.shape[:1] for part in parts}) != 1 or any(part.ndim != 2 for part in parts):
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise ValueError(f"the columns of the parties must have as many rows; shapes: {shapes}")
+    return np.hstack(parts)
+
+
 def names_of(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
-    """Names of the columns: of the fit, of a data frame, or x0, x1, ..."""
+    """Names of the columns: of the fit, of a data frame (or of several), or x0, x1, ..."""
     names = getattr(model, "feature_names_in_", None)
-    if names is None and d == len(getattr(X, "columns", ())):
-        names = X.columns
-    if names is None or len(names) != d:
+    if names is None:
+        parts = X if isinstance(X, list | tuple) else [X]
+        names = [name for part in parts for name in getattr(part, "columns", ())]
+    if len(names) != d:
         names = [f"x{j}" for j in range(d)]
-    return tuple(short_name(name) for name in names)
+    return tuple(map(str, names))
+
+
+def _short_names(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
+    return tuple(map(short_name, names_of(model, d, X)))
 
 
 def short_name(name: Any) -> str:

@@ -10,8 +10,10 @@ PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
 REFUSED = re.compile(r"The '(\w+)' parameter of \w+ must be")  # of scikit-learn
 OTHERS = (
     (r"\bk_range\b", "-k"),
+    (r"\bn_clusters=(?=\d)", "-k "),
     (r"\bn_clusters\b", "-k"),
     (r"\brandom_state\b", "--seed"),
+    (r"\bsize_(min|max)\b", r"--size-\1"),
     (r"\binertia_", "the inertia"),
     (r"\bits the inertia", "its inertia"),
     (r"\bcertificate_", "the certificate"),

@@ -1,7 +1,8 @@
 "use strict";
-// The theme button, copy buttons, and tips: elements with a data-tip attribute show it on hover.
+// The theme button, copy buttons, and tips: elements with a data-tip attribute show it on hover, or
+// when they are tapped, until there is a tap elsewhere or the page scrolls.
 const Tip = (() => {
-  const box = document.getElementById("tip");
+  const box = document.getElementById("tip"), listeners = [];
   const place = (x, y) => {
     const r = box.getBoundingClientRect();
     box.style.left = Math.max(6, Math.min(x + 14, innerWidth - r.width - 6)) + "px";
@@ -25,16 +26,17 @@ const Tip = (() => {
       box.hidden = false;
       place(x, y);
     },
-    hide() { box.hidden = true; },
+    hide() { box.hidden = true; listeners.forEach((f) => f()); },
+    onHide: (f) => listeners.push(f),
   };
 })();
 
-document.addEventListener("pointermove", (event) => {
+for (const kind of ["pointermove", "pointerdown"]) document.addEventListener(kind, (event) => {
   const target = event.target.closest && event.target.closest("[data-tip],canvas");
   if (!target) Tip.hide();
   else if (target.dataset.tip) Tip.show(event.clientX, event.clientY, target.dataset.tip);
 });
-document.addEventListener("pointerleave", Tip.hide);
+document.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") Tip.hide(); });
 addEventListener("scroll", Tip.hide, { passive: true });
 
 const Theme = (() => {

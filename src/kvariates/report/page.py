@@ -23,6 +23,7 @@ from .colors import PALETTE, lighter
 HERE = Path(__file__).parent
 MINUS = "\u2212"
 LONGEST_NAME = 60  # letters of a name that are shown
+MOST_TICK_LETTERS = 24  # of the labels of an axis, for which page.css leaves room
 LIGHT = {
     "paper": "#fdfcfa", "card": "#ffffff", "ink": "#1f242d", "soft": "#5d6573", "faint": "#8b92a0",
     "line": "#e4e2dc", "wash": "#f4f2ed", "accent": "#2a63a8", "good": "#14716f", "bad": "#a8322f",
@@ -106,12 +107,27 @@ def number(value: float, digits: int = 4) -> str:
     if value == int(value) and size < 1e15:
         words = f"{int(value):,}"
     elif size >= 1e15 or size < 1e-4:
-        words = f"{value:.{digits - 1}e}"
+        mantissa, power = f"{value:.{digits - 1}e}".split("e")
+        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+        words = f"{mantissa}e{power}"
     else:
         after = max(0, digits - 1 - math.floor(math.log10(size)))
         words = f"{value:,.{after}f}"
         words = words.rstrip("0").rstrip(".") if "." in words else words
     return words.replace("-", MINUS)
+
+
+def number_within(value: float, width: float) -> str:
+    """A number with digits enough to place it within a range of this width."""
+    if not 0 < width < math.inf or not 0 < abs(value) < math.inf:
+        return number(value)
+    more = math.floor(math.log10(abs(value))) - math.floor(math.log10(width))
+    return number(value, min(max(4, 4 + more), 15))
+
+
+def counted(n: int, what: str) -> str:
+    """A number and its noun, such as "1 row" and "2 rows"; `what` is in the plural."""
+    return f"{n:,} {what[:-1] if n == 1 else what}"
 
 
 def paragraph(words: str, kind: str = "") -> str:
@@ -136,10 +152,34 @@ def tip(words: str) -> str:
     return f' data-tip="{text(words)}"' if words else ""
 
 
-def table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
+def promise_box(words: str) -> str:
+    """A promise in plain words: a paragraph for each line, or for lines that a comma joins."""
+    whole = words.replace(",\n", ", ")  # a sentence that goes on in the next line
+    lines = "".join(paragraph(line) for line in whole.splitlines() if line.strip())
+    return f'<div class="promise">{lines}</div>'
+
+
+def preformatted(words: str, kind: str = "") -> str:
+    """A text of several lines, each of them made visible."""
+    lines = "\n".join(text(line) for line in words.splitlines())
+    return f'<pre class="{kind}">{lines}</pre>' if kind else f"<pre>{lines}</pre>"
+
+
+def scrolled(html: str, name: str, kind: str = "") -> str:
+    """A table that scrolls: the keyboard reaches it, and screen readers say its name."""
+    return (
+        f'<div class="{f"scroll {kind}".strip()}" tabindex="0" role="region" '
+        f'aria-label="{text(name)}">{html}</div>'
+    )
+
+
+def table(
+    header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "", name: str = ""
+) -> str:
     """A table of plain texts. A column whose cells all look like numbers is aligned right."""
     cells = [[text(cell) for cell in row] for row in rows]
-    names = [text(name) for name in header]
+    header = list(header)
+    names = [text(word) for word in header]
     right = [all(_numeric(row[j]) for row in cells) for j in range(len(names))]
 
     def row(tag: str, words: list[str]) -> str:
@@ -148,11 +188,13 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") 
 
     body = "".join(row("td", line) for line in cells)
     head = f"<thead>{row('th', names)}</thead>"
-    return f'<div class="scroll {kind}"><table>{head}<tbody>{body}</tbody></table></div>'
+    whole = f"<table>{head}<tbody>{body}</tbody></table>"
+    return scrolled(whole, name or f"Table: {', '.join(header)}", kind)
 
 
 def _cell(tag: str, word: str, right: bool) -> str:
-    return f'<{tag} class="n">{word}</{tag}>' if right else f"<{tag}>{word}</{tag}>"
+    given = ' scope="col"' * (tag == "th") + ' class="n"' * right
+    return f"<{tag}{given}>{word}</{tag}>"
 
 
 def _numeric(word: str) -> bool:
@@ -181,12 +223,15 @@ def _style() -> str:
     """page.css with the colours of both themes. Printing is always light."""
     light, dark = _colors(LIGHT, PALETTE), _colors(DARK, tuple(map(lighter, PALETTE)))
     clusters = "".join(f".k{i}{{--c:var(--k{i})}}" for i in range(len(PALETTE)))
+    letters = range(1, MOST_TICK_LETTERS + 1)
+    room = "".join(f".chart.l{n}{{padding-left:{0.44 * n + 1.1:.2f}rem}}" for n in letters)
     return (
         f":root{{{light};color-scheme:light}}"
         f"@media(prefers-color-scheme:dark){{:root{{{dark};color-scheme:dark}}}}"
         f":root[data-theme=light]{{{light};color-scheme:light}}"
         f":root[data-theme=dark]{{{dark};color-scheme:dark}}"
         f"@media print{{:root:root:root{{{light};color-scheme:light}}}}{clusters}\n"
+        + room
         + (HERE / "page.css").read_text(encoding="utf-8")
     )
 

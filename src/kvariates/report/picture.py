@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -42,10 +43,25 @@ def picture(
     The same picture gives the same bytes.
     """
     with mpl.rc_context(STYLE):
-        margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
-        figure = Figure(figsize=size, facecolor=paper, layout=margins)
-        FigureCanvasAgg(figure)
-        style = {"facecolor": paper}
+        figure, style = new_figure(size, paper), {"facecolor": paper}
         yield figure, list(figure.subplots(1, columns, squeeze=False, subplot_kw=style)[0])
-        kind = Path(path).suffix[1:] or "png"
-        figure.savefig(path, dpi=150, format=kind, metadata=METADATA.get(kind))
+        _save(figure, path, Path(path).suffix[1:] or "png", 150)
+
+
+def new_figure(size: tuple[float, float], paper: str, margin: float = 0.15) -> Figure:
+    """A figure without a window; `size` and `margin` in inches."""
+    margins = ConstrainedLayoutEngine(w_pad=margin, h_pad=margin)
+    figure = Figure(figsize=size, facecolor=paper, layout=margins)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png_bytes(figure: Figure, dpi: int) -> bytes:
+    """The figure as a PNG file."""
+    file = io.BytesIO()
+    _save(figure, file, "png", dpi)
+    return file.getvalue()
+
+
+def _save(figure: Figure, file: str | Path | IO[bytes], kind: str, dpi: int) -> None:
+    figure.savefig(file, dpi=dpi, format=kind, metadata=METADATA.get(kind))

@@ -41,8 +41,15 @@ class Plane:
 
     @property
     def n_outside(self) -> int:
+        return self._outside(self.points)
+
+    @property
+    def n_centers_outside(self) -> int:
+        return self._outside(self.centers)
+
+    def _outside(self, places: Array) -> int:
         low, high = np.array(self.limits).T
-        return int(((self.points < low) | (self.points > high)).any(axis=1).sum())
+        return int(((places < low) | (places > high)).any(axis=1).sum())
 
 
 class Coordinates(NamedTuple):
@@ -71,12 +78,15 @@ def plane(X: Any, centers: Array, names: tuple[str, ...]) -> Plane:
 def shown_rows(labels: Array, k: int, most: int = MOST_SHOWN) -> Array:
     """The rows that are shown, sorted: all, or `most` at random, from each cluster in proportion.
 
-    Each cluster keeps up to 25 rows, so that small ones can be seen.
+    Each cluster keeps up to 25 rows, so that small ones can be seen, unless there are more clusters
+    than rows that are shown.
     """
     if len(labels) <= most:
         return np.arange(len(labels))
     sizes = np.bincount(labels, minlength=k)
     least = np.minimum(sizes, min(25, max(1, most // (2 * k))))
+    if least.sum() >= most:
+        return np.sort(some_rows(np.arange(len(labels)), most))
     quota = least + np.floor((sizes - least) * (most - least.sum()) / (sizes - least).sum())
     order = np.random.default_rng(0).permutation(len(labels))
     by_cluster = order[np.argsort(labels[order], kind="stable")]

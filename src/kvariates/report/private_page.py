@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from kvariates.privacy import ledger_report
+
 from .figures import Bar, share_bar
 from .fit_run import FitRun
-from .page import Section, number, paragraph, short, text
+from .page import Section, number, paragraph, preformatted, short, text
 
 NUMBER = re.compile(r"\d+")
+NUMBERED = re.compile(r"\b([a-z]+) (\d+)\b")
+PLURALS = {
+    "level": "levels", "step": "steps", "round": "rounds", "swap": "swaps", "leaf": "leaves",
+    "partition": "partitions", "cell": "cells",
+}  # fmt: skip
+SMALL = 0.1  # epsilon up to which results with and without a row are almost as likely
 MAY = (
     "The centres and the noisy counts: centers.csv, summary.json and this page.",
     "The model, and the whole ledger below.",
@@ -56,11 +66,25 @@ def ledger_section(run: FitRun) -> Section:
     """The page of the ledger, or of the ledger of every peer, word for word."""
     ledgers = getattr(run.model, "ledgers", {})
     html = "".join(
-        f"<h3>{short(name)}</h3>{_lines(ledger.report())}" for name, ledger in ledgers.items()
+        f"<h3>{short(name)}</h3>{_report(ledger, run)}" for name, ledger in ledgers.items()
     )
     if run.private:
-        html = _lines(run.model.ledger_.report())
+        html = _report(run.model.ledger_, run)
     return Section("ledger", "The ledgers" if len(ledgers) > 1 else "The ledger", html)
+
+
+def _report(ledger: Any, run: FitRun) -> str:
+    """The page of a ledger, with the names of the columns."""
+    return preformatted(ledger_report.page(ledger, run.table.names, scaled=run.table.scaled))
+
+
+def times_as_likely(epsilon: float) -> str:
+    """How much likelier a result can be because of one row: exp(epsilon), rounded up."""
+    if epsilon > 20:
+        return f"exp({number(epsilon)})"
+    factor = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    return number(math.ceil(factor / unit - 1e-9) * unit, 3)
 
 
 def _promise(ledger: Any) -> str:
@@ -71,10 +95,11 @@ def _promise(ledger: Any) -> str:
         else f"if {unit} were replaced by another"
     )
     delta = f", with a failure probability of at most {number(claim.delta)}" if claim.delta else ""
+    almost = "almost as likely: " * (claim.epsilon <= SMALL)
     words = (
-        f"What this page shows would be almost as likely {one}: nothing that can be seen in it "
-        f"becomes more than exp({number(claim.epsilon)}) times as probable{delta} (epsilon = "
-        f"{number(claim.epsilon)}, delta = {number(claim.delta)})."
+        f"What this page shows is {almost}at most {times_as_likely(claim.epsilon)} times as likely "
+        f"as it would be {one}{delta} (epsilon = {number(claim.epsilon)}, delta = "
+        f"{number(claim.delta)})."
     )
     condition = getattr(ledger.facts, "condition", None)
     extra = paragraph(f"Only if: {condition}.") if condition else ""
@@ -105,23 +130,45 @@ def release_costs(ledger: Any) -> dict[str, float]:
 
     A group about disjoint rows has the kind and the cost of its dearest release.
     """
+    kind_of = _kinds([charge.label for charge in ledger.charges])
     dearest: dict[str, tuple[float, str]] = {}
     for i, charge in enumerate(ledger.charges):
         cost = float(charge.exact(concentrated=ledger.concentrated))
         group = f"{i}" if charge.parallel is None else f"group {charge.parallel}"
         if group not in dearest or cost > dearest[group][0]:
-            dearest[group] = cost, NUMBER.sub("…", charge.label)
+            dearest[group] = cost, kind_of[charge.label]
     costs: dict[str, float] = {}
     for cost, kind in dearest.values():
         costs[kind] = costs.get(kind, 0.0) + cost
     return costs
 
 
+def _kinds(labels: list[str]) -> dict[str, str]:
+    """The kind of each label, such as "tree, all levels: rows" of "tree, level 3: rows".
+
+    A number that never changes stays.
+    """
+    numbers: dict[str, set[str]] = defaultdict(set)
+    for label in labels:
+        for word, digits in NUMBERED.findall(label):
+            numbers[word].add(digits)
+
+    def plural(found: re.Match[str]) -> str:
+        word = found[1]
+        if len(numbers[word]) == 1:
+            return found[0]
+        return f"all {PLURALS[word]}" if word in PLURALS else f"{word} …"
+
+    kinds = {label: NUMBERED.sub(plural, label) for label in labels}
+    merged: dict[str, set[str]] = defaultdict(set)
+    for kind in kinds.values():
+        merged[NUMBER.sub("…", kind)].add(kind)
+    return {
+        label: kind if len(merged[shape := NUMBER.sub("…", kind)]) == 1 else shape
+        for label, kind in kinds.items()
+    }
+
+
 def _box(kind: str, title: str, items: Iterable[str]) -> str:
     rows = "".join(f"<li>{text(words)}</li>" for words in items)
     return f'<div class="box {kind}"><h3>{text(title)}</h3><ul>{rows}</ul></div>'
-
-
-def _lines(page: str) -> str:
-    """A text of several lines, each of them made visible."""
-    return "<pre>" + "\n".join(text(line) for line in page.splitlines()) + "</pre>"

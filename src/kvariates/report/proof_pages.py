@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .figures import Fact, facts
 from .fit_run import FitRun
 from .option_words import as_options
-from .page import Section, number, paragraph, table, text
+from .page import Section, number, paragraph, promise_box, table, text
 
 NOT_COMPUTED = "No bound was computed; certify=True tells how close to the best this fit is."
+POWER = re.compile(r"\b\d(?:\.\d+)?e[+-]\d+\b")
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -19,10 +21,10 @@ def guarantee_section(run: FitRun) -> Section:
     certificate = None if run.private else getattr(model, "certificate_", None)
     if certificate is not None:
         words = _spoken(run, certificate.explain())
-        parts.append(f"<h3>Certificate: {text(certificate)}</h3>{_promise(words)}")
+        parts.append(f"<h3>Certificate: {text(certificate)}</h3>{promise_box(words)}")
     guarantee, lost = getattr(model, "guarantee_", None), getattr(model, "guarantee_lost_", None)
     if guarantee is not None:
-        parts.append(f"<h3>Guarantee</h3>{_promise(_spoken(run, guarantee.explain()))}")
+        parts.append(f"<h3>Guarantee</h3>{promise_box(_spoken(run, guarantee.explain()))}")
     elif lost is not None:
         if certificate is None and _certifiable(model):
             parts.append(paragraph(_spoken(run, NOT_COMPUTED)))
@@ -38,14 +40,18 @@ def _certifiable(model: Any) -> bool:
 
 
 def _spoken(run: FitRun, words: str) -> str:
-    """A text of the library; in the words of the command if that made the page."""
+    """A text of the library; in the words of the command if that made the page.
+
+    Its numbers are written as those of the page; the cost is the same number everywhere.
+    """
+    cost = run.inertia
+
+    def shown(found: re.Match[str]) -> str:
+        is_cost = cost is not None and f"{cost:.6g}" == found[0]
+        return number(cost if is_cost and cost is not None else float(found[0]), 6)
+
+    words = POWER.sub(shown, words)
     return as_options(words) if run.of_shell else words
-
-
-def _promise(words: str) -> str:
-    whole = words.replace(",\n", ", ")  # a sentence that goes on in the next line
-    lines = "".join(paragraph(line) for line in whole.splitlines() if line.strip())
-    return f'<div class="promise">{lines}</div>'
 
 
 def stream_section(run: FitRun) -> Section:
@@ -61,15 +67,17 @@ def stream_section(run: FitRun) -> Section:
     ]
     dropped = int(getattr(model, "n_rows_dropped_", 0))
     items += [Fact("rows dropped", f"{dropped:,}")] if dropped else []
-    words = "The rows were read once, and k-means ran on weighted points that stand for them."
+    words = (
+        "The rows were read once for the centres: k-means ran on weighted points, the synopses, "
+        "that stand for them."
+    )
+    words += " They were read again for the labels, the sizes and the cost." * run.of_shell
     spread = getattr(model, "spread_", None)
     if spread is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
         items.append(Fact("spread", f"{number(spread.value)}{error}"))
-        words += (
-            " The spread is the sum of the rows' squared distances to their nearest synopses; "
-            "what follows ± is the standard error of its estimate."
-        )
+        words += " The spread is the sum of the rows' squared distances to their nearest synopses"
+        words += "; what follows ± is the standard error of its estimate." if error else "."
     return Section("stream", "Stream", facts(items) + paragraph(words))
 
 

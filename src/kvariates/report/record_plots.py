@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from kvariates.k_selection import Choice
 from kvariates.palette import FAINT, INK, PALETTE
@@ -19,12 +20,15 @@ from kvariates.report.plots import PLAIN, new_axes, note
 from kvariates.report.private_page import release_costs
 
 MOST_BARS = 20
+BELOW = (
+    -34.0
+)  # points from the axes to the legend: the numbers and the name of the axis are between
 COST, SILHOUETTE = PALETTE[0], PALETTE[3]
 
 
 def draw_choice(choice: Choice, ax: Axes | None) -> Axes:
     """See `kvariates.plot.choice`."""
-    ax = new_axes(ax, (6.4, 4.2))
+    own, ax = ax is None, new_axes(ax, (6.4, 4.4))
     ax.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
     ax.plot(choice.ks, choice.inertia, color=COST, lw=1.6, zorder=2)
     for divides, fill in ((True, "white"), (False, COST)):
@@ -34,7 +38,7 @@ def draw_choice(choice: Choice, ax: Axes | None) -> Axes:
     if (choice.inertia > 0).any():
         ax.set_yscale("log", nonpositive="mask")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("k")
     ax.set_ylabel("cost (inertia)", color=COST)
@@ -42,20 +46,23 @@ def draw_choice(choice: Choice, ax: Axes | None) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     if np.isfinite(choice.silhouette).any():
         _silhouette(ax, choice)
-    _choice_legend(ax, choice)
+    _choice_legend(ax, choice, in_one_row=own)
     words = f"k = {choice.k}: {choice.reason}"
     note(ax, textwrap.fill(words, 84))
     return ax
 
 
 def _silhouette(ax: Axes, choice: Choice) -> None:
+    """On an axis from 0 to 1: differences between values near 0 mean nothing and look small."""
     right = ax.twinx()
     right.plot(choice.ks, choice.silhouette, "s--", color=SILHOUETTE, lw=1.3, ms=4.5)
     right.set_ylabel("mean silhouette", color=SILHOUETTE)
+    right.set_ylim(min(0.0, float(np.nanmin(choice.silhouette))), 1.0)
     right.spines[["top", "left"]].set_visible(False)
 
 
-def _choice_legend(ax: Axes, choice: Choice) -> None:
+def _choice_legend(ax: Axes, choice: Choice, *, in_one_row: bool) -> None:
+    """Below the axes, where it covers no curve."""
     dot: dict[str, Any] = {"marker": "o", "color": COST, "mec": COST, "ms": 6, "mew": 1.4}
     handles = [
         Line2D([], [], mfc=COST, label="cost; no cluster divides", **dot),
@@ -65,7 +72,12 @@ def _choice_legend(ax: Axes, choice: Choice) -> None:
         handles.append(
             Line2D([], [], marker="s", ls="--", ms=4.5, color=SILHOUETTE, label="silhouette")
         )
-    ax.legend(handles=handles, frameon=False, fontsize="small", labelcolor=INK, loc="upper right")
+    below = ax.transAxes + ScaledTranslation(0, BELOW / 72, ax.figure.dpi_scale_trans)
+    ax.legend(
+        handles=handles, frameon=False, fontsize="small", labelcolor=INK, loc="upper center",
+        bbox_to_anchor=(0.5, 0.0), bbox_transform=below, columnspacing=1.2, handletextpad=0.5,
+        ncols=len(handles) if in_one_row else 1,
+    )  # fmt: skip
 
 
 def draw_ledger(ledger: Ledger, ax: Axes | None) -> Axes:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from kvariates.palette import PALETTE, Array
+from kvariates.palette import Array
 from kvariates.report.colors import spread_colors
-from kvariates.report.worldmap import BACKGROUND, GREY, WHITE
+from kvariates.report.picture import new_figure, png_bytes
+from kvariates.report.worldmap import BACKGROUND, BRIGHTER, GREY, WHITE, rgb_of
 
 INCHES, LETTERS = 7.6, 9.5
 
@@ -35,20 +31,17 @@ class Roads:
 def road_map(roads: Roads) -> bytes:
     """The map as a PNG file."""
     spots = roads.places[roads.facilities]
-    colors = np.array([to_rgb(PALETTE[i]) for i in spread_colors(spots)])
-    bright = colors + 0.25 * (1 - colors)
+    colors = rgb_of(spread_colors(spots), BRIGHTER)
     low, high = roads.places.min(axis=0), roads.places.max(axis=0)
     narrowing = float(np.cos(np.radians((low[1] + high[1]) / 2)))
     height = INCHES * (high[1] - low[1]) / ((high[0] - low[0]) * narrowing)
-    margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
-    figure = Figure(figsize=(INCHES, height + 0.9), facecolor=BACKGROUND, layout=margins)
-    FigureCanvasAgg(figure)
+    figure = new_figure((INCHES, height + 0.9), BACKGROUND)
     axes = figure.subplots()
     lines = roads.places[roads.streets]
     of_street = roads.labels[roads.streets[:, 0]]
     for width, alpha in ((2.6, 0.10), (0.7, 0.9)):  # a glow below the streets
         axes.add_collection(
-            LineCollection(list(lines), colors=bright[of_street], linewidths=width, alpha=alpha)
+            LineCollection(list(lines), colors=colors[of_street], linewidths=width, alpha=alpha)
         )
     x, y = spots.T
     axes.scatter(x, y, s=210, c=BACKGROUND, ec=WHITE, linewidths=1.8, zorder=3)
@@ -62,6 +55,4 @@ def road_map(roads: Roads) -> bytes:
     axes.set_title(roads.title, loc="left", size=15, weight="bold", color=WHITE, pad=20)
     style = {"color": GREY, "size": LETTERS, "va": "bottom"}
     axes.text(0, 1.008, roads.subtitle, transform=axes.transAxes, **style)
-    file = io.BytesIO()
-    figure.savefig(file, dpi=140, format="png", metadata={"Software": "kvariates"})
-    return file.getvalue()
+    return png_bytes(figure, 140)

@@ -5,7 +5,8 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
   const canvas = figure.querySelector("canvas"), pen = canvas.getContext("2d");
   const numbers = (name, Type) => data[name]
     ? new Type(Uint8Array.from(atob(data[name]), (c) => c.charCodeAt(0)).buffer) : new Type(0);
-  const points = numbers("points", Uint16Array), labels = numbers("labels", Uint16Array);
+  const points = numbers("points", Uint16Array);
+  const labels = numbers("labels", data.many ? Uint32Array : Uint16Array);
   const radii = numbers("radii", Uint8Array), rows = numbers("rows", Uint32Array);
   const values = numbers("values", Float32Array);
   const edges = numbers("edges", Uint16Array), land = numbers("land", Uint16Array);
@@ -15,16 +16,20 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
   const hidden = new Array(k).fill(false);
   const byCluster = Array.from({ length: k }, () => []);
   for (let i = 0; i < n; i++) byCluster[labels[i]].push(i);
-  let size = { w: 0, h: 0 }, frame, colors, picked = -1, singled = -1;
+  let size = { w: 0, h: 0 }, frame, colors, marks, picked = -1, singled = -1;
 
   const outside = (v) => v === 0 || v === 65535;
   const part = (v) => Math.max(0, Math.min(1, (v - 1) / 65533));
   const X = (v) => frame.x + part(v) * frame.w, Y = (v) => frame.y + (1 - part(v)) * frame.h;
-  const show = (v) => {
-    const a = Math.abs(v);
+  // A number with four digits, or more if a range of this width needs them; as number() in page.py.
+  const power = (v) => Math.floor(Math.log10(v) + 1e-9);
+  const show = (v, width) => {
+    const a = Math.abs(v), more = width > 0 && a > 0 ? Math.max(0, power(a) - power(width)) : 0;
     if (v === 0) return "0";
-    if (a >= 1e7 || a < 1e-4) return v.toExponential(2).replace("-", "−");
-    return v.toLocaleString("en", { maximumSignificantDigits: a >= 1e4 ? 7 : 4 }).replace("-", "−");
+    if (a >= 1e15 || a < 1e-4)
+      return v.toExponential(Math.min(15, 3 + more)).replace(/\.?0*e/, "e").replaceAll("-", "−");
+    const places = Math.max(0, Math.min(15, 3 + more - power(a)));
+    return v.toLocaleString("en", { maximumFractionDigits: places }).replace("-", "−");
   };
   const measure = (i, a) => limits[a][0] + part(points[2 * i + a]) * (limits[a][1] - limits[a][0]);
 
@@ -42,28 +47,41 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
       pen[i ? "lineTo" : "moveTo"](x + r * corners[i], y + r * corners[i + 1]);
     pen.closePath();
   }
-  function arrow(i, r) { // at the frame, in the direction of a point outside
-    const a = points[2 * i], b = points[2 * i + 1];
+  function arrow(places, i, r) { // at the frame, in the direction of a place outside
+    const a = places[2 * i], b = places[2 * i + 1];
     const dx = a === 0 ? -1 : a === 65535 ? 1 : 0, dy = b === 0 ? 1 : b === 65535 ? -1 : 0;
     const l = Math.hypot(dx, dy), ux = dx / l, uy = dy / l, x = X(a) - ux * r, y = Y(b) - uy * r;
     pen.moveTo(x + ux * r, y + uy * r);
     pen.lineTo(x - ux * r - uy * r * 0.8, y - uy * r + ux * r * 0.8);
     pen.lineTo(x - ux * r + uy * r * 0.8, y - uy * r - ux * r * 0.8);
     pen.closePath();
+    return { x: x - 2.2 * ux * r, y: y - 2.2 * uy * r }; // beside it, inside the frame
   }
+
+  const TICK = "12px system-ui, sans-serif";
+  const widest = (words) => Math.max(0, ...words.map((word) => pen.measureText(word).width));
 
   function layout() {
     const w = Math.max(200, canvas.parentElement.clientWidth); // 0 while it is not laid out
-    const narrow = w < 560;
-    const left = data.degrees ? 40 : narrow ? 46 : 62, bottom = data.degrees ? 27 : 44, top = 14, right = 16;
-    const inner = w - left - right;
-    const wanted = data.aspect ? inner / data.aspect : inner * (narrow ? 0.95 : 0.6);
-    const h = Math.round(Math.max(data.aspect ? 110 : 240, Math.min(640, wanted)));
-    frame = { x: left, y: top, w: inner, h };
-    if (data.aspect && inner / h > data.aspect) { // equal units: narrower than the stage
-      frame.w = h * data.aspect;
-      frame.x = left + (inner - frame.w) / 2;
+    const narrow = w < 560, bottom = data.degrees ? 27 : 44, top = 14, name = data.degrees || !axes[1] ? 6 : 22;
+    pen.font = TICK;
+    let left = narrow ? 46 : 62, right = 16, h = 0;
+    for (let pass = 0; pass < 2; pass++) { // the room for ticks depends on their labels
+      const inner = w - left - right, wanted = data.aspect ? inner / data.aspect : inner * (narrow ? 0.95 : 0.6);
+      h = Math.round(Math.max(data.aspect ? 110 : 240, Math.min(640, wanted)));
+      frame = { x: left, y: top, w: inner, h };
+      if (data.aspect && inner / h > data.aspect) { // equal units: narrower than the stage
+        frame.w = h * data.aspect;
+        frame.x = left + (inner - frame.w) / 2;
+      }
+      marks = [ticksOf(0, frame.w), ticksOf(1, frame.h)];
+      left = Math.ceil(Math.min(w / 2, name + 9 + Math.max(widest(marks[1].words), axes[1] ? 0 : 20)));
+      right = Math.ceil(Math.max(14, widest(marks[0].words) / 2 + 4));
     }
+    const inner = w - left - right;
+    frame.w = data.aspect ? Math.min(inner, h * data.aspect) : inner;
+    frame.x = left + (inner - frame.w) / 2;
+    marks = [ticksOf(0, frame.w), ticksOf(1, frame.h)];
     size = { w, h: h + top + bottom };
     const dense = devicePixelRatio || 1;
     canvas.width = Math.round(size.w * dense);
@@ -72,36 +90,57 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
     pen.setTransform(dense, 0, 0, dense, 0, 0);
   }
 
-  function ticks(low, high, most) {
-    const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
-    const steps = data.degrees && rough > 5 ? [10, 15, 30, 45, 60, 90, 180, 360] : [1, 2, 2.5, 5, 10].map((f) => f * power);
-    const step = steps.find((s) => s >= rough);
+  function ticks(low, high, step) {
     const found = [];
-    for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; i++) found.push(i * step);
-    return found;
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
+    return { step, found };
   }
-  const degrees = (v, sides) => v === 0 ? "0°" : show(Math.abs(v)) + "°" + sides[v > 0 ? 1 : 0];
+  const DEGREES = [6, 10, 15, 20, 30, 45, 60, 90, 180];
+  function stepsOf(width, factors) { // from small to large
+    const ten = 10 ** power(width), found = [0.01, 0.1, 1].flatMap((p) => factors.map((f) => f * p * ten));
+    return data.degrees ? [...found.filter((s) => s <= 5), ...DEGREES] : found;
+  }
+  function tickWords(a, { step, found }) { // all with the decimals of the step, so that they differ
+    const most = Math.max(0, ...found.map(Math.abs)), exact = step / 10 ** power(step) % 1 > 1e-6 ? 1 : 0;
+    const places = Math.max(0, exact - power(step));
+    const word = (v) => (most >= 1e15 || places > 9
+      ? v.toExponential(Math.min(15, Math.max(0, power(most) - power(step) + exact)))
+      : v.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })).replaceAll("-", "−");
+    const side = (v) => Math.abs(v) < step / 1e6 ? "" : (a ? "SN" : "WE")[v > 0 ? 1 : 0];
+    return found.map((v) => data.degrees ? word(Math.abs(v)) + "°" + side(v) : word(Math.abs(v) < step / 1e6 ? 0 : v));
+  }
+  function ticksOf(a, length) { // as many as fit, and at least three if they do
+    if (!axes[a]) return { found: [], words: [] };
+    const [low, high] = limits[a], most = Math.max(4, Math.floor(length / (a ? 60 : 90)));
+    let best = { found: [], words: [] };
+    for (const factors of [[1, 2, 2.5, 5], [1, 2, 3, 4, 5, 6, 7, 8]]) {
+      for (const step of stepsOf(high - low, factors)) {
+        if (length * step / (high - low) < 18) continue;
+        const tried = ticks(low, high, step), words = tickWords(a, tried), room = a ? 18 : widest(words) + 8;
+        const fits = length * step / (high - low) >= room && tried.found.length <= most + 1;
+        if (fits && tried.found.length > best.found.length) best = { ...tried, words };
+      }
+      if (best.found.length >= 3) break;
+    }
+    return best;
+  }
 
   function drawAxes() {
-    pen.font = "12px system-ui, sans-serif";
+    pen.font = TICK;
     pen.lineWidth = 1;
     pen.textBaseline = "middle";
-    for (const [a, most] of [[0, frame.w / 90], [1, frame.h / 60]]) {
-      if (!axes[a]) continue;
-      const [low, high] = limits[a];
-      for (const t of ticks(low, high, Math.max(2, most))) {
-        const s = (t - low) / (high - low), word = data.degrees ? degrees(t, a ? "SN" : "WE") : show(t);
-        pen.strokeStyle = colors.line;
-        pen.beginPath();
-        if (a) { const y = frame.y + (1 - s) * frame.h; pen.moveTo(frame.x, y); pen.lineTo(frame.x + frame.w, y); }
-        else { const x = frame.x + s * frame.w; pen.moveTo(x, frame.y); pen.lineTo(x, frame.y + frame.h); }
-        pen.stroke();
-        pen.fillStyle = colors.faint;
-        pen.textAlign = a ? "right" : "center";
-        if (a) pen.fillText(word, frame.x - 7, frame.y + (1 - s) * frame.h);
-        else pen.fillText(word, frame.x + s * frame.w, frame.y + frame.h + 13);
-      }
-    }
+    for (const a of [0, 1]) marks[a].found.forEach((t, i) => {
+      const [low, high] = limits[a], s = (t - low) / (high - low), word = marks[a].words[i];
+      pen.strokeStyle = colors.line;
+      pen.beginPath();
+      if (a) { const y = frame.y + (1 - s) * frame.h; pen.moveTo(frame.x, y); pen.lineTo(frame.x + frame.w, y); }
+      else { const x = frame.x + s * frame.w; pen.moveTo(x, frame.y); pen.lineTo(x, frame.y + frame.h); }
+      pen.stroke();
+      pen.fillStyle = colors.soft;
+      pen.textAlign = a ? "right" : "center";
+      if (a) pen.fillText(word, frame.x - 7, frame.y + (1 - s) * frame.h);
+      else pen.fillText(word, frame.x + s * frame.w, frame.y + frame.h + 13);
+    });
     pen.fillStyle = colors.soft;
     pen.textAlign = "center";
     const cut = (words, width) => {
@@ -118,11 +157,17 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
     pen.restore();
   }
 
+  const tint = { size: "", look: "" }; // kept: a hover draws the same image again
   function drawRegions() { // each place in the colour of its nearest centre
     const step = 3, w = Math.ceil(frame.w / step), h = Math.ceil(frame.h / step);
-    const image = new ImageData(w, h), spot = data.spots;
+    const sized = w + "x" + h, look = sized + colors.clusters + hidden;
+    if (tint.size !== sized) { tint.nearest = nearestCenters(w, h); tint.size = sized; }
+    if (tint.look !== look) { tint.image = tinted(tint.nearest, w, h); tint.look = look; }
+    pen.drawImage(tint.image, frame.x, frame.y, frame.w, frame.h);
+  }
+  function nearestCenters(w, h) {
+    const found = new Uint32Array(w * h), spot = data.spots;
     const ux = (limits[0][1] - limits[0][0]) / w, uy = (limits[1][1] - limits[1][0]) / h;
-    const rgb = colors.clusters.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
     for (let j = 0; j < h; j++) for (let i = 0; i < w; i++) {
       const x = limits[0][0] + (i + 0.5) * ux, y = limits[1][1] - (j + 0.5) * uy;
       let best = 0, least = Infinity;
@@ -130,16 +175,27 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
         const dx = x - spot[c][0], dy = y - spot[c][1], d = dx * dx + dy * dy;
         if (d < least) { least = d; best = c; }
       }
-      const at = 4 * (j * w + i);
-      image.data.set(rgb[best], at);
-      image.data[at + 3] = hidden[best] ? 0 : 30;
+      found[j * w + i] = best;
     }
+    return found;
+  }
+  const channels = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16));
+  function tinted(nearest, w, h) {
+    const image = new ImageData(w, h), rgb = colors.clusters.map(channels);
+    nearest.forEach((c, at) => image.data.set([...rgb[c], hidden[c] ? 0 : 30], 4 * at));
     const off = document.createElement("canvas");
     off.width = w;
     off.height = h;
     off.getContext("2d").putImageData(image, 0, 0);
-    pen.drawImage(off, frame.x, frame.y, frame.w, frame.h);
+    return off;
   }
+  const luminance = (color) => channels(color).map((v) => v / 255)
+    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const faintOn = (color, card) => { // a contrast below 3
+    const [a, b] = [luminance(color), luminance(card)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05) < 3;
+  };
 
   function drawLand() {
     pen.fillStyle = colors.faint;
@@ -173,44 +229,61 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
     pen.beginPath();
     for (const i of byCluster[c]) {
       const a = points[2 * i], b = points[2 * i + 1];
-      if (outside(a) || outside(b)) arrow(i, 5);
+      if (outside(a) || outside(b)) arrow(points, i, 5);
       else mark(X(a), Y(b), radiusOf(i), clusters[c].mark);
     }
     pen.fill();
+    if (colors.faintly[c] && radiusOf(byCluster[c][0]) >= 1.8) { // a light colour has an outline
+      pen.globalAlpha *= 0.4;
+      pen.lineWidth = 0.6;
+      pen.strokeStyle = colors.ink;
+      pen.stroke();
+    }
     pen.globalAlpha = 1;
   }
 
   function drawCenter(c) {
-    const x = X(centers[2 * c]), y = Y(centers[2 * c + 1]), r = size.w < 560 ? 7.5 : k > 30 ? 8.5 : 10;
-    pen.globalAlpha = singled >= 0 && singled !== c ? 0.25 : 1;
-    pen.beginPath();
-    if (n === 0 && clusters[c].share) { // no points: the size of a cluster is the size of its mark
+    const a = centers[2 * c], b = centers[2 * c + 1], far = outside(a) || outside(b);
+    let x = X(a), y = Y(b);
+    const r = size.w < 560 ? 7.5 : k > 30 ? 8.5 : 10, strength = singled >= 0 && singled !== c ? 0.25 : 1;
+    pen.globalAlpha = strength;
+    if (n === 0 && clusters[c].share && !far) { // no points: the area of a circle is the size
       pen.fillStyle = colors.clusters[c];
       pen.globalAlpha *= 0.3;
-      mark(x, y, 10 + 46 * Math.sqrt(clusters[c].share), "circle");
-      pen.fill();
-      pen.globalAlpha = singled >= 0 && singled !== c ? 0.25 : 1;
       pen.beginPath();
+      mark(x, y, (size.w < 560 ? 50 : 75) * Math.sqrt(clusters[c].share), "circle");
+      pen.fill();
+      pen.globalAlpha = strength;
     }
-    mark(x, y, r, clusters[c].mark);
-    pen.fillStyle = colors.card;
-    pen.fill();
-    pen.lineWidth = 2.4;
-    pen.strokeStyle = colors.clusters[c];
-    pen.stroke();
+    pen.beginPath();
+    if (far) { // outside the frame: an arrow, and its number beside it
+      ({ x, y } = arrow(centers, c, r));
+      pen.fillStyle = colors.clusters[c];
+      pen.fill();
+      pen.lineWidth = 1;
+      pen.strokeStyle = colors.ink;
+      pen.stroke();
+    } else {
+      mark(x, y, r, clusters[c].mark);
+      pen.fillStyle = colors.card;
+      pen.fill();
+      pen.lineWidth = 2.4;
+      pen.strokeStyle = colors.clusters[c];
+      pen.stroke();
+    }
     pen.fillStyle = colors.ink;
     pen.font = `650 ${r < 8 ? 8.5 : r < 10 ? 10 : 11}px system-ui, sans-serif`;
     pen.lineJoin = "round";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
-    const low = y + 0.5 + (clusters[c].mark === "triangle" ? 1.5 : 0);
-    if (clusters[c].short.length > 1) { // wider than some marks
+    const low = y + 0.5 + (clusters[c].mark === "triangle" && !far ? 1.5 : 0);
+    if (far || clusters[c].short.length > 1) { // wider than some marks
       pen.lineWidth = 2.5;
       pen.strokeStyle = colors.card;
       pen.strokeText(clusters[c].short, x, low);
     }
     pen.fillText(clusters[c].short, x, low);
-    if (clusters[c].word && size.w >= 560) {
+    if (clusters[c].word && size.w >= 560 && !far) {
       pen.font = "600 12px system-ui, sans-serif";
       pen.lineWidth = 3.5;
       pen.strokeStyle = colors.card;
@@ -224,6 +297,7 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
     const css = getComputedStyle(figure), named = (name) => css.getPropertyValue("--" + name).trim();
     colors = { clusters: clusters.map((c) => named("k" + c.color)) };
     for (const name of ["ink", "soft", "faint", "line", "card"]) colors[name] = named(name);
+    colors.faintly = colors.clusters.map((color) => faintOn(color, colors.card));
     pen.clearRect(0, 0, size.w, size.h);
     drawAxes();
     pen.save();
@@ -252,6 +326,15 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
     requestAnimationFrame(() => { waiting = false; draw(); });
   };
 
+  const ranges = (columns || []).map((_, j) => { // of the values of each column
+    let low = Infinity, high = -Infinity;
+    for (let i = j; i < values.length; i += columns.length) {
+      low = Math.min(low, values[i]);
+      high = Math.max(high, values[i]);
+    }
+    return high - low;
+  });
+
   function nearest(x, y, within) {
     let best = -1, least = within * within;
     for (let i = 0; i < n; i++) {
@@ -269,23 +352,24 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
   function point(event) {
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     const c = overCenter(x, y), i = c >= 0 ? -1 : nearest(x, y, 14), before = picked;
-    picked = i;
     canvas.style.cursor = c >= 0 || i >= 0 ? "pointer" : "";
     if (c >= 0) Tip.show(event.clientX, event.clientY, `Centre of ${clusters[c].name}`, clusters[c].pairs);
     else if (i >= 0) {
       const pairs = values.length
-        ? columns.map((name, j) => [name, show(values[i * columns.length + j])])
-        : axes.map((name, a) => [name, (outside(points[2 * i + a]) ? "beyond " : "") + show(measure(i, a))])
+        ? columns.map((name, j) => [name, show(data.offsets[j] + values[i * columns.length + j], ranges[j])])
+        : axes.map((name, a) => [name, (outside(points[2 * i + a]) ? "beyond " : "") + show(measure(i, a), limits[a][1] - limits[a][0])])
           .filter(([name]) => name);
       const row = rows.length ? ` · row ${(rows[i] + 1).toLocaleString("en")}` : "";
       const word = data.titles ? data.titles[i] + " · " : "";
       Tip.show(event.clientX, event.clientY, word + clusters[labels[i]].name + row, pairs);
     } else Tip.hide();
+    picked = i;
     if (before !== picked) redraw();
   }
   canvas.addEventListener("pointermove", point);
   canvas.addEventListener("pointerdown", point);
-  canvas.addEventListener("pointerleave", () => { picked = -1; Tip.hide(); redraw(); });
+  canvas.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") Tip.hide(); });
+  Tip.onHide(() => { if (picked >= 0) { picked = -1; redraw(); } });
 
   const items = [...figure.querySelectorAll(".legend button[data-cluster]")];
   const toggle = (c, off) => { hidden[c] = off; items[c].setAttribute("aria-pressed", String(!off)); };

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from .colors import MARKS, Array, Look, looks
-from .page import cut, number, text, visible
+from .page import counted, cut, number_within, text, visible
 from .plane import some_rows
 
 MOST_EDGES = 60_000
 MOST_IN_LEGEND = 300
+MANY = 65_535  # clusters: more do not fit in 16 bits
 CORNERS = {
     "circle": '<circle cx="8" cy="8" r="6.6"/>',
     "square": '<rect x="2.2" y="2.2" width="11.6" height="11.6"/>',
@@ -42,6 +43,8 @@ class Scatter:
         Of the clusters; "cluster 0" and so on by default.
     sizes : tuple of str
         Of the clusters in words, for the legend.
+    measured_in : str
+        What `sizes` are.
     shares : ndarray of shape (k,) or None
         The sizes as parts of the whole; needed only if there are no points.
     words : tuple of str
@@ -75,6 +78,7 @@ class Scatter:
     limits: tuple[tuple[float, float], tuple[float, float]]
     names: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
+    measured_in: str = "size"
     shares: Array | None = None
     words: tuple[str, ...] = ()
     values: Array | None = None
@@ -98,8 +102,8 @@ def scatter(plot: Scatter) -> str:
     look = looks(plot.centers)
     content = json.dumps(_scatter_data(plot, look), separators=(",", ":")).replace("<", "\\u003c")
     legend = _legend(plot, look) if len(look) <= MOST_IN_LEGEND else ""
-    what = f"{len(plot.points):,} points" if len(plot.points) else "centres"
-    label = f"Scatter plot of {what} in {len(look)} clusters"
+    what = counted(len(plot.points), "points") if len(plot.points) else "centres"
+    label = f"Scatter plot of {what} in {counted(len(look), 'clusters')}"
     caption = f"<figcaption>{text(plot.caption)}</figcaption>" if plot.caption else ""
     return (
         f'<figure class="scatter"><div class="stage"><canvas role="img" aria-label="{label}">'
@@ -141,7 +145,8 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
         "limits": plot.limits,
         "clusters": clusters,
         "points": _quantized(plot.points, plot.limits),
-        "labels": _base64(plot.labels, "<u2"),
+        "labels": _base64(plot.labels, "<u4" if len(look) > MANY else "<u2"),
+        "many": len(look) > MANY,
         "centers": _quantized(plot.centers, plot.limits),
         "regions": plot.regions,
         "degrees": plot.degrees,
@@ -150,8 +155,10 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
     if plot.regions:
         found["spots"] = plot.centers.tolist()
     if plot.values is not None:
+        offsets = _offsets(plot.values)
         found["columns"] = [visible(name) for name in plot.columns]
-        found["values"] = _base64(plot.values, "<f4")
+        found["values"] = _base64(plot.values - offsets, "<f4")
+        found["offsets"] = offsets.tolist()
     if plot.titles:
         found["titles"] = [visible(cut(name)) for name in plot.titles]
     if plot.rows is not None:
@@ -166,11 +173,22 @@ def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:
     return found
 
 
+def _offsets(values: Array) -> Array:
+    """What 32 bits cannot hold of columns whose values are far from 0 and close to each other."""
+    values = np.asarray(values, dtype=np.float64)
+    if not len(values):
+        return np.zeros(values.shape[1])
+    low, high = values.min(axis=0), values.max(axis=0)
+    far = high / 1000 - low / 1000 < np.maximum(np.abs(low), np.abs(high)) / 10**6
+    return np.where(far, low, 0.0)
+
+
 def _pairs(plot: Scatter, cluster: int) -> list[tuple[str, str]]:
     """What the tip of a centre shows."""
-    place = plot.centers[cluster].tolist()
-    pairs = [(visible(cut(a)), number(v)) for a, v in zip(plot.axes, place, strict=True) if a]
-    return [*pairs, ("size", visible(plot.sizes[cluster]))] if plot.sizes else pairs
+    axes = zip(plot.axes, plot.centers[cluster].tolist(), plot.limits, strict=True)
+    pairs = [(visible(cut(a)), number_within(v, high - low)) for a, v, (low, high) in axes if a]
+    size = [(plot.measured_in, visible(plot.sizes[cluster]))] if plot.sizes else []
+    return pairs + size
 
 
 def _quantized(points: Array, limits: tuple[tuple[float, float], tuple[float, float]]) -> str:

@@ -7,6 +7,7 @@ regions can be seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from .colors import PALETTE, Array, spread_colors
+from .colors import PALETTE, Array, lighter, spread_colors
 from .picture import picture
 
 BACKGROUND, GREY, WHITE = "#0c1220", "#8d98ad", "#f2f4f8"
+BRIGHTER = 0.22  # the part of white in colours on the dark background
 SOUTH, NORTH = -57.0, 74.0
 SIDES = (
     (0, 8, "center", "bottom"),
@@ -30,39 +32,42 @@ SIDES = (
 )
 
 
-def draw_map(
-    places: Array,
-    labels: Array,
-    people: Array,
-    centers: Array,
-    named: Mapping[int, str],
-    path: str | Path,
-    *,
-    title: str,
-    subtitle: str,
-) -> None:
-    """Draw places on a map of longitudes and latitudes, into a PNG file.
+@dataclass(frozen=True, eq=False)
+class WorldMap:
+    """Places and the centres of their regions, as unit vectors, and texts."""
 
-    `places` (n, 3) and `centers` (k, 3) are unit vectors, `labels` are the regions of the places,
-    and dots grow with `people`. `named` has the text at some of the places, by row.
-    """
-    lon, lat = to_degrees(places)
-    order = np.argsort(-people, kind="stable")  # small places last, on top of large ones
-    colors = np.array([to_rgb(PALETTE[i]) for i in spread_colors(centers)])
-    bright = colors + 0.22 * (1 - colors)  # brighter, for the dark background
-    sizes = 0.25 + 95 * (people / people.max()) ** 0.75
+    places: Array  # (n, 3)
+    labels: Array  # (n,): the region of each place
+    people: Array  # (n,): dots grow with them
+    centers: Array  # (k, 3)
+    named: Mapping[int, str]  # the text at some of the places, by row
+    title: str
+    subtitle: str
+
+
+def draw_map(shown: WorldMap, path: str | Path) -> None:
+    """Draw places on a map of longitudes and latitudes, into a PNG file."""
+    lon, lat = to_degrees(shown.places)
+    order = np.argsort(-shown.people, kind="stable")  # small places last, on top of large ones
+    colors = spread_colors(shown.centers)
+    of_place = rgb_of(colors, BRIGHTER)[shown.labels]
+    sizes = 0.25 + 95 * (shown.people / shown.people.max()) ** 0.75
     with picture(path, (15, 7.15), BACKGROUND) as (figure, [axes]):
-        tint(axes, centers, colors)
+        tint(axes, shown.centers, rgb_of(colors))
         style: dict[str, Any] = {"alpha": 0.8, "linewidths": 0, "rasterized": True}
-        axes.scatter(lon[order], lat[order], s=sizes[order], c=bright[labels[order]], **style)
-        axes.plot(*to_degrees(centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
-        _frame(axes, title, subtitle)
+        axes.scatter(lon[order], lat[order], s=sizes[order], c=of_place[order], **style)
+        axes.plot(*to_degrees(shown.centers), "+", color=WHITE, ms=7, mew=1.4, alpha=0.75)
+        _frame(axes, shown.title, shown.subtitle)
         figure.draw_without_rendering()  # computes the layout, on which the places of names depend
-        rows = np.array(list(named), dtype=np.intp)
-        axes.scatter(
-            lon[rows], lat[rows], s=50, c=bright[labels[rows]], ec=WHITE, linewidths=1.8, zorder=4
-        )
-        _names(axes, np.column_stack([lon, lat])[rows], list(named.values()))
+        rows = np.array(list(shown.named), dtype=np.intp)
+        style = {"s": 50, "ec": WHITE, "linewidths": 1.8, "zorder": 4}
+        axes.scatter(lon[rows], lat[rows], c=of_place[rows], **style)
+        _names(axes, np.column_stack([lon, lat])[rows], list(shown.named.values()))
+
+
+def rgb_of(colors: Array, part: float = 0.0) -> Array:
+    """Colours of the palette, given as indices, with a part of white: rows of red, green, blue."""
+    return np.array([to_rgb(lighter(PALETTE[i], part)) for i in colors])
 
 
 def to_degrees(vectors: Array) -> tuple[Array, Array]:

@@ -89,6 +89,9 @@ def _sparse(arrays: dict[str, Any], name: str) -> Any:
     """A matrix that `scipy.sparse.save_npz` wrote."""
     kind = arrays["format"].item()
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    needed = ("data", "indices", "indptr") if kind in ("csr", "csc") else ("data", "row", "col")
+    if absent := [part for part in ("shape", *needed) if part not in arrays]:
+        raise ValueError(f"{name}: is a sparse matrix without its {absent[0]}")
     shape = tuple(int(n) for n in arrays["shape"])
     if kind in ("csr", "csc"):
         parts = (arrays["data"], arrays["indices"], arrays["indptr"])
@@ -106,6 +109,8 @@ def _matrix_market(file: InputFile) -> Any:
 
     _check_lines(file)
     found = scipy_io.mmread(io.BytesIO(file.data))
+    if found.dtype.kind == "c":
+        raise ValueError(f"{file.name}: holds complex numbers")
     return found.tocsr() if sparse.issparse(found) else np.asarray(found)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kvariates.sources.input_file import check_size
 from kvariates.sources.parquet_reader import ParquetReader
+from kvariates.sources.private_text import valid_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,10 @@ class JoinedColumns:
         return {field.name for field in fields if is_numeric(_value_type(field.type))}
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column of all tables, without dictionaries. ValueError if they do not agree on it."""
+        """A column of all tables, without dictionaries; text with "\ufffd" for bytes of no letter.
+
+        ValueError if the tables do not agree on its type.
+        """
         import pyarrow as pa
 
         parts = {}
@@ -63,7 +67,9 @@ class JoinedColumns:
         kinds = {place: _value_type(part.type) for place, part in parts.items()}
         kind = self._common_type(name, kinds)
         alike = (p if p.type == kind else p.cast(kind, safe=False) for p in parts.values())
-        return pa.chunked_array([chunk for part in alike for chunk in part.chunks], kind)
+        column = pa.chunked_array([chunk for part in alike for chunk in part.chunks], kind)
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        return valid_text(column) if is_text else column
 
     def _common_type(self, name: str, kinds: dict[str, pa.DataType]) -> pa.DataType:
         import pyarrow as pa
@@ -84,7 +90,12 @@ class JoinedColumns:
         column = self.column(name)
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
-        values: NDArray[np.generic] = column.to_numpy()
+        try:
+            values: NDArray[np.generic] = column.to_numpy()
+        except pa.ArrowException:  # its message quotes a cell
+            raise ValueError(
+                f"{next(iter(self.tables))}: column {name!r} of {column.type} cannot be read"
+            ) from None
         return values
 
     def numbers(self, name: str) -> NDArray[np.generic]:

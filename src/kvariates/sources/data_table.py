@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kvariates.sources.columns import is_number
 from kvariates.sources.missing import MissingValuesError, is_clean
 from kvariates.sources.scaling import Matrix
+from kvariates.sources.text_format import MISSING
 
 Missing = Literal["error", "drop", "mean", "keep"]
 
@@ -70,7 +71,7 @@ def numbers_of(path: Path, name: str, values: npt.NDArray[np.generic], missing: 
 
 
 def _parsed(path: Path, name: str, values: npt.NDArray[np.generic], missing: Missing) -> Matrix:
-    cells = [np.nan if value is None else value for value in values.tolist()]
+    cells = [np.nan if _is_missing(value) else value for value in values.tolist()]
     if missing == "keep":
         cells = [float(cell) if is_number(cell) else np.nan for cell in cells]
     try:
@@ -78,8 +79,13 @@ def _parsed(path: Path, name: str, values: npt.NDArray[np.generic], missing: Mis
     except (ValueError, TypeError):
         row, cell = next((i, cell) for i, cell in enumerate(cells, 1) if not is_number(cell))
         raise ValueError(
-            f"{path}: column {name!r} holds {cell!r} in row {row}, not a number"
+            f"{path}: column {name!r} holds {cell!r} in row {row}, not a number; empty this cell, "
+            "or leave the column out"
         ) from None
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value.strip() in MISSING)
 
 
 def complete(

@@ -29,7 +29,7 @@ from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_error
 from kvariates.sources.text_check import TextCheck
 from kvariates.sources.text_format import TextFormat, TextOptions
 from kvariates.sources.text_numbers import find_numbers
-from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
+from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format, has_enough_lines
 from kvariates.sources.text_table import CommentFilter, convert_options, parse_options
 
 if TYPE_CHECKING:
@@ -94,9 +94,12 @@ class CsvReader(_File):
     def format(self) -> TextFormat:
         """How the table is written, by its beginning."""
         with one_line_errors(self.description), self._input() as (_, text):
-            sample = text.read(SAMPLE_BYTES)
+            sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
+            while len(sample) == size and not has_enough_lines(sample):
+                size *= 2
+                sample += text.read(size - len(sample))
             try:
-                return find_format(sample, self.text, len(sample) < SAMPLE_BYTES)
+                return find_format(sample, self.text, len(sample) < size)
             except ValueError as error:
                 raise ValueError(f"{self.path}: {error}") from None
 

@@ -80,7 +80,7 @@ class InputFile:
     @cached_property
     def kind(self) -> str:
         """What it holds: by its extension, otherwise by its first bytes; or "folder"."""
-        if self.path.is_dir():
+        if not self.is_stdin and self.path.is_dir():
             return "folder"
         suffixes = [suffix.lower() for suffix in self.path.suffixes]
         if self.gzipped and suffixes[-1:] == [".gz"]:
@@ -126,6 +126,8 @@ class InputFile:
     def check(self) -> None:
         """Raise FileNotFoundError or ValueError unless it can be read."""
         if self.is_stdin:
+            if sys.stdin is None:
+                raise ValueError("standard input is closed; pipe a table into the command")
             if sys.stdin.isatty():
                 raise ValueError("standard input is a terminal; pipe a table into the command")
             return

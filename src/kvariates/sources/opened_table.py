@@ -28,6 +28,7 @@ from kvariates.sources.arrow_columns import JoinedColumns
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile, TooLargeError
+from kvariates.sources.original_columns import original_columns
 from kvariates.sources.private_text import each_number, fixed_format, private_table
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_table import read_text
@@ -56,6 +57,8 @@ class OpenedTable:
         Columns of text that look numeric: a line about each.
     get_each : callable or None
         From a name to its numbers, each cell read by itself, NaN for text that is none.
+    get_original : callable or None
+        From names to Arrow arrays of the columns as they are in the file.
     """
 
     path: Path
@@ -66,6 +69,7 @@ class OpenedTable:
     remarks: tuple[str, ...] = ()
     doubtful: dict[str, str] = field(default_factory=dict)
     get_each: Callable[[str], npt.NDArray[np.generic]] | None = None
+    get_original: Callable[[Sequence[str]], dict[str, Any]] | None = None
 
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
@@ -94,10 +98,12 @@ class OpenedTable:
         made = DataTable(X, tuple(names), self.path, left_out, weight)
         return made if missing == "keep" else complete(made, missing, means)
 
-    def values(self, name: str) -> npt.NDArray[np.generic]:
-        """A column as it is: numbers, words or dates."""
-        check_names(self.path, self.names, [name])
-        return self.get(name)
+    def originals(self, names: Sequence[str]) -> dict[str, Any]:
+        """Columns as they are in the file, by name: numbers, words or dates, as arrays."""
+        check_names(self.path, self.names, list(names))
+        if self.get_original is None:
+            return {name: self.get(name) for name in names}
+        return self.get_original(names) if names else {}
 
     def _chosen(
         self, columns: Sequence[str] | None, weights: str | None
@@ -175,7 +181,7 @@ def read(
 
 def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]:
     """One column as it is. ValueError if a value is missing."""
-    values = opened.values(column)
+    values = np.asarray(opened.originals([column])[column])
     if values.dtype.kind == "f":
         bad = np.isnan(values)
     else:
@@ -228,7 +234,13 @@ def _text(file: InputFile, text: TextOptions) -> OpenedTable:
             f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
         )
     made = _of_arrow(file, found.table)
-    return replace(made, remarks=found.remarks, doubtful=lines)
+
+    def originals(names: Sequence[str]) -> dict[str, Any]:
+        changed = [name for name in names if name in made.numeric]
+        read = original_columns(file.data, text, found.format, changed) if changed else {}
+        return {name: read.get(name, found.table.column(name)) for name in names}
+
+    return replace(made, remarks=found.remarks, doubtful=lines, get_original=originals)
 
 
 def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:
@@ -262,8 +274,9 @@ def _of_arrow(file: InputFile, table: pa.Table) -> OpenedTable:
 
 def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
     return OpenedTable(
-        path, columns.names, columns.numeric, columns.values, get_each=columns.numbers
-    )
+        path, columns.names, columns.numeric, columns.values, get_each=columns.numbers,
+        get_original=lambda names: {name: columns.column(name) for name in names},
+    )  # fmt: skip
 
 
 def _array(file: InputFile, _text: object) -> OpenedTable:

@@ -37,11 +37,15 @@ def write_labels(
         whole[kept] = labels
         column = pa.array(whole, mask=~kept)
     beside = beside or {}
-    columns = {
-        name_beside(other, beside, name): pa.array(values, from_pandas=True)
-        for other, values in beside.items()
-    }
+    columns = {name_beside(other, beside, name): _arrow(values) for other, values in beside.items()}
     _write(path, pa.table({**columns, name: column}))
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+    return values if is_arrow else pa.array(values, from_pandas=True)
 
 
 def name_beside(name: str, names: Collection[str], label: str = LABEL) -> str:
@@ -56,11 +60,22 @@ def _write(path: Path, table: Any) -> None:
     if path.suffix.lower() == ".csv":
         from pyarrow import csv
 
-        csv.write_csv(table, path)
+        csv.write_csv(_no_empty_lines(table), path)
     else:
         from pyarrow import parquet
 
         parquet.write_table(table, path)
+
+
+def _no_empty_lines(table: Any) -> Any:
+    """A table whose only column has NA in place of nulls: readers skip lines without anything."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    if table.num_columns > 1 or not table.column(0).null_count:
+        return table
+    words = pc.fill_null(table.column(0).cast(pa.string()), "NA")
+    return pa.table({table.column_names[0]: words})
 
 
 def write_label_parts(

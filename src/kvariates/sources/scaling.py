@@ -49,6 +49,13 @@ def standardize(X: Matrix, weights: Matrix | None = None) -> tuple[Matrix, Scale
         return ((X - mean) / scale.spread).astype(X.dtype), scale
 
 
+def within_box(
+    X: Matrix, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Rows clipped to a box, each value by itself; NaN in place of values that are not finite."""
+    return np.where(np.isfinite(X), np.clip(X, low, high), np.nan).astype(np.float64)
+
+
 def scale_of(mean: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]) -> Scale:
     """The scale of columns with this mean and deviation; constant columns are not divided.
 

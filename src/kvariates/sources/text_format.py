@@ -95,6 +95,8 @@ class TextFormat:
         A number that could be read in two ways, or "".
     comments : int
         How many lines before the first row begin with #, without that of the names.
+    decimal_shown : bool
+        Whether the beginning of the file shows the decimal mark.
     """
 
     encoding: str
@@ -106,12 +108,15 @@ class TextFormat:
     before: int = 0
     ambiguous: str = ""
     comments: int = 0
+    decimal_shown: bool = True
 
     def words(self) -> str:
         """What was found, in one line; empty for a plain CSV file."""
         parts = []
         if self.delimiter != "," and len(self.names) > 1:
-            parts.append(f"cells are divided by {WORDS.get(self.delimiter, repr(self.delimiter))}")
+            parts.append(
+                f"cells are separated by {WORDS.get(self.delimiter, repr(self.delimiter))}"
+            )
         if self.decimal == ",":
             parts.append("decimal commas")
         if self.encoding not in ("utf-8", "ascii"):
@@ -149,7 +154,9 @@ def find_encoding(data: bytes, whole: bool) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     if b"\0" in data:
-        raise ValueError("is not a text file: it holds zero bytes")
+        raise ValueError(
+            "is not a text file: it holds zero bytes (for UTF-16 give --encoding utf-16-le or -be)"
+        )
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:

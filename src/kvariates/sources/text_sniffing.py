@@ -13,8 +13,9 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvariates.sources.text_format import (
     COMMENT,
@@ -25,12 +26,19 @@ from kvariates.sources.text_format import (
 )
 
 SAMPLE_BYTES = 2**18
+MOST_SAMPLE_BYTES = 2**26  # of a table with very long lines
+SAMPLE_LINES = 20  # that a sample has at least
 SAMPLE_ROWS = 400
+DECIMAL_ROWS = 20_000  # in which the decimal mark is looked for
+MOST_LETTERS = 2**30  # of a cell
 MOST_BEFORE = 30  # lines before the table
 DELIMITERS = (",", "\t", ";", "|", " ")
 
 # A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
 NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+# One column: "1,5" is not two cells.
+WHOLE, FRACTION = re.compile(r"[+\-\u2212]?\d+"), re.compile(r"\d+([eE][+-]?\d+)?")
+LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 YEAR = re.compile(r"(1[89]|20|21)\d\d")
 
 
@@ -40,7 +48,7 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     text = sample.decode(encoding, errors="replace").removeprefix("\ufeff")
     if not whole:  # the last line may be cut
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+    lines = LINE_END.split(text)
     if not any(line.strip() for line in lines):
         raise ValueError("no rows: the file is empty")
     said = re.fullmatch(r"\s*sep=(.)\s*", lines[0], re.IGNORECASE)  # a line for Excel
@@ -52,7 +60,10 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     width = _width(rows)
     first = _first_row(rows, width)
     cells = [row.cells for row in rows[first:]]
-    decimal, ambiguous = _decimal(cells, delimiter, options.decimal)
+    found = [row.cells for row in sample_rows(lines[start:], delimiter, DECIMAL_ROWS)[first:]]
+    decimal = find_decimal(found, delimiter)
+    if options.decimal is not None:
+        decimal = DecimalMark(options.decimal, "", True)
     comment = _names_in_comment(lines[start:], delimiter, width) if first == 0 else None
     header = options.header
     if header is None:
@@ -65,8 +76,8 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     before = sum(not row.marked for row in rows[:first])
     comments = sum(line.startswith(COMMENT) for line in lines[: start + skip])
     return TextFormat(
-        encoding, delimiter, decimal, names, header, start + skip, before, ambiguous,
-        comments - (1 if header and in_comment else 0),
+        encoding, delimiter, decimal.mark, names, header, start + skip, before, decimal.ambiguous,
+        comments - (1 if header and in_comment else 0), decimal.shown,
     )  # fmt: skip
 
 
@@ -80,7 +91,7 @@ class SampleRow:
     marked: bool
 
 
-def sample_rows(lines: Sequence[str], delimiter: str) -> list[SampleRow]:
+def sample_rows(lines: Sequence[str], delimiter: str, most: int = SAMPLE_ROWS) -> list[SampleRow]:
     """The first rows, without empty lines and comments.
 
     A comment begins with #, and comes before the table or has another number of cells.
@@ -94,6 +105,7 @@ def sample_rows(lines: Sequence[str], delimiter: str) -> list[SampleRow]:
             yield line.rstrip("\r\n ") + "\n" if delimiter == " " else line
 
     rows = []
+    csv.field_size_limit(MOST_LETTERS)
     reader = csv.reader(pull(), delimiter=delimiter, skipinitialspace=True)
     try:
         for cells in reader:
@@ -101,7 +113,7 @@ def sample_rows(lines: Sequence[str], delimiter: str) -> list[SampleRow]:
                 marked = lines[at - pulled].startswith(COMMENT)
                 rows.append(SampleRow([cell.strip() for cell in cells], at - pulled, at, marked))
             pulled = 0
-            if len(rows) == SAMPLE_ROWS:
+            if len(rows) == most:
                 break
     except csv.Error as error:
         raise ValueError(f"is not a table: {error}") from None
@@ -126,10 +138,10 @@ def _delimiter(lines: list[str]) -> str:
     scores = {}
     for delimiter in DELIMITERS:
         rows = sample_rows(lines, delimiter)
-        if not rows or (width := _width(rows)) == 1:
-            continue
-        if _one_column(rows, delimiter):
+        if delimiter == "," and _one_column(rows):
             return ";"
+        if not rows or (width := _width(rows)) == 1 or (delimiter == " " and _one_group(rows)):
+            continue
         cells = [cell for row in rows for cell in row.cells if cell not in MISSING]
         regular = sum(len(row.cells) == width for row in rows) / len(rows)
         numbers = sum(is_marked_number(cell) for cell in cells) / max(len(cells), 1)
@@ -143,11 +155,27 @@ def _delimiter(lines: list[str]) -> str:
     return max(good, key=lambda name: good[name][1])
 
 
-def _one_column(rows: list[SampleRow], delimiter: str) -> bool:
+def _one_column(rows: list[SampleRow]) -> bool:
     """Whether this is a single column of numbers with decimal commas, below its name."""
-    if delimiter != "," or len(rows) < 2 or len(rows[0].cells) != 1:
+    if len(rows) < 2 or len(rows[0].cells) != 1 or is_marked_number(rows[0].cells[0]):
         return False
-    return all(len(row.cells) == 2 and all(c.isdigit() for c in row.cells) for row in rows[1:])
+    body = [row.cells for row in rows[1:]]
+    pairs = [cells for cells in body if len(cells) == 2]
+    alone = [cells[0] for cells in body if len(cells) == 1]
+    if not pairs or len(pairs) + len(alone) < len(body):
+        return False
+    whole = all(WHOLE.fullmatch(a) and FRACTION.fullmatch(b) for a, b in pairs)
+    return whole and all(cell in MISSING or WHOLE.fullmatch(cell) for cell in alone)
+
+
+def _one_group(rows: list[SampleRow]) -> bool:
+    """Whether this is a single column of numbers with blanks between thousands."""
+    if len(rows) < 2 or len(rows[0].cells) != 1:
+        return False
+    cells = [row.cells for row in rows[1:]]
+    return all(
+        WHOLE.fullmatch(c[0]) and all(re.fullmatch(r"\d{3}", g) for g in c[1:]) for c in cells
+    )
 
 
 def _first_row(rows: list[SampleRow], width: int) -> int:
@@ -220,24 +248,44 @@ def _numeric_column(body: list[list[str]], j: int) -> bool:
     return bool(cells) and sum(map(is_marked_number, cells)) >= 0.8 * len(cells)
 
 
-def _decimal(rows: list[list[str]], delimiter: str, given: str | None) -> tuple[str, str]:
-    """The decimal mark, and a number that it does not settle."""
-    if given is not None:
-        return given, ""
+class DecimalMark(NamedTuple):
+    """A decimal mark, a number that could be read in two ways or "", and whether cells show it."""
+
+    mark: str
+    ambiguous: str
+    shown: bool
+
+
+def find_decimal(rows: Iterable[Sequence[str]], delimiter: str) -> DecimalMark:
+    """The decimal mark that most cells show; a point if none does."""
     sure, unsure = Counter[str](), dict[str, str]()
     for cell in (cell.strip("+-\u2212% ") for row in rows for cell in row):
-        if is_marked_number(cell) and (mark := re.search(r"[.,](?=[^.,]*$)", cell)):
-            mark_of, other = mark[0], ",."[mark[0] == ","]
-            ahead, behind = cell[: mark.start()], cell[mark.end() :]
-            groups = len(behind) == 3 and 1 <= len(re.split(r"[.,]", ahead)[-1]) <= 3
-            if cell.count(mark_of) > 1:
-                sure[other] += 1
-            elif other in cell or not groups or ahead == "0":
-                sure[mark_of] += 1
+        if is_marked_number(cell) and (found := re.search(r"[.,](?=[^.,]*$)", cell)):
+            mark, other = found[0], ",."[found[0] == ","]
+            ahead, behind = cell[: found.start()], cell[found.end() :]
+            if cell.count(mark) > 1 or other in ahead:
+                if grouped(cell, mark):
+                    sure[other] += 1
+                elif grouped(ahead, other):
+                    sure[mark] += 1  # otherwise an address, a version or a date
+            elif len(behind) != 3 or not 1 <= len(ahead) <= 3 or ahead == "0":
+                sure[mark] += 1
             else:
-                unsure.setdefault(mark_of, cell)
+                unsure.setdefault(mark, cell)
     if sure:
-        return max(".,", key=lambda mark: sure[mark]), ""
+        return DecimalMark(max(".,", key=lambda mark: sure[mark]), "", True)
     if delimiter != ";" or not unsure:
-        return ".", ""
-    return next(iter(unsure.items()))
+        return DecimalMark(".", "", False)
+    return DecimalMark(*next(iter(unsure.items())), True)
+
+
+def grouped(cell: str, mark: str) -> bool:
+    """Whether a mark stands between groups of three digits, as in 1.234.567."""
+    return re.fullmatch(rf"\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+", cell) is not None
+
+
+def has_enough_lines(sample: bytes) -> bool:
+    """Whether a sample shows how rows are written, also if its lines are very long."""
+    return sample.count(b"\n") + sample.count(b"\r") >= SAMPLE_LINES or (
+        len(sample) >= MOST_SAMPLE_BYTES
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kvariates.sources.columns import listed
@@ -19,7 +21,14 @@ from kvariates.sources.text_format import (
     decoded,
 )
 from kvariates.sources.text_numbers import FoundNumbers, find_numbers
-from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format
+from kvariates.sources.text_sniffing import (
+    MOST_LETTERS,
+    SAMPLE_BYTES,
+    DecimalMark,
+    find_decimal,
+    find_format,
+    has_enough_lines,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,16 +57,23 @@ class TextTable:
 
 def read_text(data: bytes, options: TextOptions) -> TextTable:
     """Read the bytes of a text file. Raises ValueError if it is no table."""
-    how = find_format(data[:SAMPLE_BYTES], options, len(data) <= SAMPLE_BYTES)
+    sample = sample_of(data)
+    how = find_format(sample, options, len(data) <= len(sample))
     body, how = _body(data, how, options)
     body, dropped = _without_empty_end(body, how.delimiter)
     comments = CommentFilter()
-    table = _without_empty_columns(_parsed(body, how, comments))
+    table = _parsed(body, how, comments)
+    if not how.decimal_shown and (later := _later_decimal(table, how.delimiter)).shown:
+        how = replace(how, decimal=later.mark, ambiguous=later.ambiguous)
+        comments = CommentFilter()
+        table = _parsed(body, how, comments)
+    table = _without_empty_columns(table)
     remarks = [how.words()] if how.words() else []
     if comments.count:
         remarks.append(comments_left_out(comments.count))
     if dropped:
-        remarks.append(f"{dropped} empty rows at the end left out")
+        rows = "1 empty row" if dropped == 1 else f"{dropped} empty rows"
+        remarks.append(f"{rows} at the end left out")
     table, found = _with_numbers(table, how.decimal)
     marked: dict[str, list[str]] = {}
     for name, column in found.items():
@@ -66,6 +82,40 @@ def read_text(data: bytes, options: TextOptions) -> TextTable:
     remarks += [f"{mark} in {listed(names)}" for mark, names in marked.items()]
     doubtful = {name: column for name, column in found.items() if column.looks_numeric}
     return TextTable(table, how, tuple(remarks), doubtful)
+
+
+def rows_as_text(
+    data: bytes, options: TextOptions, how: TextFormat, names: Sequence[str]
+) -> pa.Table:
+    """These columns of a text table, with all cells as text. Pre: `how` is that of `read_text`."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    body, how = _body(data, how, options)
+    body, _ = _without_empty_end(body, how.delimiter)
+    texts = {"include_columns": list(names), "column_types": dict.fromkeys(names, pa.string())}
+    return arrow_csv.read_csv(
+        pa.BufferReader(body), convert_options=arrow_csv.ConvertOptions(**texts),
+        **parse_options(how, CommentFilter(), block_size=max(2**22, 64 * len(how.names))),
+    )  # fmt: skip
+
+
+def _later_decimal(table: pa.Table, delimiter: str) -> DecimalMark:
+    """The decimal mark that cells behind the beginning of the file show."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    columns = [table.column(i) for i, f in enumerate(table.schema) if pa.types.is_string(f.type)]
+    marked = (pc.unique(c.filter(pc.match_substring_regex(c, r"\d[.,]\d"))) for c in columns)
+    return find_decimal((cells.to_pylist() for cells in marked), delimiter)
+
+
+def sample_of(data: bytes) -> bytes:
+    """The beginning of a text: some bytes, more if the lines are very long."""
+    size = SAMPLE_BYTES
+    while size < len(data) and not has_enough_lines(data[:size]):
+        size *= 2
+    return data[:size]
 
 
 def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, TextFormat]:
@@ -84,10 +134,8 @@ def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, Te
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data and b"\n" not in data:
         data = data.replace(b"\r", b"\n")
-    at = 0
-    for _ in range(how.skip):
-        at = data.find(b"\n", at) + 1 or len(data)
-    body = data[at:]
+    ends = [found.end() for found in islice(re.finditer(rb"\r\n|\n|\r", data), how.skip)]
+    body = data[ends[-1] :] if len(ends) == how.skip > 0 else data if how.skip == 0 else b""
     if how.delimiter == " ":
         body = re.sub(rb"(?m)^ +| +$", b"", re.sub(rb"[ \t]+", b" ", body.replace(b"\r\n", b"\n")))
     return body, how
@@ -167,7 +215,7 @@ def _uneven_row(body: bytes, how: TextFormat) -> str | None:
     """The first row with another number of cells than there are columns, in words."""
     lines = csv.reader(io.StringIO(body.decode("utf-8"), newline=""), delimiter=how.delimiter)
     width, row = len(how.names), 0
-    csv.field_size_limit(2**30)
+    csv.field_size_limit(MOST_LETTERS)
     try:
         for cells in lines:
             if not cells or (len(cells) != width and cells[0].startswith(COMMENT)):

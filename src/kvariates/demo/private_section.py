@@ -1,0 +1,97 @@
+"""The section of the page about private regions: what three budgets cost."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from kvariates.demo.cities import Array, Cities
+from kvariates.demo.private_cities import EPSILONS, PrivateCities
+from kvariates.privacy import ledger_report
+from kvariates.report.curves import Line, lines
+from kvariates.report.figures import Fact, facts, picture
+from kvariates.report.page import Section, paragraph, preformatted, table, text
+from kvariates.report.private_page import spending, times_as_likely
+from kvariates.report.small_maps import SmallMap, small_maps
+
+
+def private_section(cities: Cities, found: PrivateCities) -> Section:
+    """The price of privacy, maps, and where the budget went."""
+    price = found.price
+    runs, mean = price.ratios.shape[1], price.mean
+    low, high = price.ratios.min(axis=1), price.ratios.max(axis=1)
+    words = (
+        f"The same {len(cities.names):,} cities, but now one city is a secret row. With budget ε, "
+        f"centres are at most exp(ε) times as likely as without this city ({_factors(found)}). The "
+        "smaller the budget, the stronger the promise and the larger the noise. Rows may be "
+        "anywhere on the globe: that domain is public. Private fits have no weights, so a city "
+        "counts once here, however many people live in it."
+    )
+    measured = (
+        "Measured: the sum of squared distances of all cities to their nearest centre, beside that "
+        f"of k-means without privacy. Each budget was spent {runs} times, which is allowed only "
+        "because these cities are public. Dots are means, bars go from the lowest to the highest."
+    )
+    more = [(100 * (ratios - 1)).tolist() for ratios in (mean, low, high)]
+    curve = Line("extra cost", price.epsilons, *more)
+    above = bool((low > 1).all())  # of private fits, by luck: one can be better
+    chart = lines([curve], "budget ε", "extra cost, in per cent", log_x=True, log_y=above)
+    shown = picture(
+        small_maps(cities.places, matched_maps(found)), "image/png",
+        "Four maps: regions without privacy and for three budgets",
+        f"The fit of median cost among {runs} for each budget. Colours follow the centres that are "
+        "nearest to those without privacy.",
+    )  # fmt: skip
+    listed = table(
+        ("ε", "cost, mean", "lowest", "highest"),
+        (
+            (f"{e:g}", *(f"{r:.3f} times" for r in ratios))
+            for e, *ratios in zip(price.epsilons, mean, low, high, strict=True)
+        ),
+    )
+    cells = [
+        Fact(f"price at ε = {e:g}", f"{100 * (m - 1):+.1f} %")
+        for e, m in zip(price.epsilons, mean, strict=True)
+    ]
+    html = facts(cells) + paragraph(words) + shown + chart + paragraph(measured, "note") + listed
+    code = preformatted(
+        "best = KMeans(12, n_init=10, random_state=0).fit(places)\n"
+        "privacy.price(\n"
+        "    lambda epsilon: PrivateKMeans(12, epsilon=epsilon, radius=1.0),\n"
+        f"    places, {list(EPSILONS)}, against=best.inertia_, runs={runs},\n)"
+    )
+    return Section("private", "The same, privately", html + _ledger(found) + code)
+
+
+def _factors(found: PrivateCities) -> str:
+    """How much likelier one city can make a result, for each budget."""
+    pairs = ((f"{e:g}", times_as_likely(e)) for e in found.price.epsilons)
+    return ", ".join(f"ε = {epsilon}: {times} times" for epsilon, times in pairs)
+
+
+def matched_maps(found: PrivateCities) -> list[SmallMap]:
+    """Without privacy, then from the largest budget to the smallest; matched centre to centre."""
+    first = _unit(found.open_centers)
+    maps = [SmallMap("without privacy", "", first)]
+    for i in np.argsort(-np.array(found.price.epsilons)):
+        centers = _unit(found.models[i].cluster_centers_)
+        match = linear_sum_assignment(-(first @ centers.T))[1]
+        words = f"cost {found.ratios[i]:.2f} times that without privacy"
+        maps.append(SmallMap(f"ε = {found.price.epsilons[i]:g}", words, centers[match]))
+    return maps
+
+
+def _unit(vectors: Array) -> Array:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0, length, 1))
+
+
+def _ledger(found: PrivateCities) -> str:
+    ledger = found.models[len(found.models) // 2].ledger_
+    head = f"Where the budget of one fit with ε = {ledger.claim.epsilon:g} went"
+    names = ("x", "y", "z")
+    return (
+        f"<h3>{text(head)}</h3>{spending(ledger)}"
+        f"<details><summary>The ledger of this fit, as a page</summary>"
+        f"{preformatted(ledger_report.page(ledger, names), 'wrap')}</details>"
+    )

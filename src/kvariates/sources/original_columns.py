@@ -1,0 +1,42 @@
+"""Columns of a text table as they are written: identifiers and other columns beside the labels.
+
+A column of plain numbers is one of numbers. Anything that a number would lose, such as the zeros of
+00501, digits of a long identifier, a per cent or a thousands separator, keeps the column text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kvariates.sources.text_format import MISSING, TextFormat, TextOptions
+from kvariates.sources.text_table import rows_as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INTEGER = r"^(-?[1-9]\d{0,17}|0)$"
+NUMBER = r"^-?(0|[1-9]\d{0,8})(MARK\d{1,6})?$"  # few digits, so that a float holds them all
+
+
+def original_columns(
+    data: bytes, options: TextOptions, how: TextFormat, names: Sequence[str]
+) -> dict[str, pa.ChunkedArray]:
+    """These columns of a text file, as plain numbers or as text."""
+    table = rows_as_text(data, options, how, names)
+    return {name: _plain(table.column(name), how.decimal) for name in names}
+
+
+def _plain(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    text: Any = pc.utf8_trim_whitespace(column)
+    known = pc.if_else(pc.is_in(text, pa.array(sorted(MISSING))), None, text)
+    if known.null_count == len(known):
+        return column
+    if pc.all(pc.match_substring_regex(known, INTEGER)).as_py():
+        return known.cast(pa.int64())
+    if pc.all(pc.match_substring_regex(known, NUMBER.replace("MARK", f"[{decimal}]"))).as_py():
+        return pc.replace_substring(known, decimal, ".").cast(pa.float64())
+    return column
