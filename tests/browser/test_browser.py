@@ -13,6 +13,7 @@ import pytest
 from browser.reports import CASES, blobs, case, kmeans_case, rng
 
 from kvariates import KMeans, KMedian, choose_k, hst_tree
+from kvariates.palette import PALETTE
 from kvariates.report.fit import write_fit
 from kvariates.report.page import DARK, LIGHT
 
@@ -23,14 +24,18 @@ DESK = {"width": 1180, "height": 820}
 A4 = {"width": 718, "height": 1040}  # without its margins
 # Notes what is drawn on canvases: texts, circles, and images that are made pixel by pixel.
 WATCH = """(() => {
-  window.drawn = { texts: [], circles: [], images: 0 };
-  const pen = CanvasRenderingContext2D.prototype, { fillText, arc, putImageData } = pen;
+  window.drawn = { texts: [], circles: [], strokes: [], images: 0 };
+  const pen = CanvasRenderingContext2D.prototype, { fillText, arc, stroke, putImageData } = pen;
   pen.fillText = function (words, x, y) {
     const { width } = this.measureText(words), turned = this.getTransform().b !== 0;
     drawn.texts.push({ words, x, y, width, turned, align: this.textAlign, color: this.fillStyle });
     return fillText.apply(this, arguments);
   };
   pen.arc = function (x, y, r) { drawn.circles.push(r); return arc.apply(this, arguments); };
+  pen.stroke = function () {
+    drawn.strokes.push([this.strokeStyle, Math.round(10 * this.lineWidth) / 10]);
+    return stroke.apply(this, arguments);
+  };
   pen.putImageData = function () { drawn.images++; return putImageData.apply(this, arguments); };
 })()"""
 
@@ -296,6 +301,15 @@ def test_ticks_have_the_contrast_of_small_texts(browser, reports):
             across, up = visit.ticks()
             for color in {t["color"] for t in across + up}:
                 assert contrast_of(color, theme["card"]) >= 4.5
+
+
+def test_points_and_bars_of_light_colours_have_an_outline(browser, reports):
+    with Visit(browser, reports("two_columns")) as visit:
+        light = [c for c in PALETTE[:6] if contrast_of(c, LIGHT["card"]) < 3]
+        lines = visit.page.evaluate("() => drawn.strokes")
+        assert len(light) == lines.count([LIGHT["ink"], 1.2]) == 2
+        bar = visit.page.locator(".bars rect").first
+        assert bar.evaluate("e => getComputedStyle(e).stroke") == "rgb(31, 36, 45)"
 
 
 def contrast_of(one, other):

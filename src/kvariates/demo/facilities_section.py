@@ -8,6 +8,7 @@ from kvariates.demo.facilities import RANDOM_CHOICES, FacilityPlan, Town
 from kvariates.report.figures import Bar, Fact, bars, facts, picture
 from kvariates.report.page import Section, paragraph, preformatted, promise_box
 from kvariates.report.plane import robust_limits
+from kvariates.report.proof_pages import with_page_numbers
 from kvariates.report.roadmap import Roads, road_map
 from kvariates.report.scatter_figure import Scatter, scatter
 
@@ -46,8 +47,8 @@ def facilities_section(town: Town, plan: FacilityPlan) -> Section:
         + choices
         + paragraph(measured, "note")
         + promise_box(
-            f"{plan.certificate.explain()}\nA cost here is the sum of the ways of all people, in "
-            "metres."
+            f"{with_page_numbers(plan.certificate.explain())}\n"
+            "A cost here is the sum of the ways of all people, in metres."
         )
         + preformatted(
             f'KMedian({k}, metric="graph", certify=True, random_state=0)'

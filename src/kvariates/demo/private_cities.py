@@ -7,6 +7,7 @@ measured; with secret rows, every fit would spend its budget.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.privacy.price import Price, price
 
 EPSILONS = (0.01, 0.1, 1.0)
+DELTA = 1e-6  # far below one over the number of cities
 RUNS = 10
 
 
@@ -40,11 +42,13 @@ def fit_privately(
 
     def make(epsilon: float) -> PrivateKMeans:
         done(len(made) / (runs * len(EPSILONS)))
-        made.append(PrivateKMeans(REGIONS, epsilon=epsilon, radius=1.0))
+        made.append(PrivateKMeans(REGIONS, epsilon=epsilon, delta=DELTA, radius=1.0))
         return made[-1]
 
     best = KMeans(REGIONS, n_init=10, random_state=0).fit(X)
-    found = price(make, X, EPSILONS, against=best.inertia_, runs=runs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of small budgets: the page shows their cost
+        found = price(make, X, EPSILONS, against=best.inertia_, runs=runs)
     middle = np.argsort(found.ratios, axis=1, kind="stable")[:, (runs - 1) // 2]
     chosen = tuple(made[runs * i + int(run)] for i, run in enumerate(middle))
     ratios = found.ratios[np.arange(len(middle)), middle]

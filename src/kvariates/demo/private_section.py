@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from kvariates.demo.cities import Array, Cities
-from kvariates.demo.private_cities import EPSILONS, PrivateCities
+from kvariates.demo.private_cities import DELTA, EPSILONS, PrivateCities
 from kvariates.privacy import ledger_report
 from kvariates.report.curves import Line, lines
 from kvariates.report.figures import Fact, facts, picture
@@ -22,7 +22,8 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     low, high = price.ratios.min(axis=1), price.ratios.max(axis=1)
     words = (
         f"The same {len(cities.names):,} cities, but now one city is a secret row. With budget ε, "
-        f"centres are at most exp(ε) times as likely as without this city ({_factors(found)}). The "
+        "the probability of any result is at most exp(ε) times that without this city, plus δ = "
+        f"{DELTA:g} ({_factors(found)}). The "
         "smaller the budget, the stronger the promise and the larger the noise. Rows may be "
         "anywhere on the globe: that domain is public. Private fits have no weights, so a city "
         "counts once here, however many people live in it."
@@ -57,7 +58,7 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     code = preformatted(
         "best = KMeans(12, n_init=10, random_state=0).fit(places)\n"
         "privacy.price(\n"
-        "    lambda epsilon: PrivateKMeans(12, epsilon=epsilon, radius=1.0),\n"
+        "    lambda epsilon: PrivateKMeans(12, epsilon=epsilon, delta=1e-6, radius=1.0),\n"
         f"    places, {list(EPSILONS)}, against=best.inertia_, runs={runs},\n)"
     )
     return Section("private", "The same, privately", html + _ledger(found) + code)

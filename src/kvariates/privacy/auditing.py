@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, high, low
 from kvariates.privacy.testers import F64, TESTERS, Outputs, Statistic, Tester, gather, ordered
@@ -215,7 +215,7 @@ def least_visible(claim: Claim, runs: int, confidence: float = CONFIDENCE) -> fl
 
     def shown(loss: float) -> float:
         gaussian = isinstance(claim, Concentrated)
-        rare = stats.norm.sf(math.sqrt(2 * loss)) if gaussian else math.exp(-loss) / 2
+        rare = special.ndtr(-math.sqrt(2 * loss)) if gaussian else math.exp(-loss) / 2
         lower, upper = about(np.array([0.5 * n, rare * n]), n, error)
         return float(claim.least(lower[:1], upper[1:])[0])
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 F64 = NDArray[np.float64]
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 8), np.geomspace(2.5, 256, 12)])
@@ -73,12 +73,12 @@ Claim = Approximate | Concentrated
 
 def low(k: int, n: int, error: float) -> float:
     """Clopper and Pearson's lower bound of the probability of an event seen k times of n."""
-    return 0.0 if k == 0 else float(stats.beta.ppf(error, k, n - k + 1))
+    return 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, error))
 
 
 def high(k: int, n: int, error: float) -> float:
     """Clopper and Pearson's upper bound."""
-    return 1.0 if k == n else float(stats.beta.isf(error, k + 1, n - k))
+    return 1.0 if k == n else float(special.betainccinv(k + 1, n - k, error))
 
 
 def about(k: NDArray[Any], n: float, error: float) -> tuple[F64, F64]:
@@ -91,7 +91,7 @@ def about(k: NDArray[Any], n: float, error: float) -> tuple[F64, F64]:
 
 def _poisson(k: NDArray[Any], error: float) -> tuple[F64, F64]:
     """Bounds of the mean of a count, by Wilson and Hilferty's approximation."""
-    z, some, more = stats.norm.isf(error), np.maximum(k, 1e-9), k + 1
+    z, some, more = -special.ndtri(error), np.maximum(k, 1e-9), k + 1
     lower = some * (1 - 1 / (9 * some) - z / (3 * np.sqrt(some))).clip(min=0.0) ** 3
     upper = more * (1 - 1 / (9 * more) + z / (3 * np.sqrt(more))) ** 3
     return lower, upper

@@ -20,7 +20,6 @@ PLURALS = {
     "level": "levels", "step": "steps", "round": "rounds", "swap": "swaps", "leaf": "leaves",
     "partition": "partitions", "cell": "cells",
 }  # fmt: skip
-SMALL = 0.1  # epsilon up to which results with and without a row are almost as likely
 MAY = (
     "The centres and the noisy counts: centers.csv, summary.json and this page.",
     "The model, and the whole ledger below.",
@@ -94,11 +93,10 @@ def _promise(ledger: Any) -> str:
         if ledger.adjacency == "add-remove"
         else f"if {unit} were replaced by another"
     )
-    delta = f", with a failure probability of at most {number(claim.delta)}" if claim.delta else ""
-    almost = "almost as likely: " * (claim.epsilon <= SMALL)
+    delta = f", plus a probability of {number(claim.delta)}" if claim.delta else ""
     words = (
-        f"What this page shows is {almost}at most {times_as_likely(claim.epsilon)} times as likely "
-        f"as it would be {one}{delta} (epsilon = {number(claim.epsilon)}, delta = "
+        f"What this page shows is at most {times_as_likely(claim.epsilon)} times as likely as it "
+        f"would be {one}{delta} (epsilon = {number(claim.epsilon)}, delta = "
         f"{number(claim.delta)})."
     )
     condition = getattr(ledger.facts, "condition", None)

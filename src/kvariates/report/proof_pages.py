@@ -40,18 +40,23 @@ def _certifiable(model: Any) -> bool:
 
 
 def _spoken(run: FitRun, words: str) -> str:
-    """A text of the library; in the words of the command if that made the page.
+    """A text of the library; in the words of the command if that made the page."""
+    words = with_page_numbers(words, run.inertia)
+    return as_options(words) if run.of_shell else words
 
-    Its numbers are written as those of the page; the cost is the same number everywhere.
+
+def with_page_numbers(words: str, cost: float | None = None) -> str:
+    """A text of the library, with numbers such as 5.04003e+08 written as those of a page.
+
+    `cost` is written with all of its digits, as everywhere in the page.
     """
-    cost = run.inertia
 
     def shown(found: re.Match[str]) -> str:
-        is_cost = cost is not None and f"{cost:.6g}" == found[0]
-        return number(cost if is_cost and cost is not None else float(found[0]), 6)
+        if cost is not None and f"{cost:.6g}" == found[0]:
+            return number(cost, 6)
+        return number(float(found[0]), 6)
 
-    words = POWER.sub(shown, words)
-    return as_options(words) if run.of_shell else words
+    return POWER.sub(shown, words)
 
 
 def stream_section(run: FitRun) -> Section:

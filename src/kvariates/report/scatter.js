@@ -232,13 +232,15 @@ for (const figure of document.querySelectorAll("figure.scatter")) (() => {
       if (outside(a) || outside(b)) arrow(points, i, 5);
       else mark(X(a), Y(b), radiusOf(i), clusters[c].mark);
     }
-    pen.fill();
     if (colors.faintly[c] && radiusOf(byCluster[c][0]) >= 1.8) { // a light colour has an outline
+      const strength = pen.globalAlpha;
       pen.globalAlpha *= 0.4;
-      pen.lineWidth = 0.6;
+      pen.lineWidth = 1.2; // the inner half is filled
       pen.strokeStyle = colors.ink;
       pen.stroke();
+      pen.globalAlpha = strength;
     }
+    pen.fill();
     pen.globalAlpha = 1;
   }
 
