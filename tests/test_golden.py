@@ -16,7 +16,7 @@ RUNS = [(threads, LEVELS[min(i, len(LEVELS) - 1)]) for i, threads in enumerate(f
 # eigenvectors. All others are computed by the native code and by numpy's generators.
 NUMPY = (
     "kl", "itakura-saito", "mahalanobis", "total-jensen", "choose_k", "certify", "tree",
-    "method=auto", "more/auto",
+    "method=auto", "more/auto", "synopsis=reservoir", "half_life",
 )  # fmt: skip
 VERSIONS = ("numpy", "scipy", "scikit-learn")
 

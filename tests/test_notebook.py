@@ -51,7 +51,7 @@ RECORDS = {
     "ledger without charges": Ledger("add-remove", [], Loss(1.0, 0.0)),
     "price": price(
         lambda e: PrivateKMeans(2, epsilon=e, bounds=(-2.0, 10.0), method="grid"), X,
-        np.linspace(1, 9, 40).tolist(), runs=1,
+        np.linspace(1, 5, 40).tolist(), runs=1,
     ),
     "tree": hst_tree(RNG.normal(size=(5000, 2)), random_state=0),
     "certificate": KMedian(3, certify=True, random_state=0).fit(X).certificate_,

@@ -12,6 +12,7 @@ trap 'rm -f "$log"' EXIT
     *"["[0-9]*/[0-9]*"]"*)
         part=${line#*[}
         part=${part%%]*}
+        case ${part%%/*} in *[!0-9]*) continue ;; esac
         test $((${part%%/*} % 8)) != 0 || echo "  compiled ${part%%/*} of ${part#*/}"
         ;;
     esac

@@ -86,7 +86,8 @@ class TestReading:
         done("fit", *words, "--seed", 5, "-o", tmp_path / "out")
         model = KMedian(2, metric="cosine", random_state=5).fit(sparse.csr_matrix(X))
         centers = np.loadtxt(tmp_path / "out" / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
-        np.testing.assert_array_equal(centers, X[model.medoid_indices_])
+        np.testing.assert_array_equal(centers[:, 0], model.medoid_indices_ + 1)
+        np.testing.assert_array_equal(centers[:, 1:], X[model.medoid_indices_])
         labels = pq.read_table(tmp_path / "out" / "labels.parquet")["label"]
         assert labels.to_pylist() == model.labels_.tolist()
         for first in (["fit", *words], ["compare", *words[:1], "-k", "2:3"]):
@@ -105,7 +106,7 @@ class TestReading:
         model = KMedian(2, metric="haversine", random_state=5).fit(np.radians(X))
         summary = json.loads((out / "summary.json").read_text())
         assert summary["inertia"] == pytest.approx(model.inertia_)
-        centers = np.loadtxt(out / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
+        centers = np.loadtxt(out / "centers.csv", delimiter=",", skiprows=1)[:, 3:]
         np.testing.assert_array_equal(centers, X[model.medoid_indices_])
         done("predict", out, path, "-o", tmp_path / "p.parquet")
         fitted = pq.read_table(out / "labels.parquet")["label"]

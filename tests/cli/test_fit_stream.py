@@ -101,7 +101,7 @@ def test_a_compressed_file_that_is_too_large_is_streamed(table, tmp_path, monkey
     words = ["fit", path, "-k", 3, "--force", "-o", tmp_path / "out"]
     monkeypatch.setattr(input_file, "memory", lambda: 4 * path.stat().st_size)
     line = failure(*words, "--no-stream")
-    assert "GB of memory; fit --stream reads a table in blocks" in line
+    assert "GB of memory; --stream reads a table in blocks" in line
     result = run(*words)
     assert "is large compared with the memory, so it is read as a stream" in result.stderr
     assert (result.exit_code, (tmp_path / "out" / "report.html").exists()) == (0, True)

@@ -173,6 +173,13 @@ def test_a_fit_does_not_replace_its_input(rows, tmp_path):
     assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
     words = ("fit", out / "labels.parquet", "-k", 2, "-o", out, "--force")
     assert "labels.parquet: is read by this command" in failure(*words)
+    private = ("--epsilon", 1, "--bounds", "label=0:1")
+    assert "labels.parquet: is read by this command" in failure(*words, *private)
+    for place in (out, out / "deeper"):
+        line = failure("fit", out, "-k", 2, "-o", place, "--force")
+        assert "is in the folder that is read" in line
+    words = ("anticluster", out / "centers.csv", "-g", 2, "-o", out, "--force")
+    assert run(*words).exit_code == 0
 
 
 def test_a_metric_of_medians_is_pointed_out(rows, tmp_path):

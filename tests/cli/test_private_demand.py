@@ -174,7 +174,7 @@ def test_nodes_of_a_graph(seen, tmp_path):
         (["--demand", "PEOPLE", "--id", "site", "--seed", 1], "noise that can be repeated"),
         (["--demand", "PEOPLE", "--id", "site", "--labels"], "--labels is for private rows"),
         (["--demand", "PEOPLE", "--id", "site", "--weights", "x"], "--weights does not work with"),
-        (["--demand", "PEOPLE", "--id", "x"], "--id x: holds numbers with decimals"),
+        (["--demand", "PEOPLE", "--id", "x"], "none is called 'x'"),
         (["--demand", "PEOPLE", "--id", "site", "--stream"], "--stream does not work with"),
     ],
 )

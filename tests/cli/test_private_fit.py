@@ -216,3 +216,11 @@ def test_what_a_private_fit_refuses(data, tmp_path, words, line):
 def test_auto_would_tell_about_rows(data, tmp_path):
     words = ["fit", data[0], "-k", "auto", "--epsilon", 1, *BOUNDS, "-o", tmp_path / "out"]
     assert "-k auto does not work with --epsilon" in failure(*words)
+
+
+def test_bounds_of_many_columns_are_words(tmp_path):
+    names = [f"a_long_name_{j}" for j in range(40)]
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * 40) + "\n")
+    words = ("--epsilon", 1, "--bounds", ",".join(f"{name}=0:10" for name in names))
+    result = run("fit", tmp_path / "a.csv", "-k", 1, *words, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr

@@ -122,6 +122,8 @@ def test_not_parquet(client, tmp_path):
 
 def test_a_column_of_weights_is_no_feature():
     frame = pd.DataFrame({"x": [1.0], "w": [2.0], "name": ["a"]})
-    for columns in (["x", "w"], None):
-        request = FitRequest(ReadRequest(Path("rows"), columns, "w"), 3, {})
-        assert list(dask_fitting._columns(frame, request)[0]) == ["x"]
+    request = FitRequest(ReadRequest(Path("rows"), None, "w"), 3, {})
+    assert list(dask_fitting._columns(frame, request)[0]) == ["x"]
+    request = FitRequest(ReadRequest(Path("rows"), ["x", "w"], "w"), 3, {})
+    with pytest.raises(ValueError, match="column 'w' holds the weights; do not cluster it"):
+        dask_fitting._columns(frame, request)

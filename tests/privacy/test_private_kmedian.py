@@ -5,6 +5,8 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
@@ -391,3 +393,16 @@ def test_masked_entries_are_left_out(kind):
     for mask, expected in (([0, 0, 0], [1, 2, 3]), ([0, 1, 0], [1, 3])):
         demand = np.ma.masked_array(np.array([1, 2, 3], dtype=kind), mask=mask)
         assert checked_demand(demand, 9, "add-remove", "drop").tolist() == expected
+
+
+MANY = [0, 1, 2] * 200
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [pd.Series(MANY, dtype="Int64"), pl.Series(MANY), pd.array(MANY, "Int64")],
+    ids=["pandas", "polars", "array"],
+)
+def test_a_demand_may_be_a_column_of_a_frame(demand):
+    X = np.arange(8.0).reshape(4, 2)
+    assert len(PrivateKMedian(2, epsilon=3.0).fit(X, demand=demand).medoid_indices_) == 2

@@ -146,7 +146,8 @@ def predict(
         printed = str(out) == "-"
         if printed and as_json:
             raise ValueError("-o - prints the labels and --json the result; leave out one")
-        written = printed_file() if printed else written_file(out, [model, data], force=force)
+        inputs = [data, model / "model.skops" if model.is_dir() else model]
+        written = printed_file() if printed else written_file(out, inputs, force=force)
         with written as file, progress_display(quiet) as progress:
             found = predict_file(model, reading, file, progress, quiet=quiet)
         say_held(quiet=quiet)

@@ -230,7 +230,7 @@ def tidy_errors() -> Iterator[None]:
     except (ValueError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        say(f"{error}; {hint}" if (hint := getattr(error, "hint", "")) else str(error))
+        say(str(error))
         raise typer.Exit(2) from error
 
 

@@ -44,9 +44,8 @@ class _Entry(NamedTuple):
 
 def parse_bounds(words: str) -> dict[str, Bounds]:
     """Bounds by column; the key "" is for all columns."""
-    path = Path(words)
-    if len(words) < 1000 and path.is_file():
-        return _checked(_of_file(path))
+    if _is_file(words):
+        return _checked(_of_file(Path(words)))
     pair = re.fullmatch(r"\s*([^,:=]+)\s*[,:]\s*([^,:=]+)\s*", words)
     if pair:
         return _checked([_Entry("", (pair[1], pair[2]))])
@@ -57,6 +56,13 @@ def parse_bounds(words: str) -> dict[str, Bounds]:
             raise ValueError(f"--bounds {words}: is neither a file nor bounds; give {BOUNDS_HELP}")
         found.append(_Entry(item[1], (item[2], item[3])))
     return _checked(found)
+
+
+def _is_file(words: str) -> bool:
+    try:
+        return Path(words).is_file()
+    except OSError:  # too long for the name of a file
+        return False
 
 
 def _checked(entries: Iterable[_Entry]) -> dict[str, Bounds]:

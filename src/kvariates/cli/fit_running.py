@@ -30,7 +30,7 @@ def run_fit(
     work = _work(request, stream, dask)
     files = [name for name in FILES if name != "labels.parquet" or _labels(request)]
     demand = None if request.budget is None else request.budget.demand
-    refuse_inputs([out / name for name in files], [request.data, request.nodes, demand])
+    refuse_inputs(out, FILES, [request.data, request.nodes, demand])
     with (
         progress_display(request.quiet) as progress,
         moved_into_place(out, files, force=force) as folder,
@@ -92,13 +92,11 @@ def _work(request: FitRequest, stream: bool | None, dask: str | None) -> Any:
 
 
 def _means(request: FitRequest, stream: bool | None) -> Any:
-    from kvariates.cli.fit_command import fit_in_memory
-
     data = request.data
     if str(data) == "-":
         if stream:
             raise ValueError("--stream reads a file twice; standard input can be read only once")
-        return fit_in_memory
+        return _in_memory
     if stream is None and data.is_dir():
         remark(f"{shown_name(data)} is a folder, {STREAMED}")
         stream = True
@@ -108,7 +106,17 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
         from kvariates.cli.fit_stream import fit_stream
 
         return fit_stream
-    return fit_in_memory
+    return _in_memory
+
+
+def _in_memory(request: FitRequest, folder: Path, progress: Any) -> Any:
+    from kvariates.cli.fit_command import fit_in_memory
+    from kvariates.sources.input_file import TooLargeError
+
+    try:
+        return fit_in_memory(request, folder, progress)
+    except TooLargeError as error:
+        raise ValueError(f"{error}; --stream reads a table in blocks") from None
 
 
 def _in_memory_or_streamed(large: bool, request: FitRequest, folder: Path, progress: Any) -> Any:

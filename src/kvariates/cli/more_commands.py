@@ -94,7 +94,7 @@ def anticluster(
                            identifier=identifier)  # fmt: skip
         names = given.names_of(balance) or []
         request = command.GroupRequest(reading, names, standardize, choices, quiet)
-        refuse_inputs([out / name for name in command.FILES], [data])
+        refuse_inputs(out, command.FILES, [data])
         with (
             progress_display(quiet) as progress,
             moved_into_place(out, command.FILES, force=force) as folder,

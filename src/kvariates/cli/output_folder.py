@@ -63,11 +63,15 @@ def check_free(files: Sequence[Path], force: bool) -> None:
             raise OutputExistsError(f"{file}: exists; --force replaces it, -o names another place")
 
 
-def refuse_inputs(files: Sequence[Path], inputs: Sequence[Path | None]) -> None:
-    """Raise ValueError if a file to be written is one that is read: --force would destroy it."""
-    for file in files:
-        for read in inputs:
-            if read is not None and file.exists() and read.exists() and file.samefile(read):
+def refuse_inputs(out: Path, files: Sequence[str], inputs: Sequence[Path | None]) -> None:
+    """Raise ValueError if files in `out` would replace what is read, or lie in a folder of it."""
+    for read in inputs:
+        if read is None or str(read) == "-" or not read.exists():
+            continue
+        if read.is_dir() and out.resolve().is_relative_to(read.resolve()):
+            raise ValueError(f"{out}: is in the folder that is read; write to another place")
+        for file in (out / name for name in files):
+            if file.exists() and file.samefile(read):
                 raise ValueError(f"{file}: is read by this command; write to another place")
 
 
@@ -87,7 +91,7 @@ def written_file(path: Path, inputs: Sequence[Path], *, force: bool) -> Iterator
 
     `inputs` are files that it must not replace.
     """
-    refuse_inputs([path], inputs)
+    refuse_inputs(path.parent, [path.name], inputs)
     with moved_into_place(path.parent, [path.name], force=force) as folder:
         yield folder / path.name
 

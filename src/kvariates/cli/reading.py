@@ -124,7 +124,10 @@ def beside_names(request: ReadRequest, names: Sequence[str]) -> list[str]:
 
 def beside_columns(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
     """The columns that are copied beside the labels."""
-    return opened.originals(beside_names(request, opened.names))
+    names = beside_names(request, opened.names)
+    first = [name for name in names if name == request.identifier]
+    found = opened.originals(first, identifiers=True)
+    return found | opened.originals([name for name in names if name not in found])
 
 
 def say_remarks(

@@ -58,4 +58,4 @@ def cities_section(found: OpenCities) -> Section:
             ".fit(places, sample_weight=people)"
         )
     )  # fmt: skip
-    return Section("cities", "The world's cities, in the open", html)
+    return Section("cities", "The world's cities, without privacy", html)

@@ -17,7 +17,7 @@ from kvariates.certificates.certificate import Certificate
 from kvariates.demo.cities import Array
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
-from kvariates.report.map_places import EARTH
+from kvariates.report.cost_words import EARTH
 
 FACILITIES = 10
 RANDOM_CHOICES = 20

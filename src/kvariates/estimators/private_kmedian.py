@@ -331,7 +331,10 @@ def checked_demand(demand: Any, n: int, adjacency: Adjacency, missing: Missing) 
 def _integers(demand: Any) -> Ints:
     """The entries as integers; -1 for those that are none."""
     array = demand if hasattr(demand, "dtype") else _objects(list(demand))
-    masked, array = np.ma.getmaskarray(array), np.asarray(np.ma.getdata(array))
+    masked: Any = False
+    if isinstance(array, np.ma.MaskedArray):
+        masked, array = np.ma.getmaskarray(array), np.ma.getdata(array)
+    array = np.asarray(array)
     if array.dtype.kind in "iu":
         # Unsigned numbers above 2^63 become negative, so they are outside.
         numbers = array.astype(np.int64)

@@ -76,7 +76,9 @@ def all_or_nothing(fit: Fit) -> Fit:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called this package."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals["__name__"].startswith(("kvariates.", "sklearn.")):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(
+        ("kvariates.", "sklearn.")
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)
 

@@ -12,12 +12,12 @@ from .fit_run import FitRun
 from .option_words import as_options
 from .page import MINUS, Section, number, paragraph, table
 
-HEADINGS = ("clusters", "cost", "clusters that divide", "mean silhouette", "elbow", "")
+HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow", "")
 CRITERIA = (
-    "A cluster divides if it splits into two groups with few rows between them. A number is clear "
-    "if no cluster divides, and every cluster divides if its nearest one is joined to it. "
-    f"Otherwise it is a guess by the silhouette (below {WEAK:g} it shows nothing) or the elbow, "
-    "the depth of the bend in the cost."
+    "A cluster splits if it has two groups with few rows between them. The number is clear if two "
+    "things hold: no cluster splits, and any cluster joined with its nearest one would split "
+    f"again. Otherwise it is a guess by the silhouette (below {WEAK:g} it shows nothing) or the "
+    "elbow, the depth of the bend in the cost."
 )
 
 

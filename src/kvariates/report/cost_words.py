@@ -26,6 +26,8 @@ def about_cost(run: FitRun) -> list[str]:
     what = f"distances of the {run.unit} to their medoids" if medoids else DISTANCES.get(metric)
     if what is None:
         return []
+    if not run.of_shell and not run.table.weighted:
+        what = f"(weighted) {what}"  # whether a fit in Python had weights is not known here
     words = f"The cost is the sum of the {what.format(rows=run.unit)}"
     words += ", each times its weight" * run.table.weighted
     words += ", in scaled units" * (run.table.scaled and metric != "haversine")

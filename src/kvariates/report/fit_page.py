@@ -198,7 +198,7 @@ def _again(run: FitRun) -> str:
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
-        ("weights", (short(table.weights) or "yes") if table.weighted else "no"),
+        ("weights", _weights(run)),
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),
     ]
@@ -208,6 +208,13 @@ def _again(run: FitRun) -> str:
     more = f"<details><summary>All parameters</summary>{_pairs(parameters)}</details>"
     note = paragraph(_repeated(run), "note")
     return _command(run) + _pairs(pairs) + note + (more if parameters else "")
+
+
+def _weights(run: FitRun) -> str:
+    """Whether rows have weights; empty if that is not known, as of a fit in Python."""
+    if run.table.weighted:
+        return short(run.table.weights) or "yes"
+    return "no" if run.of_shell else ""
 
 
 def _command(run: FitRun) -> str:
@@ -226,7 +233,7 @@ def _repeated(run: FitRun) -> str:
             "The noise of a private fit cannot be repeated: another run gives other centres, and "
             "costs its epsilon again."
         )
-    if run.parameters.get("random_state") is None:
+    if not isinstance(run.parameters.get("random_state"), int):
         return "No seed was given: another run may give other clusters."
     return "The same seed gives the same centres, on any number of threads."
 

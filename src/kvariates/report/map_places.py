@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from .colors import Array
+from .cost_words import EARTH
 
-EARTH = 6371.0  # km
 NEAR, FAR = 250.0, 1500.0  # km: the largest city within the first, the nearest within the second
 
 

@@ -20,9 +20,8 @@ from kvariates.report.plots import PLAIN, new_axes, note
 from kvariates.report.private_page import release_costs
 
 MOST_BARS = 20
-BELOW = (
-    -34.0
-)  # points from the axes to the legend: the numbers and the name of the axis are between
+# Points from the axes to the legend: the numbers and the name of the axis are between.
+BELOW = -34.0
 COST, SILHOUETTE = PALETTE[0], PALETTE[3]
 
 

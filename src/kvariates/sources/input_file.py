@@ -33,8 +33,6 @@ PIECE = 2**20
 class TooLargeError(ValueError):
     """A file that does not fit the memory."""
 
-    hint = "fit --stream reads a table in blocks"  # of the command
-
 
 @dataclass(frozen=True)
 class InputFile:

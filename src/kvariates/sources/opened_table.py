@@ -58,7 +58,8 @@ class OpenedTable:
     get_each : callable or None
         From a name to its numbers, each cell read by itself, NaN for text that is none.
     get_original : callable or None
-        From names to Arrow arrays of the columns as they are in the file.
+        From names, and whether they are identifiers, to Arrow arrays of the columns as they are in
+        the file.
     """
 
     path: Path
@@ -69,7 +70,7 @@ class OpenedTable:
     remarks: tuple[str, ...] = ()
     doubtful: dict[str, str] = field(default_factory=dict)
     get_each: Callable[[str], npt.NDArray[np.generic]] | None = None
-    get_original: Callable[[Sequence[str]], dict[str, Any]] | None = None
+    get_original: Callable[[Sequence[str], bool], dict[str, Any]] | None = None
 
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
@@ -98,12 +99,12 @@ class OpenedTable:
         made = DataTable(X, tuple(names), self.path, left_out, weight)
         return made if missing == "keep" else complete(made, missing, means)
 
-    def originals(self, names: Sequence[str]) -> dict[str, Any]:
+    def originals(self, names: Sequence[str], *, identifiers: bool = False) -> dict[str, Any]:
         """Columns as they are in the file, by name: numbers, words or dates, as arrays."""
         check_names(self.path, self.names, list(names))
         if self.get_original is None:
             return {name: self.get(name) for name in names}
-        return self.get_original(names) if names else {}
+        return self.get_original(names, identifiers) if names else {}
 
     def _chosen(
         self, columns: Sequence[str] | None, weights: str | None
@@ -181,7 +182,7 @@ def read(
 
 def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]:
     """One column as it is. ValueError if a value is missing."""
-    values = np.asarray(opened.originals([column])[column])
+    values = np.asarray(opened.originals([column], identifiers=True)[column])
     if values.dtype.kind == "f":
         bad = np.isnan(values)
     else:
@@ -235,9 +236,11 @@ def _text(file: InputFile, text: TextOptions) -> OpenedTable:
         )
     made = _of_arrow(file, found.table)
 
-    def originals(names: Sequence[str]) -> dict[str, Any]:
+    def originals(names: Sequence[str], identifiers: bool) -> dict[str, Any]:
         changed = [name for name in names if name in made.numeric]
-        read = original_columns(file.data, text, found.format, changed) if changed else {}
+        read = {}
+        if changed:
+            read = original_columns(file.data, text, found.format, changed, identifiers)
         return {name: read.get(name, found.table.column(name)) for name in names}
 
     return replace(made, remarks=found.remarks, doubtful=lines, get_original=originals)
@@ -275,7 +278,7 @@ def _of_arrow(file: InputFile, table: pa.Table) -> OpenedTable:
 def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
     return OpenedTable(
         path, columns.names, columns.numeric, columns.values, get_each=columns.numbers,
-        get_original=lambda names: {name: columns.column(name) for name in names},
+        get_original=lambda names, _: {name: columns.column(name) for name in names},
     )  # fmt: skip
 
 

@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INTEGER = r"^(-?[1-9]\d{0,17}|0)$"
-NUMBER = r"^-?(0|[1-9]\d{0,8})(MARK\d{1,6})?$"  # few digits, so that a float holds them all
+SHORT = r"^-?(0|[1-9]\d{0,8})(MARK\d{1,6})?$"  # few digits, so that a float holds them all
 
 
 def original_columns(
-    data: bytes, options: TextOptions, how: TextFormat, names: Sequence[str]
+    data: bytes, options: TextOptions, how: TextFormat, names: Sequence[str], identifiers: bool
 ) -> dict[str, pa.ChunkedArray]:
-    """These columns of a text file, as plain numbers or as text."""
+    """These columns of a text file, as plain numbers or as text.
+
+    Numbers with decimals stay text if they are identifiers: 1.1 and 1.10 differ.
+    """
     table = rows_as_text(data, options, how, names)
-    return {name: _plain(table.column(name), how.decimal) for name in names}
+    decimal = None if identifiers else how.decimal
+    return {name: _plain(table.column(name), decimal) for name in names}
 
 
-def _plain(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+def _plain(column: pa.ChunkedArray, decimal: str | None) -> pa.ChunkedArray:
     import pyarrow as pa
     from pyarrow import compute as pc
 
@@ -37,6 +41,8 @@ def _plain(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
         return column
     if pc.all(pc.match_substring_regex(known, INTEGER)).as_py():
         return known.cast(pa.int64())
-    if pc.all(pc.match_substring_regex(known, NUMBER.replace("MARK", f"[{decimal}]"))).as_py():
+    if decimal is None:
+        return column
+    if pc.all(pc.match_substring_regex(known, SHORT.replace("MARK", f"[{decimal}]"))).as_py():
         return pc.replace_substring(known, decimal, ".").cast(pa.float64())
     return column

@@ -79,5 +79,5 @@ def find_numbers(
 def _pattern(decimal: str) -> str:
     other, mark = (",", r"\.") if decimal == "." else (r"\.", ",")
     groups = "|".join(rf"(?:{g}\d{{3}})+" for g in (other, *GROUPS))
-    whole = rf"(?:\d{{1,3}}(?:{groups})|\d+)"
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{groups})|\d+)"  # 030 123 is a code, not a number
     return rf"^[+\-\x{{2212}}]?(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?\s?%?$"

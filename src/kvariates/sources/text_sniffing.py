@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from kvariates.sources.text_format import (
@@ -60,8 +61,8 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     width = _width(rows)
     first = _first_row(rows, width)
     cells = [row.cells for row in rows[first:]]
-    found = [row.cells for row in sample_rows(lines[start:], delimiter, DECIMAL_ROWS)[first:]]
-    decimal = find_decimal(found, delimiter)
+    found = [row.cells for row in sample_rows(lines[start:], delimiter, DECIMAL_ROWS)]
+    decimal = find_decimal(zip_longest(*found, fillvalue=""), delimiter)
     if options.decimal is not None:
         decimal = DecimalMark(options.decimal, "", True)
     comment = _names_in_comment(lines[start:], delimiter, width) if first == 0 else None
@@ -256,27 +257,39 @@ class DecimalMark(NamedTuple):
     shown: bool
 
 
-def find_decimal(rows: Iterable[Sequence[str]], delimiter: str) -> DecimalMark:
-    """The decimal mark that most cells show; a point if none does."""
+def find_decimal(columns: Iterable[Iterable[str]], delimiter: str) -> DecimalMark:
+    """The decimal mark that most columns show; a point if none does.
+
+    Columns count, not cells: addresses and versions, as 10.100.200.1, look like large numbers.
+    """
     sure, unsure = Counter[str](), dict[str, str]()
-    for cell in (cell.strip("+-\u2212% ") for row in rows for cell in row):
-        if is_marked_number(cell) and (found := re.search(r"[.,](?=[^.,]*$)", cell)):
-            mark, other = found[0], ",."[found[0] == ","]
-            ahead, behind = cell[: found.start()], cell[found.end() :]
-            if cell.count(mark) > 1 or other in ahead:
-                if grouped(cell, mark):
-                    sure[other] += 1
-                elif grouped(ahead, other):
-                    sure[mark] += 1  # otherwise an address, a version or a date
-            elif len(behind) != 3 or not 1 <= len(ahead) <= 3 or ahead == "0":
-                sure[mark] += 1
-            else:
-                unsure.setdefault(mark, cell)
+    for column in columns:
+        shown = Counter[str]()
+        for cell in column:
+            shown.update(_shown_marks(cell.strip("+-\u2212% "), unsure))
+        if shown:
+            sure[max(".,", key=lambda mark: shown[mark])] += 1
     if sure:
         return DecimalMark(max(".,", key=lambda mark: sure[mark]), "", True)
-    if delimiter != ";" or not unsure:
+    if delimiter not in ";\t|" or not unsure:
         return DecimalMark(".", "", False)
     return DecimalMark(*next(iter(unsure.items())), True)
+
+
+def _shown_marks(cell: str, unsure: dict[str, str]) -> str:
+    """The decimal mark of a number, or "". A number with two readings goes to `unsure`."""
+    if not is_marked_number(cell) or not (found := re.search(r"[.,](?=[^.,]*$)", cell)):
+        return ""
+    mark, other = found[0], ",."[found[0] == ","]
+    ahead, behind = cell[: found.start()], cell[found.end() :]
+    if cell.count(mark) > 1 or other in ahead:
+        if grouped(cell, mark):
+            return other
+        return mark if grouped(ahead, other) else ""  # "": a date, an address
+    if len(behind) != 3 or not 1 <= len(ahead) <= 3 or ahead == "0":
+        return mark
+    unsure.setdefault(mark, cell)
+    return ""
 
 
 def grouped(cell: str, mark: str) -> bool:

@@ -64,9 +64,10 @@ def read_text(data: bytes, options: TextOptions) -> TextTable:
     comments = CommentFilter()
     table = _parsed(body, how, comments)
     if not how.decimal_shown and (later := _later_decimal(table, how.delimiter)).shown:
-        how = replace(how, decimal=later.mark, ambiguous=later.ambiguous)
-        comments = CommentFilter()
-        table = _parsed(body, how, comments)
+        other = replace(how, decimal=later.mark, ambiguous=later.ambiguous)
+        again = _parsed(body, other, CommentFilter())
+        if _numeric(table, how.decimal) <= _numeric(again, other.decimal):
+            table, how = again, other
     table = _without_empty_columns(table)
     remarks = [how.words()] if how.words() else []
     if comments.count:
@@ -98,6 +99,17 @@ def rows_as_text(
         pa.BufferReader(body), convert_options=arrow_csv.ConvertOptions(**texts),
         **parse_options(how, CommentFilter(), block_size=max(2**22, 64 * len(how.names))),
     )  # fmt: skip
+
+
+def _numeric(table: pa.Table, decimal: str) -> set[int]:
+    """The columns of numbers, also of numbers with marks."""
+    import pyarrow as pa
+
+    columns = zip(table.schema, table.columns, strict=True)
+    return {
+        i for i, (field, column) in enumerate(columns)
+        if not pa.types.is_string(field.type) or find_numbers(column, decimal).numbers is not None
+    }  # fmt: skip
 
 
 def _later_decimal(table: pa.Table, delimiter: str) -> DecimalMark:
