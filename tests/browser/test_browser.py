@@ -229,13 +229,15 @@ def test_the_policy_stops_other_code_and_requests(browser, reports):
                 const script = document.createElement("script");
                 script.textContent = "window.leaked = true";
                 document.body.append(script);
-                const style = document.createElement("div");
-                style.innerHTML = '<p style="color: red">x</p>';
+                const styled = document.createElement("div");
+                styled.innerHTML = '<p style="color: rgb(255, 0, 0)">x</p>';
+                document.body.append(styled);
+                const color = getComputedStyle(styled.firstChild).color;
                 const sent = await fetch("https://example.org/").then(() => true, () => false);
-                return [window.leaked === true, sent];
+                return [window.leaked === true, color === "rgb(255, 0, 0)", sent];
             }"""
         )
-        assert done == [False, False]
+        assert done == [False, False, False]
         assert visit.page.locator("section script:not([type='application/json'])").count() == 0
         assert not any("dialog" in wrong for wrong in visit.wrong)
 
