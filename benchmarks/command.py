@@ -1,10 +1,13 @@
-"""`python -m benchmarks.command`: how long the command takes from the shell, beside its targets.
+"""`python -m benchmarks.command [PYTHON]`: the time of the command from the shell, and its targets.
 
-The best of several runs of each command, from the start of the process to its end.
+The best of several runs of each command, from the start of the process to its end. PYTHON is the
+interpreter of the environment to measure, this one by default: packages that only other extras need
+make `import sklearn` and `import skops` slower.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,9 +33,11 @@ def write_rows(folder: Path, rows: int = ROWS) -> None:
 
 def seconds_of(words: tuple[str, ...], folder: Path) -> float:
     """The time of one run of the command."""
+    python = sys.argv[1] if len(sys.argv) > 1 else sys.executable
+    compiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # as an installed package is
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "kvariates", *words]
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([python, "-m", "kvariates", *words], cwd=folder, check=True, env=compiled,
+                   stdout=subprocess.DEVNULL)  # fmt: skip
     return time.perf_counter() - begin
 
 

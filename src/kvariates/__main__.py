@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from kvariates.extras import MissingPackageError, needed
@@ -9,6 +10,7 @@ from kvariates.extras import MissingPackageError, needed
 
 def main() -> None:
     """Run the command; the entry point of the installed script."""
+    gc.set_threshold(100_000)  # imports make many objects, and few of them are garbage
     try:
         for package in ("typer", "rich"):
             needed(package, "cli", "The command kvariates")
@@ -21,6 +23,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("kvariates: interrupted\n")
         sys.exit(130)
+    finally:
+        gc.freeze()  # the process ends: modules need no collection
 
 
 if __name__ == "__main__":

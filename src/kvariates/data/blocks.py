@@ -19,7 +19,7 @@ from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from kvariates import _native
 from kvariates.data.cluster_sums import SumScale
@@ -119,7 +119,11 @@ def take_rows(blocks: RowBlocks, indices: I64) -> Rows:
             break
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    X = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    X = (
+        scipy.sparse.vstack(parts, format="csr")
+        if scipy.sparse.issparse(parts[0])
+        else np.concatenate(parts)
+    )
     return Rows.of(X[back])
 
 

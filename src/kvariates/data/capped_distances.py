@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import is_squared
@@ -47,7 +47,7 @@ class CappedDistances:
             return self.space
         csr, part = self.space.csr, math.ldexp(self.step, -FINER)
         lengths = np.floor(np.minimum(csr.data, 2 * self.cap) / part) * part
-        return Graph(sparse.csr_array((lengths, csr.indices, csr.indptr), shape=csr.shape))
+        return Graph(scipy.sparse.csr_array((lengths, csr.indices, csr.indptr), shape=csr.shape))
 
     def matrix(self, candidates: Ints, points: Ints) -> DistanceMatrix:
         """In steps, from candidates (rows) to points (columns), which are numbers of points."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kvariates import _native
 from kvariates.data.rows import F64, Floats, Labels
@@ -45,7 +45,9 @@ class ExchangeUnits:
         n = len(self.order)
         place = np.empty(n, dtype=np.int64)
         place[self.order] = np.arange(n)
-        graph = sparse.csr_array((np.ones(len(self.link)), self.link, self.link_start), (n, n))
+        graph = scipy.sparse.csr_array(
+            (np.ones(len(self.link)), self.link, self.link_start), (n, n)
+        )
         graph = graph[self.order]
         return replace(
             self, order=np.arange(n), size=self.size[self.order],

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kvariates import _native
 from kvariates.data.graph import Graph
@@ -150,7 +150,7 @@ def is_squared(space: MetricSpace | Rows) -> bool:
 
 
 def _over_rows(X: Any, manhattan: bool, seed: int) -> _native.Nodes:
-    if not sparse.issparse(X):
+    if not scipy.sparse.issparse(X):
         return _native.tree_over_rows(X, manhattan, seed)
     indices = X.indices.astype(np.int32, copy=False)
     indptr = X.indptr.astype(np.int64, copy=False)

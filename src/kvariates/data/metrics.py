@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scipy import sparse
+import scipy
 
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import (
@@ -38,14 +38,14 @@ def _vectors(metric: str) -> MakeSpace:
 
 
 def _cosine(X: Any, at: Any) -> MetricSpace:
-    if sparse.issparse(X) or sparse.issparse(at):
+    if scipy.sparse.issparse(X) or scipy.sparse.issparse(at):
         rows = [None if rows is None else unit_rows(_csr(rows)) for rows in (X, at)]
         return SparseCosine(*rows)
     return Vectors(unit_rows(X), "cosine", None if at is None else unit_rows(at))
 
 
 def _csr(rows: Any) -> Any:
-    out = sparse.csr_array(rows)
+    out = scipy.sparse.csr_array(rows)
     if not out.has_canonical_format:
         out = out.copy() if out is rows else out
         out.sum_duplicates()

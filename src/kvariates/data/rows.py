@@ -16,8 +16,8 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
 from kvariates import _native
 from kvariates.data.exact_sums import LIMBS, ExactSums, exact_total, exponent_of, to_float
@@ -67,7 +67,7 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any) -> Rows:
-        if not sparse.issparse(X):
+        if not scipy.sparse.issparse(X):
             return cls(X, _native.dense(X))
         indices = X.indices.astype(np.int32, copy=False)
         indptr = X.indptr.astype(np.int64, copy=False)
@@ -83,7 +83,7 @@ class Rows:
 
     @property
     def dense(self) -> bool:
-        return not sparse.issparse(self.X)
+        return not scipy.sparse.issparse(self.X)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -93,7 +93,7 @@ class Rows:
     def take(self, indices: NDArray[np.int64]) -> F64:
         """The rows at `indices` as centres: a new dense float64 array."""
         rows = self.X[indices]
-        dense = rows.toarray() if sparse.issparse(rows) else rows
+        dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
         return np.ascontiguousarray(dense, dtype=np.float64)
 
     def subset(self, indices: NDArray[np.int64]) -> Rows:
@@ -107,7 +107,7 @@ class Rows:
         """
         if self.n * self.d > SMALL:
             return None
-        rows = self.X.toarray() if sparse.issparse(self.X) else self.X
+        rows = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
         # Big-endian bytes of a float32 and of its float64 are in the same order; -0.0 becomes 0.0.
         values = np.ascontiguousarray(rows + 0.0, dtype=">f8")
         keys = values.view(np.dtype((np.void, values.itemsize * self.d))).ravel()
@@ -120,7 +120,7 @@ class Rows:
 
     def check_squares(self) -> None:
         """ValueError if squared distances to moderate centres overflow float64."""
-        values = self.X.data if sparse.issparse(self.X) else self.X
+        values = self.X.data if scipy.sparse.issparse(self.X) else self.X
         if self.dtype == np.float64 and not np.isfinite(sum_of_squares(values)):
             raise ValueError(OVERFLOW)
 
@@ -160,7 +160,7 @@ class Rows:
     def column_ranges(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each feature."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        return (low.toarray(), high.toarray()) if sparse.issparse(self.X) else (low, high)
+        return (low.toarray(), high.toarray()) if scipy.sparse.issparse(self.X) else (low, high)
 
 
 def joint_spread(shards: Sequence[Rows]) -> float:
@@ -233,7 +233,7 @@ def joint_cost(parts: Iterable[tuple[F64, F64 | None]]) -> float:
 
 def check_sparse(X: Any) -> None:
     """ValueError if a compressed matrix points outside its own arrays: such a matrix can crash."""
-    if not sparse.issparse(X) or X.format not in ("csr", "csc"):
+    if not scipy.sparse.issparse(X) or X.format not in ("csr", "csc"):
         return
     axis = 0 if X.format == "csr" else 1
     lists, bound, entries = X.shape[axis], X.shape[1 - axis], len(X.data)
@@ -258,7 +258,7 @@ def unit_rows(X: Any, first: int = 0) -> Any:
 
     `first`: the number of the first row, for the message.
     """
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         out = X.astype(np.float64)
         largest = abs(out).max(axis=1).toarray().ravel()
         _check_directions(largest, first)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kvariates.data.rows import F64, Labels
 from kvariates.numerics.lattice import Lattice
@@ -32,7 +32,7 @@ def quantize_sparse(X: Any, lattice: Lattice, half: F64 | None = None) -> Any:
         values = np.clip(values, -half[X.indices], half[X.indices])
     steps = np.trunc(values / lattice.step).astype(np.int64)
     steps = _inside(steps, _row_numbers(X), X.shape[0], lattice.square)
-    kept = sparse.csr_matrix(
+    kept = scipy.sparse.csr_matrix(
         (steps * lattice.step, X.indices.copy(), X.indptr.copy()), shape=X.shape
     )
     kept.eliminate_zeros()
@@ -48,13 +48,15 @@ def largest_values(X: Any, most: int) -> Any:
     rank = np.arange(len(order)) - np.repeat(X.indptr[:-1], per_row)
     kept = np.sort(order[rank < most])
     starts = np.concatenate([[0], np.cumsum(np.minimum(per_row, most))])
-    return sparse.csr_matrix((X.data[kept], X.indices[kept], starts), shape=X.shape)
+    return scipy.sparse.csr_matrix((X.data[kept], X.indices[kept], starts), shape=X.shape)
 
 
 def sparse_sums(X: Any, labels: Labels, k: int) -> F64:
     """The sums (k, d) of rows on a lattice by label; float64 adds them without rounding."""
     ones = np.ones(len(labels))
-    member = sparse.csr_matrix((ones, (labels, np.arange(len(labels)))), shape=(k, len(labels)))
+    member = scipy.sparse.csr_matrix(
+        (ones, (labels, np.arange(len(labels)))), shape=(k, len(labels))
+    )
     return np.asarray((member @ X).toarray())
 
 

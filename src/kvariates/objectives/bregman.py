@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kvariates.data.rows import F64, Labels
 from kvariates.objectives.distortion import MIX, Distortion, mean_row, one_thread, parts
@@ -89,7 +89,7 @@ class KullbackLeibler(Bregman):
         return centers
 
     def _divergence(self, X: Any, center: F64) -> F64:
-        if not sparse.issparse(X):
+        if not scipy.sparse.issparse(X):
             return np.asarray(relative_entropy(X, center).sum(axis=1))
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         own = center[X.indices] if center.ndim == 1 else center[row, X.indices]

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from kvariates.data.rows import F64, Labels, Rows
@@ -47,7 +47,7 @@ class Distortion(ABC):
         """ValueError if D is not defined for some row."""
         if not self.takes_csr:
             check_dense(self.name, X)
-        values = X.data if sparse.issparse(X) else X
+        values = X.data if scipy.sparse.issparse(X) else X
         sign, hint = (">", "add a small constant") if self.positive else (">=", "shift X")
         wrong = values <= 0 if self.positive else values < 0
         if np.any(wrong):
@@ -93,7 +93,7 @@ def mean_row(X: Any, weight: F64 | None) -> F64:
 
 def sum_rows(X: Any, weight: F64 | None) -> F64:
     """The weighted sum, in row order. Pre: float64."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         return np.asarray(X.T @ (np.ones(X.shape[0]) if weight is None else weight)).ravel()
     return np.asarray((X if weight is None else X * weight[:, None]).sum(axis=0))
 
@@ -120,14 +120,14 @@ def one_thread() -> Any:
 
 def check_dense(name: str, X: Any) -> None:
     """ValueError for sparse rows."""
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         raise ValueError(f"distortion={name!r} takes dense rows only; give X.toarray().")
 
 
 def first(X: Any, wrong: NDArray[np.bool_]) -> str:
     """The place and the value of the first wrong value, in words."""
     place = int(np.argmax(wrong))
-    if sparse.issparse(X):
+    if scipy.sparse.issparse(X):
         row = int(np.searchsorted(X.indptr, place, side="right")) - 1
         column, value = int(X.indices[place]), X.data[place]
     else:

@@ -13,8 +13,8 @@ from functools import cached_property, reduce
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale, table_pays
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
@@ -186,7 +186,7 @@ class InMemoryAssigner:
 
     def _new_sums(self, k: int, scale: SumScale) -> ClusterSums:
         """Without a table: only of the weights, as if the rows were zero."""
-        rows = self._rows if self._has_table else Rows.of(sparse.csr_array((self._rows.n, 1)))
+        rows = self._rows if self._has_table else Rows.of(scipy.sparse.csr_array((self._rows.n, 1)))
         return ClusterSums(rows, self._weight, k, scale)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from kvariates.data.exact_sums import unscaled
 from kvariates.data.row_costs import RowCosts, choose_unit, stay_limit
@@ -85,7 +85,7 @@ def global_kmeans(
 
 def _values(rows: Rows) -> int:
     """The number of stored values: the multiply-adds of one candidate."""
-    return int(rows.X.nnz) if sparse.issparse(rows.X) else rows.n * rows.d
+    return int(rows.X.nnz) if scipy.sparse.issparse(rows.X) else rows.n * rows.d
 
 
 def _mass(costs: RowCosts) -> F64:

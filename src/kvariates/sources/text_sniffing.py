@@ -30,6 +30,7 @@ SAMPLE_BYTES = 2**18
 MOST_SAMPLE_BYTES = 2**26  # of a table with very long lines
 SAMPLE_LINES = 20  # that a sample has at least
 SAMPLE_ROWS = 400
+DECIMAL_CELLS = 200  # of a column that show a decimal mark: more do not change which mark it is
 DECIMAL_ROWS = 20_000  # in which the decimal mark is looked for
 MOST_LETTERS = 2**30  # of a cell
 MOST_BEFORE = 30  # lines before the table
@@ -267,6 +268,8 @@ def find_decimal(columns: Iterable[Iterable[str]], delimiter: str) -> DecimalMar
         shown = Counter[str]()
         for cell in column:
             shown.update(_shown_marks(cell.strip("+-\u2212% "), unsure))
+            if shown.total() == DECIMAL_CELLS:
+                break
         if shown:
             sure[max(".,", key=lambda mark: shown[mark])] += 1
     if sure:
