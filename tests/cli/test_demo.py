@@ -142,7 +142,7 @@ def test_private_fits_are_priced_against_all_cities(demo):
         assert model.ledger_.total().epsilon <= epsilon
         cost = -model.score(cities.places)
         assert cost / found.price.against == pytest.approx(ratio)
-    best = np.square(cities.places[:, None] - found.open_centers).sum(axis=2).min(axis=1).sum()
+    best = np.square(cities.places[:, None] - found.plain_centers).sum(axis=2).min(axis=1).sum()
     assert found.price.against == pytest.approx(best)
 
 

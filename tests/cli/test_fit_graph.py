@@ -96,5 +96,5 @@ def test_a_negative_length_is_named_as_in_the_file(tmp_path):
 
 def test_a_node_with_two_places_is_refused(tmp_path):
     (tmp_path / "nodes.csv").write_text("node,x,y\na,1,2\nb,3,4\na,5,6\n")
-    with pytest.raises(ValueError, match="node a stands in several rows"):
+    with pytest.raises(ValueError, match="node a is in several rows"):
         read_places(tmp_path / "nodes.csv", np.array(["a", "b"]))

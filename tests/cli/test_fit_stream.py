@@ -125,6 +125,11 @@ def test_options_that_need_all_rows(table, tmp_path, option):
     assert not (tmp_path / "out").exists()
 
 
+def test_usual_values_may_be_given(table, tmp_path):
+    usual = ("--algorithm", "auto", "--metric", "euclidean")
+    run("fit", table, "-k", 3, "--stream", *usual, "-o", tmp_path / "out")
+
+
 def test_a_numpy_file_has_names(tmp_path):
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(500, 3)))
     run("fit", tmp_path / "X.npy", "-k", 2, "--stream", "-o", tmp_path / "out")

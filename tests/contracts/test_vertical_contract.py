@@ -199,7 +199,7 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
 
 
 def test_messages_of_all_parties_are_needed_once():
-    """One party's exponent alone, or two agreements, would tell of its columns."""
+    """One party's exponent alone, or two agreements, would disclose its columns."""
     parties = [VerticalParty(X[:, :2]), VerticalParty(X[:, 2:])]
     keys = [party.answer("keys", {})["public_key"] for party in parties]
     sealed = [

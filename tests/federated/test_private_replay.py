@@ -126,7 +126,7 @@ def test_a_row_that_is_drawn_too_often_is_found():
     "private", [Private(1.0, 2), Private(1.0, 2, adjacency="replace-one"), "central"]
 )
 def test_a_row_with_a_missing_value_does_not_drop_a_peer(private):
-    """A peer that cannot load its data is dropped, which would tell of the row."""
+    """A peer that cannot load its data is dropped, which would disclose the row."""
     rows = np.vstack([np.ones((9, 2)), [[np.nan, 1.0]], [[np.inf, 1.0]]])
     app = client_app(lambda _: rows, bounds=BOX, private=private)
     answer = ask(Node(app, 0), "describe")

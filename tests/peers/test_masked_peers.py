@@ -245,7 +245,7 @@ def test_keys_serve_one_group_and_groups_are_counted():
 
 
 def test_answers_to_different_questions_do_not_add_up():
-    """Also to different questions in the past: `changed` would tell of one peer's rows."""
+    """Also to different questions in the past: `changed` would disclose one peer's rows."""
     peers = peers_of(SHARDS)
     group_of(peers)
     assign_all(peers[:1], 1, X[K : 2 * K])

@@ -206,15 +206,15 @@ def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
 # second time. Deep audits find half the noise, too: 2500 runs show 1.4 +- 0.09 then.
 QUICK_RUNS, DEEP_RUNS = 320, 2500
 TREE = {"tree": PRIVATE_METHODS["tree"]}
-# A tree has 40 Lloyd steps with few features, all with the same law; deep audits watch three.
+# A tree has 40 Lloyd steps with few features, all with the same law; audits watch three.
 SHORT = dict(PRIVATE_METHODS.items()) | {
     "tree": replace(PRIVATE_METHODS["tree"], run=TreeMethod(steps=3))
 }
 # Parts that the defaults leave out.
 WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
 QUICK = (
-    cases(["alone"], "pure")
-    | cases(["crowd"], "with delta", ["add-remove"])
+    cases(["alone"], "pure", methods=SHORT)
+    | cases(["crowd"], "with delta", ["add-remove"], SHORT)
     | cases(["many"], "with delta", ["add-remove"], TREE)
     | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )

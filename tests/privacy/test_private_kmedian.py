@@ -308,7 +308,7 @@ ODD = [60, -1, None, 1.5, "a", True, 10**30, [1, 2]]
 
 @both_adjacencies
 def test_entries_that_are_no_points_are_left_out_one_by_one(adjacency):
-    """A fit that fails at one of them would tell of it."""
+    """A fit that fails at one of them would disclose it."""
     good = DEMAND.tolist()
     kept = np.array(good if adjacency == "add-remove" else [*good, *[0] * len(ODD)])
     found = checked_demand([*good, *ODD], 60, adjacency, "drop")

@@ -60,7 +60,7 @@ NOT_SQUARE = dict.fromkeys(
 PRIVATE = {
     "check_clustering": "labels_ would tell the cluster of every row",
     "check_fit_idempotent": "noise that can be repeated does not protect anybody",
-    "check_estimators_nan_inf": "a fit that fails at NaN would tell of a row; predict does fail",
+    "check_estimators_nan_inf": "a fit that fails at NaN would disclose a row; predict does fail",
 }
 STREAM = {
     "check_clustering": "a stream keeps no labels",

@@ -82,11 +82,8 @@ def _in_memory(model: Any, choices: dict[str, Any]) -> Any:
 def _dask_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of kvariates.dask.KMeans; ValueError for what it cannot do."""
     choices, reading, why = request.choices, request.reading, "does not work with --dask"
-    usual = {"metric": "euclidean", "algorithm": "auto"}
-    for name, value in usual.items():
-        if choices.get(name, value) != value:
-            request.refuse(f"{why}; leave it out", name)
-    request.refuse(f"{why}; leave it out", "n_init", "size_min", "size_max", "certify")
+    unknown = ("metric", "algorithm", "n_init", "size_min", "size_max", "certify")
+    request.without_usual().refuse(f"{why}; leave it out", *unknown)
     if request.k is None:
         raise ValueError(f"-k auto {why}; give a number")
     if request.scaling != "none":

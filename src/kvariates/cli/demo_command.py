@@ -57,7 +57,7 @@ def run_demo(
 
 
 def solve_others(
-    found: demo_page.OpenCities, start: float, progress: Progress, runs: int | None
+    found: demo_page.CityClusters, start: float, progress: Progress, runs: int | None
 ) -> demo_page.Results:
     """The three problems after the map. `start`: of the demo, by time.perf_counter()."""
     from kvariates.demo import demo_page, facilities, fold_trials, private_cities
@@ -82,7 +82,7 @@ def _page(results: demo_page.Results) -> str:
     return demo_html(results)
 
 
-def draw_regions(folder: Path, progress: Progress) -> demo_page.OpenCities:
+def draw_regions(folder: Path, progress: Progress) -> demo_page.CityClusters:
     """Cluster the cities and write the two files of the regions."""
     with phase(progress, "reading the world's cities"):
         cities = world.load_cities()
@@ -90,12 +90,12 @@ def draw_regions(folder: Path, progress: Progress) -> demo_page.OpenCities:
         model = world.region_model()
         seconds = fit_with_bar(model, bar, cities.places, sample_weight=cities.people)
     with phase(progress, "drawing the map"):
-        from kvariates.demo.demo_page import OpenCities
+        from kvariates.demo.demo_page import CityClusters
 
         regions = world.name_regions(cities, model.labels_, model.cluster_centers_)
         world.write_regions(cities, regions, model.labels_, model.cluster_centers_, folder)
         picture = (folder / "picture.png").read_bytes()
-    return OpenCities(cities, model, regions, seconds, picture)
+    return CityClusters(cities, model, regions, seconds, picture)
 
 
 def _found(results: demo_page.Results) -> tuple[tuple[str, str], ...]:

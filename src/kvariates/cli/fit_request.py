@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ DEMAND = (
     "public)"
 )
 NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
+USUAL = {"metric": "euclidean", "algorithm": "auto"}  # what KMeans uses if no value is given
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class FitRequest:
             more = ["--seed", str(seed), *more]
         end = words.index("--") if "--" in words else len(words)
         return shlex.join(["kvariates", *words[:end], *more, *words[end:]])
+
+    def without_usual(self) -> FitRequest:
+        """The same request without the parameters of KMeans that have their usual value."""
+        kept = {n: value for n, value in self.choices.items() if USUAL.get(n) != value}
+        return replace(self, choices=kept)
 
     def refuse(self, why: str, *names: str) -> None:
         """Raise ValueError if one of these parameters was given."""

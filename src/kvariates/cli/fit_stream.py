@@ -133,16 +133,13 @@ def _choice(request: FitRequest, source: SourceBlocks, reading: ReadingProgress)
 def _stream_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of StreamingKMeans; ValueError for those that it does not have."""
     check_names(request)
-    choices, reading = dict(request.choices), request.reading
-    for name, usual in (("metric", "euclidean"), ("algorithm", "auto")):
-        if choices.pop(name, usual) != usual:
-            request.refuse(WHY, name)
-    request.refuse(WHY, "size_min", "size_max", "certify")
+    request = request.without_usual()
+    request.refuse(WHY, "metric", "algorithm", "size_min", "size_max", "certify")
     if request.scaling not in ("none", "standard"):
         raise ValueError(f"--scale {request.scaling} {WHY}, or --scale standard")
-    if reading.missing == "mean":
+    if request.reading.missing == "mean":
         raise ValueError(f"--missing mean {WHY}, or --missing drop")
-    return choices
+    return dict(request.choices)
 
 
 def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from kvariates.report.page import Section, paragraph, preformatted, promise_box,
 
 
 @dataclass(frozen=True, eq=False)
-class OpenCities:
+class CityClusters:
     """The regions without privacy: the data, the fitted model, and the map as PNG."""
 
     cities: Cities
@@ -21,7 +21,7 @@ class OpenCities:
     picture: bytes
 
 
-def cities_section(found: OpenCities) -> Section:
+def cities_section(found: CityClusters) -> Section:
     """The map and the regions."""
     people = float(found.cities.people.sum())
     rows = sorted(found.regions, key=lambda region: -region.people)

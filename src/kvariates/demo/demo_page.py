@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvariates.demo.cities_section import OpenCities, cities_section
+from kvariates.demo.cities_section import CityClusters, cities_section
 from kvariates.demo.facilities import FacilityPlan, Town
 from kvariates.demo.facilities_section import facilities_section
 from kvariates.demo.fold_trials import FoldTrials
@@ -13,14 +13,14 @@ from kvariates.demo.private_cities import PrivateCities
 from kvariates.demo.private_section import private_section
 from kvariates.report.page import page_html
 
-__all__ = ["OpenCities", "Results", "demo_html"]
+__all__ = ["CityClusters", "Results", "demo_html"]
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
     """All four problems, solved."""
 
-    open: OpenCities
+    cities: CityClusters
     private: PrivateCities
     town: Town
     plan: FacilityPlan
@@ -37,8 +37,8 @@ def demo_html(results: Results) -> str:
         f"noise every time, so theirs ({runs} fits for each budget) differ from run to run."
     )
     sections = [
-        cities_section(results.open),
-        private_section(results.open.cities, results.private),
+        cities_section(results.cities),
+        private_section(results.cities.cities, results.private),
         facilities_section(results.town, results.plan),
         folds_section(results.folds),
     ]

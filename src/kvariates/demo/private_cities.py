@@ -28,7 +28,7 @@ RUNS = 10
 class PrivateCities:
     """Fits for each budget, and the price of privacy."""
 
-    open_centers: Array  # of k-means without privacy
+    plain_centers: Array  # of k-means without privacy
     models: tuple[PrivateKMeans, ...]  # one for each epsilon: the one of median cost
     ratios: Array  # of the costs of these models to the cost without privacy
     price: Price

@@ -72,7 +72,7 @@ def _factors(found: PrivateCities) -> str:
 
 def matched_maps(found: PrivateCities) -> list[SmallMap]:
     """Without privacy, then from the largest budget to the smallest; matched centre to centre."""
-    first = _unit(found.open_centers)
+    first = _unit(found.plain_centers)
     maps = [SmallMap("without privacy", "", first)]
     for i in np.argsort(-np.array(found.price.epsilons)):
         centers = _unit(found.models[i].cluster_centers_)

@@ -200,7 +200,7 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
 def _noisy_peer(
     X: F64, bounds: PublicBounds, private: Private | Literal["central"]
 ) -> PrivatePeer | SummingPeer:
-    """Rows with NaN or infinity are left out one by one: an error would tell of a row."""
+    """Rows with NaN or infinity are left out one by one: an error would disclose a row."""
     center = (bounds.low + bounds.high) / 2
     if isinstance(private, Private):
         return PrivatePeer(without_missing(X, private.adjacency, center), bounds, private)

@@ -117,7 +117,7 @@ class PrivatePeer:
             raise
         except Exception:
             _logger.exception("A question could not be answered")
-            raise Refused("the question could not be answered") from None  # it may tell of the data
+            raise Refused("the question could not be answered") from None  # it may disclose data
 
     def ledger(self, releases: Releases) -> Ledger:
         """All charges so far, and the claim. BudgetError if they cost more."""

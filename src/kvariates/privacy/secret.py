@@ -6,7 +6,7 @@
     secret.reveal(reason)          the value itself, if it is public
 
 Functions given to `map` must not store what they see elsewhere. If one fails, `map` raises an error
-that has neither its message nor its frames, nor its type: they could tell of rows. A test lists
+that has neither its message nor its frames, nor its type: they could disclose rows. A test lists
 every call of `reveal` in the library. A `Secret` prevents accidents, not malice: any code in this
 process can read its memory.
 """
@@ -29,7 +29,7 @@ U = TypeVar("U")
 _log = logging.getLogger(__name__)
 
 FAILED = (
-    "A computation on private rows failed. Where and why could tell of rows, so it is not said "
+    "A computation on private rows failed. Where and why could disclose rows, so it is not said "
     "here; the log of kvariates.privacy.secret (level DEBUG) has the place. Try rows that are not "
     "private."
 )
@@ -56,7 +56,7 @@ class Secret(Generic[T]):
     def map(self, function: Callable[[T], U]) -> Secret[U]:
         """The result of a function of the value, as a secret.
 
-        Warnings, also NumPy's about numbers (overflow, invalid), are not shown: they tell of rows.
+        Warnings, also NumPy's about numbers (overflow, invalid), are not shown: they disclose rows.
         """
         failed: BaseException
         try:

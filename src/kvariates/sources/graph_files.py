@@ -146,7 +146,7 @@ def read_places(
     row = {name: i for i, name in enumerate(names)}
     if len(row) < len(names):
         twice = next(name for i, name in enumerate(names) if row[name] != i)
-        raise ValueError(f"{path}: node {twice} stands in several rows")
+        raise ValueError(f"{path}: node {twice} is in several rows")
     missing = [str(node) for node in nodes.tolist() if str(node) not in row]
     if missing:
         raise ValueError(
