@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from browser.test_browser import DESK, PHONE, Visit, browser  # noqa: F401 (a fixture)
+from browser.conftest import browser  # noqa: F401 (a fixture)
+from browser.visits import DESK, PHONE, Visit
 from rich.progress import Progress
 from scipy.sparse.csgraph import connected_components, dijkstra
 from typer.testing import CliRunner
