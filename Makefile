@@ -8,14 +8,17 @@ OLDEST := .venv-oldest
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 CXX_FILES := $(wildcard native/*.?pp native/tests/*.?pp)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Compiled modules are kept: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help build demo test test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile browser clean
+.PHONY: help build demo test test-slow test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile browser clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help:
 	@echo "make demo           cluster the world's cities and draw a map"
-	@echo "make test           run all tests"
+	@echo "make test           run the tests (minutes)"
+	@echo "make test-slow      run the tests that take long: audits of private methods, real processes"
 	@echo "make test-oldest    run the main tests with the oldest allowed versions of all packages"
 	@echo "make wheels         build wheels for Linux and try them in bare environments (minutes)"
 	@echo "make lint           run ruff, clang-format and mypy"
@@ -45,6 +48,9 @@ demo: $(VENV)/.command
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -n auto -m slow
 
 # The folders that test numbers, estimators and privacy; the rest needs packages of one extra each.
 # Old packages warn about newer ones that they use.

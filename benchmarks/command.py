@@ -31,9 +31,8 @@ def write_rows(folder: Path, rows: int = ROWS) -> None:
     np.savetxt(folder / "X.csv", X, fmt="%.6f", delimiter=",", header=names, comments="")
 
 
-def seconds_of(words: tuple[str, ...], folder: Path) -> float:
+def seconds_of(words: tuple[str, ...], folder: Path, python: str = sys.executable) -> float:
     """The time of one run of the command."""
-    python = sys.argv[1] if len(sys.argv) > 1 else sys.executable
     compiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # as an installed package is
     begin = time.perf_counter()
     subprocess.run([python, "-m", "kvariates", *words], cwd=folder, check=True, env=compiled,
@@ -43,10 +42,11 @@ def seconds_of(words: tuple[str, ...], folder: Path) -> float:
 
 def main() -> None:
     """Print the seconds of each command beside its target."""
+    python = sys.argv[1] if len(sys.argv) > 1 else sys.executable
     with tempfile.TemporaryDirectory() as name:
         write_rows(Path(name))
         for words, target in TARGETS.items():
-            best = min(seconds_of(words, Path(name)) for _ in range(RUNS))
+            best = min(seconds_of(words, Path(name), python) for _ in range(RUNS))
             verdict = "met" if best < target else "missed"
             print(f"{best:6.2f} s, target {target:g} s {verdict}: kvariates {' '.join(words)}")
 

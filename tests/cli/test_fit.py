@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -256,17 +257,22 @@ class TestCommand:
         X = np.random.default_rng(0).normal(size=(200_000, 8)).astype(np.float32)
         np.save(tmp_path / "X.npy", X)
         words = ["fit", "X.npy", "-k", 400, "--n-init", 100, "-o", "out"]
-        process = self.command(*words, cwd=tmp_path)
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".out-*")):  # it is created when the fit begins
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        out, err = process.communicate(timeout=60)
-        assert time.monotonic() - sent < 5
+        # A background job inherits SIG_IGN.
+        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with self.command(*words, cwd=tmp_path, preexec_fn=heed) as process:
+            try:
+                deadline = time.monotonic() + 60
+                while not list(tmp_path.glob(".out-*")):  # it is created when the fit begins
+                    assert time.monotonic() < deadline
+                    assert process.poll() is None
+                    time.sleep(0.05)
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+                sent = time.monotonic()
+                out, err = process.communicate(timeout=60)
+                assert time.monotonic() - sent < 5
+            finally:
+                process.kill()
         assert (process.returncode, out) == (130, "")
         assert err == "kvariates: interrupted; nothing was written\n"
         assert [p.name for p in tmp_path.iterdir()] == ["X.npy"]

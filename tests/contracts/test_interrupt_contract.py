@@ -10,8 +10,9 @@ import pytest
 from contracts.choices import CHOICES
 
 CHILD = """
-import time, numpy as np
+import signal, numpy as np
 from kvariates import KMeans, kmeans_plusplus
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits SIG_IGN
 X = np.random.default_rng(0).random((100_000, 12), dtype=np.float32) + np.float32(0.1)
 
 def fit(choice):

@@ -71,6 +71,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "adjacency", "mistake"), CASES)
 def test_audits_pass_and_catch_a_mistake(kind, adjacency, mistake):
     run, private = mechanism(kind, adjacency)

@@ -76,6 +76,7 @@ def limited(left, seconds):
 
 
 @LINUX
+@pytest.mark.slow
 def test_a_limit_of_the_address_space_gives_memory_errors():
     assert limited([2**16, 2**22], 60) == ["failures True"]
 
@@ -153,6 +154,7 @@ def inject(library, tries, seconds):
 
 
 @LINUX
+@pytest.mark.slow
 def test_a_failed_allocation_is_a_memory_error(failing_new):
     assert inject(failing_new, 5, 120) == ["usable"]
 

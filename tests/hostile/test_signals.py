@@ -40,6 +40,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_another_thread_does_not_hold_back_an_interrupt():
     assert run(STARVED, 150, OMP_NUM_THREADS="1") == ["early"]
 

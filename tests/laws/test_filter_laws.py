@@ -116,6 +116,7 @@ for factor in (1e12, 1e13):
 """
 
 
+@pytest.mark.slow
 def test_far_rows_have_the_same_labels_on_every_instruction_set():
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     told = [

@@ -213,6 +213,7 @@ def random_shards(rng):
     return [(X[part], None if weights is None else weights[part]) for part in parts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", [*PEER_SEEDINGS, "rows"])
 def test_honest_peers_of_few_rows_are_never_dropped(init):
     for seed in range(40):

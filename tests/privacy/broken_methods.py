@@ -143,3 +143,7 @@ MISTAKES = {
         NoisyLloyd(steps=1), Scene("axis", 300, 2, 1), 400, one_noise_for_all
     ),
 }
+SLOWLY_CAUGHT = (
+    "noise of drawn rows halved", "no floor", "local indices reused as global",
+    "inertia published",
+)  # fmt: skip

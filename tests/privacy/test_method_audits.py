@@ -10,9 +10,19 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from privacy.broken_methods import MISTAKES
+from privacy.broken_methods import MISTAKES, SLOWLY_CAUGHT
 from privacy.exact_noise import ADJACENCIES, repeatable
-from privacy.method_cases import ASSERTED, LOSSES, QUICK, QUICK_RUNS, SCENES, Case, Scene, spread
+from privacy.method_cases import (
+    ASSERTED,
+    LOSSES,
+    QUICK,
+    QUICK_RUNS,
+    SCENES,
+    SLOW,
+    Case,
+    Scene,
+    spread,
+)
 
 from kvariates.privacy.auditing import audit
 from kvariates.privacy.budget import BudgetError
@@ -30,9 +40,16 @@ def attack(case, runs):
     return audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
 
 
-@pytest.mark.parametrize("name", QUICK)
+ALL = QUICK | SLOW
+
+
+def marked(names, slow):
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in names]
+
+
+@pytest.mark.parametrize("name", marked(ALL, SLOW))
 def test_a_method_keeps_its_claim(name):
-    found = attack(QUICK[name], QUICK_RUNS)
+    found = attack(ALL[name], QUICK_RUNS)
     assert found.passed, str(found)
 
 
@@ -64,9 +81,9 @@ def uncharged(seen):
     return drawn - lines
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", ALL)
 def test_all_noise_is_charged_and_cannot_be_seeded(name):
-    case = QUICK[name]
+    case = ALL[name]
     assert not uncharged(case(case.neighbours.first))
     assert not repeatable(case, case.neighbours.first, view=case.view, runs=8)
 
@@ -87,7 +104,7 @@ def test_an_uncharged_release_is_caught(name, left_out):
         assert uncharged(case(case.neighbours.first))
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", marked(MISTAKES, SLOWLY_CAUGHT))
 def test_a_mistake_is_caught(name):
     mistake = MISTAKES[name]
     with mistake.planted():

@@ -28,6 +28,7 @@ from kvariates.private_methods import principal_axes
 from kvariates.private_methods.noisy_tree import NoisyMoments
 from kvariates.summaries.partition import Chosen
 
+pytestmark = pytest.mark.slow
 D, RHO, RUNS = 6, 0.5, 1000
 COST = Cost(rho=RHO)
 ROWS = 12

@@ -146,6 +146,7 @@ def test_without_rounds_candidates_are_drawn_one_by_one():
 # ---- what must be caught ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 def test_reclustering_without_weights_would_be_seen(k, monkeypatch):
     X, weights = SETS["weighted"]
