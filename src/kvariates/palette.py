@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# Twelve colours. The distance in OKLab of the two that are most alike (tests/test_report_clusters.py):
+# Twelve colours. The distance in OKLab of the two most alike (tests/test_report_clusters.py):
 #                                    normal  protan  deutan  tritan
 #     on a light background           0.109   0.107   0.107   0.041
 #     on a dark one (22 % white)      0.091   0.081   0.071   0.029

@@ -89,6 +89,10 @@ READ = {
     "an old line end after the names": (b"x,y\r1.5,2\n3,4.25\n5,6\n", XY, ""),
     "one column with signs and gaps": (
         b"x\n-1,5\n3\n2,5e1\n", [[-1.5], [3], [25]], "decimal commas"),
+    "one column with thousands and commas": (
+        b"x\n1.234,5\n2.500\n12.000.000,25\n", [[1234.5], [2500], [12e6 + 0.25]], "decimal commas"),
+    "one column with per cents": (b"x\n12,5%\n8 %\n1,25 %\n", [[0.125], [0.08], [0.0125]],
+                                  "per cents"),
     "one column with blanks in numbers": (b"x\n1 234\n5 678\n", [[1234], [5678]], "thousands"),
     "a decimal mark far below": (
         b"x;y\n" + b"1;2\n" * 98 + b"1,250;2\n3,125;4\n",

@@ -38,8 +38,9 @@ DELIMITERS = (",", "\t", ";", "|", " ")
 
 # A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
 NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
-# One column: "1,5" is not two cells.
-WHOLE, FRACTION = re.compile(r"[+\-\u2212]?\d+"), re.compile(r"\d+([eE][+-]?\d+)?")
+# One column: "1,5" is not two cells. What is before the decimal comma, and behind it.
+WHOLE = re.compile(r"[+\-\u2212]?(\d+|\d{1,3}([.'\u2019 \u00a0\u202f]\d{3})+)")
+FRACTION = re.compile(r"\d+([eE][+-]?\d+)?(\s?%)?")
 LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 YEAR = re.compile(r"(1[89]|20|21)\d\d")
 
@@ -167,7 +168,7 @@ def _one_column(rows: list[SampleRow]) -> bool:
     if not pairs or len(pairs) + len(alone) < len(body):
         return False
     whole = all(WHOLE.fullmatch(a) and FRACTION.fullmatch(b) for a, b in pairs)
-    return whole and all(cell in MISSING or WHOLE.fullmatch(cell) for cell in alone)
+    return whole and all(c in MISSING or WHOLE.fullmatch(c.rstrip("% ")) for c in alone)
 
 
 def _one_group(rows: list[SampleRow]) -> bool:
