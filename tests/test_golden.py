@@ -61,7 +61,13 @@ def test_digests_tell_fits_apart():
     assert len(set(fitted)) > 0.8 * len(fitted)
 
 
-@pytest.mark.parametrize("kind", fits.KINDS)
+SLOW = ("kmeans", "kmedian large", "private", "private more", "choose_k")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in fits.KINDS],
+)
 def test_fits_have_not_changed(kind):
     names = [name for name in fits.CASES if fits.kind_of(name) == kind]
     compare({name: fits.digest(name) for name in names if name not in fits.THREADED})

@@ -66,6 +66,7 @@ def disassembly():
     pytest.skip(f"no module with symbols among {[*map(str, built)]}: nothing was checked")
 
 
+@pytest.mark.slow
 def test_newer_instructions_are_in_newer_kernels_only():
     found = functions(disassembly())
     newer = [name for name, has_avx, _ in found.values() if has_avx and NEWER.search(name)]

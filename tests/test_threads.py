@@ -30,7 +30,16 @@ def uses_threads(choice):
     return "squared distances" in objective_for(**given, X=X, weight=None).offers
 
 
-@pytest.mark.parametrize("choice", [*filter(uses_threads, CHOICES)], ids=str)
+SLOW = {"init": "global"}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        pytest.param(choice, id=str(choice), marks=pytest.mark.slow if choice == SLOW else ())
+        for choice in filter(uses_threads, CHOICES)
+    ],
+)
 def test_every_choice_is_the_same_on_any_number_of_threads(choice):
     model = KMeans(K, random_state=0, n_init=1, max_iter=4, tol=0, **choice)
     first, *others = on_threads(lambda: clone(model).fit(X))

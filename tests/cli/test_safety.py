@@ -60,6 +60,7 @@ class TestNames:
             assert name in shown
         assert "\x1b" not in failure("fit", tmp_path / "\x1b[31m.csv", "-k", 2)
 
+    @pytest.mark.slow
     def test_sixteen_thousand_columns_are_read_in_linear_time(self, tmp_path):
         def seconds(d):
             path = tmp_path / f"{d}.csv"

@@ -119,6 +119,7 @@ def test_a_worker_that_leaves_in_order(threads, rows):
     np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
 
 
+@pytest.mark.slow
 def test_a_client_is_killed(killable, seconds_until_freed):
     """The workers forget the rows and the states, once they have answered the last question."""
     killable.run(exec, SLOW, {})

@@ -39,6 +39,7 @@ def blobs(n=150, k=4, d=3, spread=30.0, seed=0):
     return X, np.array([X[np.arange(n) % k == j].mean(axis=0) for j in range(k)])
 
 
+@pytest.mark.slow
 def test_a_bound_is_never_above_the_optimum(monkeypatch):
     """1,000 tiny sets, by all partitions and in whole numbers; the solver may stop early."""
     rng, close = np.random.default_rng(0), 0

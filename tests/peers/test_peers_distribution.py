@@ -57,6 +57,7 @@ def test_with_one_row_a_peer_it_is_kmeans_plusplus():
     assert follows(drawn(dk, range(1, 6), WEIGHTS), law) > ALPHA
 
 
+@pytest.mark.slow
 def test_exact_seeding_over_peers_is_kmeans_plusplus():
     law = exact.sequence_law(exact.plain_step, ROWS, 3, WEIGHTS)
     plain = lambda coordinator, k, rng: exact_plusplus(coordinator, k, rng, greedy=False)  # noqa: E731

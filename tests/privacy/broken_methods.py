@@ -145,5 +145,5 @@ MISTAKES = {
 }
 SLOWLY_CAUGHT = (
     "noise of drawn rows halved", "no floor", "local indices reused as global",
-    "inertia published",
+    "inertia published", "one noise value for all coordinates",
 )  # fmt: skip

@@ -212,9 +212,11 @@ SHORT = dict(PRIVATE_METHODS.items()) | {
 }
 # Parts that the defaults leave out.
 WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
-QUICK = cases(["alone"], "pure", methods=SHORT)
+SLOWLY_RUN = ("tree", "candidates")
+QUICK = cases(["alone"], "pure", methods={n: e for n, e in SHORT.items() if n not in SLOWLY_RUN})
 SLOW = (
-    cases(["crowd"], "with delta", ["add-remove"], SHORT)
+    cases(["alone"], "pure", methods={n: SHORT[n] for n in SLOWLY_RUN})
+    | cases(["crowd"], "with delta", ["add-remove"], SHORT)
     | cases(["many"], "with delta", ["add-remove"], TREE)
     | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )

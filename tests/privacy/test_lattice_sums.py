@@ -213,6 +213,7 @@ def test_the_same_bits_on_any_number_of_threads():
     assert len(set(on_threads(fingerprint))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", _native.instruction_sets())
 def test_the_same_bits_with_any_instruction_set(level):
     path = os.pathsep.join(sys.path)

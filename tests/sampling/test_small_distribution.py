@@ -100,6 +100,7 @@ def test_forgy_draws_distinct_rows_by_weight(weights):
     assert follows(starts(sparse.csr_array(ROWS), weights, 3, "random"), seen) > ALPHA
 
 
+@pytest.mark.slow
 def test_the_estimator_starts_from_greedy_kmeans_plusplus():
     law = exact.sequence_law(exact.greedy_step(3), ROWS, 3, WEIGHTS)
     seen = exact.pushed(law, one_step(ROWS, WEIGHTS))

@@ -23,6 +23,7 @@ def law_of(points, weights):
     return pushed(law, lambda sequence: tuple(rows[i] for i in sequence))
 
 
+@pytest.mark.slow
 def test_seeds_follow_the_law_of_the_weighted_rows():
     draws = []
     for seed in range(RUNS):
