@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from privacy.demands import spaces
 from privacy.exact_noise import both_adjacencies
-from scipy import sparse
+from privacy.test_private_kmedian import DEMAND, X, fit
 
 from kvariates import PrivateKMedian
 from kvariates.estimators.private_kmedian import checked_demand
@@ -19,22 +18,6 @@ from kvariates.private_methods.demand_methods import (
     DemandHst,
     DemandLocalSearch,
 )
-
-RNG = np.random.default_rng(2)
-SPACES = spaces(RNG)
-X = RNG.normal(size=(60, 2)) + 9 * RNG.integers(0, 3, size=(60, 1))
-DEMAND = RNG.integers(0, 60, size=900)
-ROADS = sparse.csr_array(SPACES["graph"].csr)
-METHODS = {name: e.run for name, e in PRIVATE_KMEDIAN_METHODS.items() if name != "auto"}
-METHODS |= {"on k-median++": DemandLocalSearch(3, "k-median++"), "seeds": DemandHst(n_swaps=0)}
-every_method = pytest.mark.parametrize("name", METHODS)
-
-
-def fit(*args, X=X, demand=DEMAND, epsilon=2.0, **options):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The noise of|The budget may|epsilon=")
-        return PrivateKMedian(*args, epsilon=epsilon, **options).fit(X, demand=demand)
-
 
 # ---- the budget ----
 
