@@ -63,7 +63,7 @@ def pytest_configure() -> None:
 def failing_tests(tests: list[str], mutant: str = "") -> list[str]:
     """The tests that fail, or the first one if there is a mutant."""
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
+        [sys.executable, "-m", "pytest", "-q", "-m", "not hostile", "-p", "no:cacheprovider", "-p",
          "experiments.mutants", *(["-x"] if mutant else []), *(f"tests/{test}" for test in tests)],
         cwd=ROOT, env={**os.environ, CHOSEN: mutant}, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -110,13 +110,13 @@ PRIVATE = [
         "an entry that is no point fails a fit", "estimators.private_kmedian",
         'if missing == "error" and not inside.all():',
         "if not inside.all():",
-        "privacy/test_private_kmedian.py",
+        "privacy/test_private_kmedian_input.py",
     ),
     Mutant(
         "a demand is read before its budget is spent", "estimators.private_kmedian",
         "        points = self._validate(X)\n",
         "        points = self._validate(X)\n        list(demand)\n",
-        "privacy/test_private_kmedian.py",
+        "privacy/test_private_kmedian_input.py",
     ),
     Mutant(
         "a pick counts a quarter of the largest value", "private_methods.recovery",

@@ -10,6 +10,8 @@ from kvariates.certificates.sampled_bound import smallest_mean
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import DistanceMatrix, Vectors
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("size", "alpha"), [(1, 0.3), (10, 0.01), (200, 0.3)])
 def test_the_smallest_mean_is_a_confidence_bound(size, alpha):

@@ -10,17 +10,14 @@ from privacy.method_cases import QUICK_RUNS
 
 from kvariates.privacy.auditing import audit
 
+pytestmark = pytest.mark.slow
+
 
 def attack(case, runs):
     return audit(case, case.neighbours, view=case.view, runs=runs, **case.claim)
 
 
-SLOW = [name for name in QUICK if "all parts" in name]
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in QUICK]
-)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_method_keeps_its_claim(name):
     found = attack(QUICK[name], QUICK_RUNS)
     assert found.passed, str(found)

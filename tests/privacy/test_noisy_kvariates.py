@@ -13,6 +13,8 @@ from scipy import stats
 from kvariates.private_methods import noisy_kvariates
 from kvariates.private_methods.noisy_kvariates import Conditional, Floored, WithLaplace
 
+pytestmark = pytest.mark.slow
+
 # --- charges ---------------------------------------------------------------------------------
 
 

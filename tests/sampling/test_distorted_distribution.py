@@ -15,6 +15,8 @@ from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
+pytestmark = pytest.mark.slow
+
 POSITIVE = np.array([[0.5, 4], [1, 1], [3, 0.25], [6, 5], [0.5, 0.75], [2, 8]])
 ZEROS = np.array([[0.0, 4], [1, 1], [3, 0], [0, 0], [5, 0.5], [3, 0]])
 # No two alike: under a symmetric D, two rows of equal weight could leave equal potentials.

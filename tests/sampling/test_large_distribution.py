@@ -14,6 +14,8 @@ from scipy import sparse
 from kvariates.data.rows import Rows
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
+pytestmark = pytest.mark.slow
+
 
 def runs_of(X, k, weights=None, trials=1, runs=300):
     problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(1)).canonical()

@@ -8,6 +8,8 @@ from sampling import exact, samplers
 from sampling.chi_square import ALPHA, chi_square, follows, merge_rare, uniform
 from scipy import stats
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(5)
 # Seventeen rows: enough for an eighth to be two of them.
 FEW = RNG.normal(size=(17, 2)) * [3, 1], RNG.integers(1, 6, size=17).astype(float)
