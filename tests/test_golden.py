@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 from golden import fits
+from slow_cases import mark_slow
 
 from kvariates import _native
 
@@ -64,10 +65,7 @@ def test_digests_tell_fits_apart():
 SLOW = ("kmeans", "kmedian large", "private", "private more", "choose_k")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in fits.KINDS],
-)
+@pytest.mark.parametrize("kind", mark_slow(fits.KINDS, SLOW))
 def test_fits_have_not_changed(kind):
     names = [name for name in fits.CASES if fits.kind_of(name) == kind]
     compare({name: fits.digest(name) for name in names if name not in fits.THREADED})

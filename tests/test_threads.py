@@ -14,6 +14,7 @@ from contracts.choices import CHOICES, OF_OBJECTIVE, positive_rows
 from laws.cases import ALGORITHMS, LAYOUTS, METRICS, rows, same_bits, start
 from laws.threads import on_threads
 from sklearn.base import clone
+from slow_cases import mark_slow
 from threadpoolctl import threadpool_info
 
 from kvariates import KMeans
@@ -30,16 +31,10 @@ def uses_threads(choice):
     return "squared distances" in objective_for(**given, X=X, weight=None).offers
 
 
-SLOW = {"init": "global"}
+SLOW = [{"init": "global"}]
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        pytest.param(choice, id=str(choice), marks=pytest.mark.slow if choice == SLOW else ())
-        for choice in filter(uses_threads, CHOICES)
-    ],
-)
+@pytest.mark.parametrize("choice", mark_slow(filter(uses_threads, CHOICES), SLOW), ids=str)
 def test_every_choice_is_the_same_on_any_number_of_threads(choice):
     model = KMeans(K, random_state=0, n_init=1, max_iter=4, tol=0, **choice)
     first, *others = on_threads(lambda: clone(model).fit(X))

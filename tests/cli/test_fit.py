@@ -258,8 +258,8 @@ class TestCommand:
         np.save(tmp_path / "X.npy", X)
         words = ["fit", "X.npy", "-k", 400, "--n-init", 100, "-o", "out"]
         # A background job inherits SIG_IGN.
-        heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        with self.command(*words, cwd=tmp_path, preexec_fn=heed) as process:
+        use_default = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with self.command(*words, cwd=tmp_path, preexec_fn=use_default) as process:
             try:
                 deadline = time.monotonic() + 60
                 while not list(tmp_path.glob(".out-*")):  # it is created when the fit begins

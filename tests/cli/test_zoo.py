@@ -93,6 +93,9 @@ READ = {
         b"x\n1.234,5\n2.500\n12.000.000,25\n", [[1234.5], [2500], [12e6 + 0.25]], "decimal commas"),
     "one column with per cents": (b"x\n12,5%\n8 %\n1,25 %\n", [[0.125], [0.08], [0.0125]],
                                   "per cents"),
+    "two columns under a title": (
+        b"measured\n1.234 567\n2.345 678\n", [[1.234, 567], [2.345, 678]],
+        "1 line before the table left out"),
     "one column with blanks in numbers": (b"x\n1 234\n5 678\n", [[1234], [5678]], "thousands"),
     "a decimal mark far below": (
         b"x;y\n" + b"1;2\n" * 98 + b"1,250;2\n3,125;4\n",

@@ -206,17 +206,19 @@ def cases(scenes, budget, adjacencies=ADJACENCIES, methods=PRIVATE_METHODS):
 # second time. Deep audits find half the noise, too: 2500 runs show 1.4 +- 0.09 then.
 QUICK_RUNS, DEEP_RUNS = 320, 2500
 TREE = {"tree": PRIVATE_METHODS["tree"]}
-# A tree has 40 Lloyd steps with few features, all with the same law; audits watch three.
+# A tree has 40 Lloyd steps with few features, all with the same law; deep audits watch three.
 SHORT = dict(PRIVATE_METHODS.items()) | {
     "tree": replace(PRIVATE_METHODS["tree"], run=TreeMethod(steps=3))
 }
 # Parts that the defaults leave out.
 WHOLE = {"candidates, all parts": Entry(Candidates(swaps=2, trials=2, repeats=2), "")}
 SLOWLY_RUN = ("tree", "candidates")
-QUICK = cases(["alone"], "pure", methods={n: e for n, e in SHORT.items() if n not in SLOWLY_RUN})
+QUICK = cases(
+    ["alone"], "pure", methods={n: e for n, e in PRIVATE_METHODS.items() if n not in SLOWLY_RUN}
+)
 SLOW = (
-    cases(["alone"], "pure", methods={n: SHORT[n] for n in SLOWLY_RUN})
-    | cases(["crowd"], "with delta", ["add-remove"], SHORT)
+    cases(["alone"], "pure", methods={n: PRIVATE_METHODS[n] for n in SLOWLY_RUN})
+    | cases(["crowd"], "with delta", ["add-remove"])
     | cases(["many"], "with delta", ["add-remove"], TREE)
     | cases(["lone"], "pure", ["add-remove"], WHOLE)
 )

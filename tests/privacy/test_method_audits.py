@@ -23,6 +23,7 @@ from privacy.method_cases import (
     Scene,
     spread,
 )
+from slow_cases import mark_slow
 
 from kvariates.privacy.auditing import audit
 from kvariates.privacy.budget import BudgetError
@@ -43,11 +44,7 @@ def attack(case, runs):
 ALL = QUICK | SLOW
 
 
-def marked(names, slow):
-    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in names]
-
-
-@pytest.mark.parametrize("name", marked(ALL, SLOW.keys() - QUICK.keys()))
+@pytest.mark.parametrize("name", mark_slow(ALL, SLOW.keys() - QUICK.keys()))
 def test_a_method_keeps_its_claim(name):
     found = attack(ALL[name], QUICK_RUNS)
     assert found.passed, str(found)
@@ -104,7 +101,7 @@ def test_an_uncharged_release_is_caught(name, left_out):
         assert uncharged(case(case.neighbours.first))
 
 
-@pytest.mark.parametrize("name", marked(MISTAKES, SLOWLY_CAUGHT))
+@pytest.mark.parametrize("name", mark_slow(MISTAKES, SLOWLY_CAUGHT))
 def test_a_mistake_is_caught(name):
     mistake = MISTAKES[name]
     with mistake.planted():

@@ -20,7 +20,7 @@ __all__ = ["CityClusters", "Results", "demo_html"]
 class Results:
     """All four problems, solved."""
 
-    cities: CityClusters
+    clusters: CityClusters
     private: PrivateCities
     town: Town
     plan: FacilityPlan
@@ -37,8 +37,8 @@ def demo_html(results: Results) -> str:
         f"noise every time, so theirs ({runs} fits for each budget) differ from run to run."
     )
     sections = [
-        cities_section(results.cities),
-        private_section(results.cities.cities, results.private),
+        cities_section(results.clusters),
+        private_section(results.clusters.cities, results.private),
         facilities_section(results.town, results.plan),
         folds_section(results.folds),
     ]

@@ -30,7 +30,7 @@ SAMPLE_BYTES = 2**18
 MOST_SAMPLE_BYTES = 2**26  # of a table with very long lines
 SAMPLE_LINES = 20  # that a sample has at least
 SAMPLE_ROWS = 400
-DECIMAL_CELLS = 200  # of a column that show a decimal mark: more do not change which mark it is
+DECIMAL_CELLS = 200  # the first cells of a column that show a decimal mark decide which it is
 DECIMAL_ROWS = 20_000  # in which the decimal mark is looked for
 MOST_LETTERS = 2**30  # of a cell
 MOST_BEFORE = 30  # lines before the table
@@ -39,6 +39,7 @@ DELIMITERS = (",", "\t", ";", "|", " ")
 # A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
 NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 # One column: "1,5" is not two cells. What is before the decimal comma, and behind it.
+SIGNED = re.compile(r"[+\-\u2212]?\d+")
 WHOLE = re.compile(r"[+\-\u2212]?(\d+|\d{1,3}([.'\u2019 \u00a0\u202f]\d{3})+)")
 FRACTION = re.compile(r"\d+([eE][+-]?\d+)?(\s?%)?")
 LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
@@ -177,7 +178,7 @@ def _one_group(rows: list[SampleRow]) -> bool:
         return False
     cells = [row.cells for row in rows[1:]]
     return all(
-        WHOLE.fullmatch(c[0]) and all(re.fullmatch(r"\d{3}", g) for g in c[1:]) for c in cells
+        SIGNED.fullmatch(c[0]) and all(re.fullmatch(r"\d{3}", g) for g in c[1:]) for c in cells
     )
 
 
