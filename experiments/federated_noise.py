@@ -36,7 +36,8 @@ def rows(seed: int) -> Array:
 
 def private_centers(X: Array, epsilon: float, seed: int, *, steps: int) -> Array:
     """PDk-means++, and so many steps of Lloyd with local noise."""
-    private, limits = Private(epsilon, K, steps), checked_bounds(BOX)
+    # The releases are kept in memory: no file is written.
+    private, limits = Private(epsilon, K, steps, ledger="/unused"), checked_bounds(BOX)
     peers = {
         str(i): partial(PrivatePeer(part, limits, private).answer, releases=Releases())
         for i, part in enumerate(np.array_split(X, PEERS))

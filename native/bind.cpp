@@ -28,19 +28,17 @@ bool interrupted() {
     const auto now = clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;
     last = now;
-    nb::gil_scoped_acquire gil;
-    return PyErr_CheckSignals() != 0;
+    if (!unlocked) return PyErr_CheckSignals() != 0;
+    lock();
+    const bool stop = PyErr_CheckSignals() != 0;
+    unlock();
+    return stop;
 }
 
 Rows dense(Matrix x) { return {dense_view(x), nb::cast(x)}; }
 
 Rows csr(Values data, In<std::int32_t> indices, In<index_t> indptr, index_t features) {
     return {csr_view(data, indices, indptr, features), nb::make_tuple(data, indices, indptr)};
-}
-
-index_t count_some_centers(const Rows& rows, const Table& centers) {
-    require(extent(centers, 0) > 0, "there are no centres; give at least one");
-    return count_centers(rows, centers);
 }
 
 // Labels that an assignment with bounds starts from. If it starts anew, it does not read them.
@@ -108,6 +106,7 @@ ClusterSums cluster_sums(const Rows& rows, LimbTables& sum, LimbTable& total, Ou
 
 // The constants of the limbs of `levels` coarser sums.
 std::vector<double> coarser_than(int exponent, int levels) {
+    require(levels <= 64, "there are too many coarser sums");
     std::vector<double> constants;
     for (int s = levels; s > 0; --s)
         for (const double magic : Scale(exponent + s * UNIT_BITS[LIMBS - 1]).magic) constants.push_back(magic);
@@ -222,6 +221,7 @@ NB_MODULE(_native, m) {
         throw std::invalid_argument("KVARIATES_ISA=" + std::string(asked) +
                                     " is not a set of kernels this machine can run");
     kv::user_wants_to_stop = interrupted;
+    nb::set_leak_warnings(false);  // what a daemon thread uses is still there when Python ends; that is no mistake
     pthread_atfork(nullptr, nullptr, [] { kv::forked = true; });
 
     nb::class_<Rows>(m, "RowsView")

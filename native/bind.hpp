@@ -1,15 +1,18 @@
 // Shared by the binding files: array types, checks of what would otherwise crash, and access to the kernels.
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels.hpp"
 
@@ -35,10 +38,39 @@ using OutTable = Array<2, double>;
 
 extern const Kernels* active;
 
+// Calls f, which may wait for the interpreter's lock. If the interpreter has ended meanwhile, Python ends a thread that
+// is not the main one (a daemon) by unwinding its stack. C++ would abort the process at the first frame that may not
+// throw. So such a thread sleeps until the process has ended.
+template <class F>
+auto asking_python(F&& f) {
+#ifdef __GLIBCXX__
+    try {
+        return f();
+    } catch (const abi::__forced_unwind&) {
+        for (;;) pause();
+    }
+#else
+    return f();
+#endif
+}
+
+// The state of the calling thread while it computes without the interpreter's lock; null if it holds the lock.
+inline thread_local PyThreadState* unlocked = nullptr;
+
+inline void unlock() { unlocked = PyEval_SaveThread(); }
+inline void lock() {
+    asking_python([] { PyEval_RestoreThread(std::exchange(unlocked, nullptr)); });
+}
+
+// Calls f without the interpreter's lock.
 template <class F>
 auto run(F&& f) {
+    struct Relock {
+        ~Relock() { lock(); }
+    };
     try {
-        nb::gil_scoped_release release;
+        unlock();
+        const Relock relock;
         return f();
     } catch (const Interrupted&) {
         throw nb::python_error();
@@ -135,6 +167,11 @@ inline index_t count_centers(const Rows& rows, const Table& centers) {
     require(extent(centers, 1) == rows.view.d, "centres must have as many features as the rows");
     require(extent(centers, 0) < std::numeric_limits<label_t>::max(), "there are more centres than labels");
     return extent(centers, 0);
+}
+
+inline index_t count_some_centers(const Rows& rows, const Table& centers) {
+    require(extent(centers, 0) > 0, "there are no centres; give at least one");
+    return count_centers(rows, centers);
 }
 
 void bind_potential(nb::module_& m);

@@ -61,7 +61,7 @@ void check_quantized(const QuantizedRows* quantized, const Rows& rows) {
 void gain_bounds(const Rows& rows, const QuantizedRows* quantized, Table candidates, OptionalIn<double> limit,
                  Out<double> cost, Out<label_t> nearest, OptionalIn<double> weight, std::optional<Words> sums,
                  int exponent, Out<double> bounds, PassedPairs& passed) {
-    const index_t m = count_centers(rows, candidates);
+    const index_t m = count_some_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<GainBounds*>(data_of(bounds, m * 2));
@@ -71,7 +71,7 @@ void gain_bounds(const Rows& rows, const QuantizedRows* quantized, Table candida
 
 void gains(const Rows& rows, Table candidates, OptionalIn<double> limit, Out<double> cost, Out<label_t> nearest,
            OptionalIn<double> weight, std::optional<Words> sums, int exponent, Words gain) {
-    const index_t m = count_centers(rows, candidates);
+    const index_t m = count_some_centers(rows, candidates);
     const Potential p = potential(rows, cost, nearest, weight, sums, exponent);
     const double* limits = limits_of(limit, p, rows.view.n);
     auto* out = reinterpret_cast<exact_t*>(data_of(gain, m * 2));

@@ -17,8 +17,7 @@ index_t total_supply(const OptionalIn<index_t>& supply, index_t n) {
 
 nb::tuple transport(const Rows& rows, Table centers, OptionalIn<index_t> supply, index_t low, index_t high, double tau,
                     Out<double> price, Out<label_t> labels) {
-    const index_t k = count_centers(rows, centers), n = rows.view.n;
-    require(k > 0, "there are no centres; give at least one");
+    const index_t k = count_some_centers(rows, centers), n = rows.view.n;
     require(n < std::numeric_limits<std::int32_t>::max(), "there are more rows than can be numbered");
     const index_t* units = data_of(supply, n);
     const index_t total = total_supply(supply, n);

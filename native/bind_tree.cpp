@@ -42,7 +42,8 @@ nb::tuple over_matrix(Matrix D, std::uint64_t seed) {
 // among(point, others) returns distances as an array of float64. The interpreter's lock stays held.
 nb::tuple over_callable(nb::callable among, index_t n, std::uint64_t seed) {
     const DistancesFrom distances_from = [&](index_t from, const std::int32_t* others, index_t count, double* out) {
-        const nb::object row = among(from, to_numpy(std::vector<index_t>(others, others + count)));
+        const nb::object row =
+            asking_python([&] { return among(from, to_numpy(std::vector<index_t>(others, others + count))); });
         std::copy_n(data_of(nb::cast<In<double>>(row), count), count, out);
     };
     Tree tree;

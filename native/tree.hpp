@@ -16,6 +16,14 @@ namespace kv {
 constexpr int INFINITE_HEIGHT = 1100;  // of a node whose children are infinitely far apart: 2^1100 overflows
 constexpr int CACHED = 96;             // heights below the root whose radii are stored
 
+// Returns 2^x for x in [0, 1) by its series. The last bit of std::exp2 depends on the processor.
+inline double power_of_two(double x) {
+    const double t = x * 0.6931471805599453;  // the terms that are left out are below 1e-20
+    double sum = 1;
+    for (int n = 18; n > 0; --n) sum = 1 + t / n * sum;
+    return sum;
+}
+
 class Radii {
 public:
     Radii(std::uint64_t seed, bool per_height) : seed_(seed), per_height_(per_height) {}
@@ -48,7 +56,7 @@ private:
         // Log-uniform, so that the unit of length does not matter. The last millionth is left out: two points of a
         // cluster are at most two radii apart, and this must stay below 2^(h+1) with rounded distances too.
         const double u = unit(mix(seed_, per_height_ ? static_cast<std::uint64_t>(h + 4096) : 0));
-        const double r = std::ldexp(std::exp2(u * (1 - 0x1p-20)), h - 1);
+        const double r = std::ldexp(power_of_two(u * (1 - 0x1p-20)), h - 1);
         return std::min(r, std::numeric_limits<double>::max());
     }
     std::uint64_t seed_;

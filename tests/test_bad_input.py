@@ -23,6 +23,7 @@ from kvariates import (
 )
 from kvariates.privacy.budget import Budget
 from kvariates.seeding.seedings import SEEDINGS
+from kvariates.sources import blocks
 
 X = rows(60, 3, seed=71)
 
@@ -263,6 +264,10 @@ MESSAGES = {
     "missing integers": (
         FRAME.assign(n=pd.array([1, None] * 30, dtype="Int64")), "NaN.*column 'n'",
     ),
+    "missing in a list": (
+        [[1.0, np.nan], [2, 3], [4, 5]], "NaN: 1 value in 1 of 3 rows, first in row 0, column 1",
+    ),
+    "iterator": (iter([[1.0, 2.0]]), r"X is an iterator \(list_iterator\).* np.array\(list\(X\)\)"),
     "infinite": (with_value(np.inf), "infinity.*1 value in 1 of 60 rows, first in row 41"),
     "None": (None, "X is None; give a table of numbers"),
     "file": ("rows.csv", "X is a str; read the file first"),
@@ -289,6 +294,25 @@ def test_an_error_is_one_line_that_says_what_to_do(call, name):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("estimator", [StreamingKMeans, OnlineKMeans, KMeans])
+def test_a_number_is_no_table(estimator):
+    for number in (3.0, np.array(3.0)):
+        with pytest.raises(ValueError, match="Expected 2D array, got scalar array instead"):
+            estimator(2).fit(number)
+
+
+@pytest.mark.parametrize("call", [choose_k, KMedian(2).fit])
+def test_blocks_where_all_rows_are_needed_in_memory(call):
+    with pytest.raises(TypeError, match=r"X is blocks of ndarray, but .* needed in memory"):
+        call(blocks(X))
+
+
+@pytest.mark.parametrize("estimator", [StreamingKMeans, OnlineKMeans, KMeans])
+def test_blocks_whose_weights_are_all_zero(estimator):
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        estimator(2).fit(blocks(X, weights=np.zeros(len(X))))
+
+
 def test_a_lazy_frame_of_polars_is_to_be_collected():
     lazy = pytest.importorskip("polars").DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]}).lazy()
     for name, call in CALLS.items():
@@ -299,6 +323,14 @@ def test_a_lazy_frame_of_polars_is_to_be_collected():
         StreamingKMeans(2).fit(lazy)
     with pytest.raises(TypeError, match=r"call X.collect\(\)"):
         PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0)).fit(lazy)
+
+
+def test_a_private_fit_of_an_iterator_spends_nothing():
+    budget = Budget(epsilon=1.0)
+    model = PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0), budget=budget)
+    with pytest.raises(TypeError, match=r"X is an iterator \(generator\).* np.array\(list\(X\)\)"):
+        model.fit(row for row in X)
+    assert budget.lines == ()
 
 
 def test_columns_of_polars_have_names_too():

@@ -183,7 +183,7 @@ class TestSources:
         path = tmp_path / "t.parquet"
         parquet.write_table(pa.table(columns), path)
         source = blocks(path)
-        assert source.names == read(path).names == ("i", "h", "d", "u")
+        assert source.names == read(path).names == ("yes", "i", "h", "d", "u")
         np.testing.assert_array_equal(joined(source), read(path).X)
         named = ["yes", "t", "h"]
         np.testing.assert_array_equal(joined(blocks(path, columns=named)), read(path, named).X)
@@ -232,6 +232,13 @@ class TestSources:
         small = pa.array([4], pa.int8())
         parquet.write_table(pa.table({"b": [3.0], "a": small}), tmp_path / "2.parquet")
         np.testing.assert_array_equal(joined(blocks(tmp_path)), [[1, 2], [4, 3]])
+
+
+def test_a_block_takes_no_more_memory_than_its_source():
+    for source in (np.ones((1000, 6)), pd.DataFrame(np.ones((1000, 6)))):
+        assert [block.X.shape for block in blocks(source, block_bytes=2**44)] == [(1000, 6)]
+    with pytest.raises(MemoryError, match="give a smaller block_bytes"):
+        list(blocks([np.ones((1000, 6))], block_bytes=2**50))
 
 
 def test_the_representation_tells_the_columns_left_out(tmp_path):

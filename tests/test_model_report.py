@@ -6,9 +6,11 @@ import stat
 
 import numpy as np
 import pytest
-from browser.pages import plain
+from browser.pages import data_of, decoded, plain
 from browser.reports import blobs, rng
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from kvariates import (
     AntiClustering,
@@ -23,6 +25,7 @@ from kvariates import (
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.report import write_report
+from kvariates.report.map_places import known_cities
 from kvariates.report.page import MINUS, number
 
 X = blobs(300, 3, 4)
@@ -109,6 +112,68 @@ def test_medoids_of_a_graph_are_points(tmp_path):
         words = plain(section(page_of(model, tmp_path, places), "centres"))
         for i in model.medoid_indices_:
             assert re.search(rf"point {i + 1}\b", words)
+
+
+def test_a_graph_is_a_map_with_its_edges_and_sizes_are_sums_of_demand(tmp_path):
+    places, demand = rng(1).uniform(size=(80, 2)), rng(2).integers(1, 50, 80).astype(float)
+    gaps = np.linalg.norm(places[:, None] - places, axis=2)
+    graph = sparse.csr_array(np.where(gaps < 0.25, gaps, 0))
+    model = KMedian(3, metric="graph", random_state=0).fit(graph, demand=demand)
+    served = np.bincount(model.labels_, demand)
+    np.testing.assert_allclose(model.cluster_demand_, served)
+    for given in (graph, places):
+        page = page_of(model, tmp_path, given)
+        sizes = plain(section(page, "sizes"))
+        assert all(f" {number(v)} · " in sizes for v in served), sizes
+        line = re.search(r'data-copy="([^"]*)"', page)[1].replace("&#x27;", "'")
+        again = eval(line, {"KMedian": KMedian, "graph": graph, "demand": demand})
+        np.testing.assert_array_equal(again.labels_, model.labels_)
+        assert "principal" not in plain(page)
+        assert ("no coordinates" in plain(section(page, "clusters"))) == (given is graph)
+    edges = decoded(data_of(page)["edges"], "<u2").reshape(-1, 4)
+    assert len(edges) == graph.nnz // 2
+
+
+def test_a_medoid_on_a_map_has_the_name_of_its_own_city(tmp_path):
+    pd = pytest.importorskip("pandas")
+    places = known_cities()
+    rows = np.flatnonzero((np.abs(places.degrees - [8.0, 50.0]) < 3).all(axis=1))[-60:]
+    frame = pd.DataFrame(places.degrees[rows, ::-1], columns=["lat", "lon"])
+    model = KMedian(3, random_state=0).fit(frame)
+    words = plain(section(page_of(model, tmp_path, frame), "centres"))
+    assert all(places.names[rows[i]] in words for i in model.medoid_indices_)
+
+
+def test_medoids_that_are_words_are_named(tmp_path):
+    words = ["alpha", "beta", "<b>", "alpine", "bets"] * 3
+    model = KMedian(2, metric=lambda a, b: float(a[0] != b[0]) + abs(len(a) - len(b)) / 9)
+    model.set_params(random_state=0).fit(words)
+    for given in (None, words):
+        page = page_of(model, tmp_path, given)
+        table = plain(section(page, "centres"))
+        assert all(word in table for word in model.cluster_centers_)
+        assert shown_sizes(page) == np.bincount(model.labels_).tolist()
+
+
+def test_centres_of_a_pipeline_are_in_the_units_before_its_steps(tmp_path):
+    rows = X * [1.0, 100.0, 0.01] + 7
+    pipeline = make_pipeline(StandardScaler(), KMeans(4, random_state=0)).fit(rows)
+    page = page_of(pipeline, tmp_path, rows)
+    centers = pipeline[0].inverse_transform(pipeline[-1].cluster_centers_)
+    assert shown_centers(page) == [[number(v) for v in row] for row in centers]
+    line = re.search(r'data-copy="([^"]*)"', page)[1]
+    assert line == "make_pipeline(StandardScaler(), KMeans(n_clusters=4, random_state=0)).fit(X)"
+    one_way = make_pipeline(FunctionTransformer(np.abs), KMeans(4, random_state=0)).fit(rows)
+    page = page_of(one_way, tmp_path, rows)
+    centers = one_way[-1].cluster_centers_
+    assert shown_centers(page) == [[number(v) for v in row] for row in centers]
+    assert "Centres are in the units after FunctionTransformer." in plain(page)
+
+
+def test_a_private_model_in_a_pipeline_is_refused(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), PrivateKMeans(2, **BOX)).fit(X)
+    with pytest.raises(ValueError, match="the ledger of PrivateKMeans has no line for the steps"):
+        page_of(pipeline, tmp_path)
 
 
 def test_names_are_those_of_the_data_frame(tmp_path):
@@ -228,14 +293,14 @@ def test_a_fit_of_a_grid_has_a_report(tmp_path, monkeypatch):
         monkeypatch.setattr(identity, name, 1)
     from federated.fake_grid import BOX as BOUNDS
     from federated.fake_grid import blobs as shards_of
-    from federated.fake_grid import grid_of
+    from federated.fake_grid import grid_of, ledgers
 
     from kvariates.federated import Private
     from kvariates.federated.flower_transport import FlowerTransport
     from kvariates.federated.server import fit, server_options
 
     rows = shards_of(300)
-    private = Private(epsilon=2.0, n_clusters=3, steps=2)
+    private = Private(epsilon=2.0, n_clusters=3, steps=2, ledger=ledgers(tmp_path))
     options = server_options(3, bounds=BOUNDS, init="pdk-means++", max_iter=2, random_state=1)
     grid = grid_of(np.array_split(rows, 3), bounds=BOUNDS, private=private)
     found = fit(FlowerTransport(grid, 5.0), options)

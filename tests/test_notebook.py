@@ -149,7 +149,12 @@ def test_a_model_that_is_not_fitted_has_the_diagram_only():
 
 
 def test_a_guarantee_a_certificate_and_a_lost_guarantee_are_shown():
-    assert "No guarantee: " in "\n".join(fitted_lines(MODELS["KMeans"]))
+    lost = "\n".join(fitted_lines(MODELS["KMeans"]))
+    assert "No guarantee in numbers: " in lost
+    assert "certify=True" in lost
+    assert "init='d2'" not in lost  # a worse start for the sake of a theorem
+    errors = PrivateKMeans(1, epsilon=2.0, bounds=(-2.0, 10.0), method="lloyd").fit(X)
+    assert re.search(r"centre 0: x0 \+- [0-9]", "\n".join(fitted_lines(errors)))
     assert "Guarantee: On average" in "\n".join(fitted_lines(MODELS["KMeans with a guarantee"]))
     assert re.search("Certificate: (within|optimal)", "\n".join(fitted_lines(MODELS["KMedian"])))
 

@@ -134,7 +134,7 @@ def test_private_files_depend_on_released_values_only(tmp_path):
 def test_a_released_run_has_no_field_that_was_not_charged():
     _, run, _ = fitted()
     found = run.released()
-    known = ("parameters", "centers", "model", "command", "medoids")
+    known = ("parameters", "centers", "model", "command", "medoids", "errors")
     assert all(getattr(found, name) is getattr(run, name) for name in known)
     np.testing.assert_array_equal(found.sizes, run.model.cluster_counts_)
     np.testing.assert_array_equal(found.masses, run.model.cluster_counts_)
@@ -212,6 +212,58 @@ def test_the_ledger_names_the_columns_of_the_file(scaled):
     assert "x1" not in words
     assert "(see Budget)" not in model.ledger_.report()
     assert "x0 0 to 120, x1 0 to 200" in model.ledger_.report()
+
+
+def test_the_ledger_names_the_columns_of_a_data_frame():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.full((5000, 2), 50.0), columns=["x1", "age"])
+    model = PrivateKMeans(1, epsilon=2.0, bounds={"age": (0, 120), "x1": (0, 200)}, method="lloyd")
+    words = " ".join(model.fit(X).ledger_.report().split())
+    assert "columns x1, age rows are in x1 0 to 200, age 0 to 120 condition" in words
+    assert re.search(r"centre 0: x1 \+- \S+, age \+- \S+ Releases", words)
+
+
+def noisy_run():
+    """A private fit, with one centre that may be only noise, and error bars."""
+    _, run, _ = fitted()
+    run.model.doubtful_ = np.array([False, True, False])
+    run.model.notes_ = ("1 of 3 centres may be only noise.",)
+    errors = np.array([[0.5, 30.0, 0.25], [np.nan] * 3, [0.125, np.nan, 0.5]])
+    return replace(run, errors=errors)
+
+
+def test_no_centre_that_may_be_only_noise_is_compared():
+    run = noisy_run()
+    page = fit_html(run, None)
+    words = plain(page)
+    assert words.index("1 of 3 centres may be only noise.") < words.index("epsilon")
+    rows = re.findall(r'<td class="apart">(.*?)</td>(.*?)</tr>', page)
+    assert "above" in rows[2][0]
+    assert rows[1][0] == "not known: this centre may be only noise"
+    assert "data-tip" not in rows[1][1]
+    assert "±" not in rows[1][1]
+
+
+def test_error_bars_are_shown_and_differences_inside_them_are_not():
+    page = fit_html(noisy_run(), None)
+    first, _, last = re.findall(r'<td class="apart">(.*?)</td>(.*?)</tr>', page)
+    assert "9.875 ± 0.5" in first[1]
+    assert "2.25 ± 30" in first[1]
+    assert "a " in first[0]
+    assert "b " not in first[0]  # 30 is more than the difference
+    assert "8.5<" in last[1]  # not known
+    assert "b " in last[0]
+
+
+def test_the_summary_has_notes_and_error_bars(tmp_path):
+    run = noisy_run()
+    write_fit(run, None, tmp_path)
+    summary = json.loads(files(tmp_path)["summary.json"])
+    assert summary["notes"] == ["1 of 3 centres may be only noise."]
+    assert [c["may_be_only_noise"] for c in summary["clusters"]] == [False, True, False]
+    assert summary["clusters"][0]["center_errors"] == [0.5, 30.0, 0.25]
+    assert summary["clusters"][1]["center_errors"] == [None, None, None]
+    assert summary["privacy"]["center_errors"] == run.model.center_errors_about_
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_rows_that_were_left_out_count_in_numbers_of_rows():
 
 def test_a_graph_without_coordinates_says_why_it_is_not_drawn():
     run, shown = case("network")
-    why = "no drawing, because the file gives distances between points and no coordinates"
+    why = "no drawing, because the points have no coordinates"
     assert why in plain(fit_html(run, None))
     assert why not in plain(fit_html(run, shown))
 

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import feather
 
 from kvariates.sources import blocks, input_file, open_table, read, standardize
+from kvariates.sources.text_format import HINT
 from kvariates.sources.text_sniffing import SAMPLE_BYTES
 
 EMPTY_IT = "; empty this cell, or leave the column out"
@@ -79,7 +80,7 @@ class TestReading:
     def test_text_that_holds_numbers_is_converted_when_named(self, tmp_path):
         table = pa.table({"t": ["1", "2.5"], "yes": [True, False], "x": [1, 2]})
         pq.write_table(table, tmp_path / "t.parquet")
-        assert read(tmp_path / "t.parquet").names == ("x",)
+        assert read(tmp_path / "t.parquet").names == ("yes", "x")
         named = read(tmp_path / "t.parquet", ["t", "yes"])
         np.testing.assert_array_equal(named.X, [[1, 1], [2.5, 0]])
 
@@ -105,6 +106,9 @@ class TestReading:
             read(cities, ["lat"]).without("lat")
 
 
+SAVE_X = "; save the table under the name X: np.savez(file, X=...)"
+
+
 class TestErrors:
     """Every error is one line with the file, what is wrong, and where."""
 
@@ -113,7 +117,7 @@ class TestErrors:
         [
             ("a.xlsx", "", None, "is a spreadsheet; save it as CSV first"),
             ("a.txt", "", None, "no rows: the file is empty"),
-            ("a.csv", "a;b,c\nx;y,z\n", None, "no numeric column (found a;b, c)"),
+            ("a.csv", "a;b,c\nx;y,z\n", None, f"no numeric column (found a;b, c); {HINT}"),
             ("a.csv", CSV, ["popele"], "no column 'popele'; did you mean people?"),
             ("a.csv", CSV, ["zzz"], "no column 'zzz'; there are name, lat, lon, people"),
             ("a.csv", CSV, ["lat", "lat"], "column 'lat' is asked for twice"),
@@ -135,8 +139,8 @@ class TestErrors:
             (np.empty((0, 2)), None, "no rows"),
             (np.empty((2, 0)), None, "no columns"),
             (np.arange(3.0), None, "the array has 1 dimensions, not 2"),
-            ({"a": np.arange(3.0)}, None, "no 2-D array; name the one to read X"),
-            ({"a": X, "b": X}, None, "several 2-D arrays (a, b); name the one to read X"),
+            ({"a": np.arange(3.0)}, None, f"has no 2-D array{SAVE_X}"),
+            ({"a": X, "b": X}, None, f"has 2 2-D arrays (a, b){SAVE_X}"),
             (np.ones((2, 10)), ["lat"],
              "no column 'lat'; there are x0, x1, x2, x3, x4, x5, x6, x7 and 2 more"),
         ],

@@ -109,8 +109,16 @@ void test_tasks(const Kernels& kernels) {
 
 }  // namespace
 
+void test_power_of_two() {
+    bool near = true;
+    for (double x = 0; x < 1; x += 0x1p-10) near &= std::abs(power_of_two(x) / std::exp2(x) - 1) < 0x1p-51;
+    check(near, "powers of two differ by rounding only");
+    check(power_of_two(0) == 1, "2^0 is 1");
+}
+
 int main() {
     return run_on_two_threads([] {
+        test_power_of_two();
         for (const Kernels* kernels : available_kernels()) {
             for (const bool manhattan : {false, true})
                 for (const auto& [n, d] : SHAPES) Test{*kernels, n, d, manhattan}.run();

@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kvariates.notebook_html import boxed, shortened
 
@@ -107,7 +108,7 @@ def _words(value: Term) -> str:
 
 
 COST = "The cost is the sum of squared distances of the rows to their nearest centres."
-WORST = "This is a worst case: it holds for all data. Most fits are much better."
+WORST = "This is a worst case: it holds for all data, and does not measure this fit."
 OPT_IS_FOUND = (
     "The lowest cost, opt, is not known, only that it is at most the cost of these centres. So "
     "this is a worst case for all data, and no estimate of how good these centres are."
@@ -171,18 +172,30 @@ def plain_seeding(k: int, *, certifiable: bool, certificate: object = None) -> G
 
     certifiable: certify=True works. certificate: of this fit, if there is one.
     """
-    advice = "To compare, fit again with n_init=10 and look at inertia_."
+    advice = how_to_measure(certifiable=certifiable)
     if certificate is not None:
         advice = f"How good this fit is, certificate_ says: {certificate}."
-    elif certifiable:
-        advice = (
-            "To see how good this fit is, fit with certify=True, or compare its inertia_ with that "
-            "of init='ls++'."
-        )
     what = (
         f"The cost is inertia_. The lowest cost, of the best {k} centres there are, is not known."
     )
     return replace(theorem_2(k, opt=None), terms={}, notes=(what, f"{WORST} {advice}"))
+
+
+def is_certifiable(model: Any) -> bool:
+    """Whether certify=True works for a fitted estimator."""
+    given = getattr(model, "metric", None), getattr(model, "distortion", None)
+    medoids = hasattr(model, "medoid_indices_")
+    return hasattr(model, "certify") and (medoids or given == ("euclidean", None))
+
+
+def how_to_measure(*, certifiable: bool) -> str:
+    """How to find out how good a fit is; certifiable: certify=True works."""
+    if certifiable:
+        return (
+            "To see how good this fit is, fit with certify=True, or compare its inertia_ with that "
+            "of n_init=10."
+        )
+    return "To compare, fit again with n_init=10 and look at inertia_."
 
 
 def streamed_seeding(k: int) -> Guarantee:
@@ -256,8 +269,8 @@ def local_optimum(
         advice = f"how close, certificate_ says: {certificate}"
     what = "The cost is inertia_, the sum of distances of the points to their nearest medoids."
     note = (
-        "This is a worst case: it holds for all distances. The lowest possible cost is usually far "
-        f"closer to this cost than to a fifth of it; {advice}."
+        "This is a worst case: it holds for all distances. The lowest possible cost can be "
+        f"anywhere between a fifth of this cost and this cost; {advice}."
     )
     return Guarantee(
         theorem="The locality gap of single swaps",

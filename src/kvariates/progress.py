@@ -22,4 +22,5 @@ class Progress:
 
 
 Report = Callable[[Progress], bool]
-"""Called after a step. It returns True to ask for an early end; certificates go on all the same."""
+"""Called after a step. It returns True to ask for an early end; certificates and
+integer programs go on all the same."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
@@ -11,6 +12,7 @@ from sklearn.model_selection import (
     check_cv,
     cross_val_predict,
     cross_val_score,
+    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -121,3 +123,14 @@ def test_errors():
         folds(AntiClusterKFold(), X, Y, Y > 0)
     with pytest.raises(ValueError, match="NaN"):
         folds(AntiClusterKFold(), np.where(X > 7, np.nan, X))
+
+
+def test_metadata_routing_gives_groups_to_the_folds_as_to_those_of_group_kfold():
+    cv = AntiClusterKFold(5, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        assert str(cv.get_metadata_routing()) == str(GroupKFold().get_metadata_routing())
+        found = cross_validate(Ridge(), X, Y, cv=cv, params={"groups": GROUPS}, return_indices=True)
+        without = cv.set_split_request(groups=False)
+        assert len(cross_validate(Ridge(), X, Y, cv=without)["test_score"]) == 5
+    for test, routed in zip(folds(cv, X, Y, GROUPS), found["indices"]["test"], strict=True):
+        assert np.array_equal(test, routed)

@@ -37,6 +37,20 @@ def test_table():
     assert "category share" not in str(plain.balance_)
 
 
+def test_frame():
+    balance, frame = MODEL.balance_, MODEL.balance_.frame()
+    assert list(frame.index) == [0, 1, 2]
+    assert list(frame["rows"]) == list(balance.sizes)
+    for name in ("mean_difference", "spread_ratio"):
+        assert list(frame[name].columns) == list(balance.features)
+        assert np.array_equal(frame[name], getattr(balance, name))
+    for name in ("category_share", "share_difference"):
+        assert list(frame[name].columns) == ["a", "b"]
+        assert np.array_equal(frame[name], getattr(balance, name))
+    plain = AntiClustering(3, random_state=0).fit(X).balance_.frame()
+    assert "category_share" not in plain
+
+
 def test_names_are_escaped():
     balance = AntiClustering(2, random_state=0).fit(X, categories=["<b>"] * 30).balance_
     assert "&lt;b&gt;" in balance._repr_html_()

@@ -155,3 +155,28 @@ def test_the_front_page_of_the_docs_opens(browser):
             width = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
             assert width[0] <= width[1]
         assert visit.wrong == []
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1200, "height": 820}])
+def test_a_cut_table_says_that_it_scrolls(browser, reports, viewport):
+    with Visit(browser, reports("fifty"), viewport=viewport) as visit:
+        box, cue = (visit.page.locator(f"#centres .{kind}").first for kind in ("scroll", "cue"))
+        visit.settle()
+        assert box.evaluate("b => b.scrollWidth > b.clientWidth") == cue.is_visible()
+        assert cue.is_visible() or viewport is not PHONE
+        box.evaluate("b => { b.scrollLeft = b.scrollWidth; }")
+        visit.settle()
+        assert not cue.is_visible()
+    assert visit.wrong == []
+
+
+def test_the_ledger_fits_on_a_phone(browser, reports):
+    with Visit(browser, reports("private"), viewport=PHONE) as visit:
+        ledger = visit.page.locator("#ledger pre").first
+        assert ledger.evaluate("p => p.scrollWidth <= p.clientWidth")
+
+
+def test_the_legend_of_many_clusters_is_closed(browser, reports):
+    for name, shown in (("fifty", False), ("two_columns", True)):
+        with Visit(browser, reports(name)) as visit:
+            assert visit.page.locator(".legend").first.is_visible() == shown

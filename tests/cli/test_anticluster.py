@@ -114,3 +114,21 @@ def test_size_limits_of_fit(people, tmp_path):
     assert "--size-min 9 does not work on a stream" in failure(
         *words, "--force", *limits, "--stream"
     )
+
+
+def test_group_sizes_and_links(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    rows = ["1,2,h,a", "2,3,h,b", "3,4,,a", "4,5,,b", "5,6,g,a", "6,7,g,c", "7,8,,", "8,9,,c"]
+    path.write_text("\n".join(["x,y,home,team", *rows]))
+    words = ["--must-link", "home", "--cannot-link", "team", "--group-sizes", "3,3,2", "-o", out]
+    assert run("anticluster", path, "-g", 3, *words).exit_code == 0
+    groups = [int(cell) for (cell,) in rows_of(out / "groups.csv")[1:]]
+    assert np.bincount(groups).tolist() == [3, 3, 2]
+    assert (groups[0], groups[4]) == (groups[1], groups[5])
+    assert len({groups[i] for i in (0, 2, 4)}) == 3
+    assert groups[1] != groups[3]
+    assert groups[5] != groups[7]
+    line = failure("anticluster", path, "-g", 2, "--cannot-link", "team", "-o", tmp_path / "b")
+    assert line == "--cannot-link team: 3 rows have the same value, and there are 2 groups"
+    line = failure("anticluster", path, "-g", 2, "--group-sizes", "3,4", "-o", tmp_path / "b")
+    assert "--group-sizes add up to 7" in line

@@ -23,6 +23,8 @@ from kvariates.cli import app, demo_command
 from kvariates.demo import private_cities
 from kvariates.demo.cities import load_cities, name_regions
 from kvariates.demo.facilities import load_town, straight_choice
+from kvariates.demo.fold_trials import FoldTrials
+from kvariates.demo.folds_section import folds_section
 from kvariates.demo.private_section import matched_maps
 
 FILES = ["picture.png", "regions.csv", "report.html"]
@@ -253,3 +255,14 @@ def test_an_unexpected_error_is_not_caught(monkeypatch, tmp_path):
     result = CliRunner().invoke(app, ["demo", "-o", str(tmp_path / "out")])
     assert isinstance(result.exception, ZeroDivisionError)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_verdict_on_folds_follows_the_data():
+    few, many = np.full((2, 1), 0.1), np.full((2, 1), 0.4)
+    steady, loose = np.array([0.50, 0.51]), np.array([0.60, 0.90])
+    good = folds_section(FoldTrials(9, ("a",), few, many, steady, loose)).html
+    bad = folds_section(FoldTrials(9, ("a",), many, few, loose, steady)).html
+    only_good = ("4 times closer", "4 times smaller", "made this one number", "error looks smaller")
+    only_bad = ("4 times farther away", "4 times larger", "did not make this one number")
+    assert [words in good for words in (*only_good, *only_bad)] == [True] * 4 + [False] * 3
+    assert [words in bad for words in (*only_good, *only_bad)] == [False] * 4 + [True] * 3

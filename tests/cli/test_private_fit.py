@@ -1,5 +1,6 @@
 """`kvariates fit --epsilon`: no output file holds anything that was not paid for."""
 
+import html
 import json
 import re
 import zipfile
@@ -175,6 +176,35 @@ class TestOutputs:
         result = run("fit", path, "-k", 2, *words, "-o", tmp_path / "out")
         assert result.exit_code == 0, result.output
         assert "missing value" not in result.output
+
+
+def test_a_fit_of_a_misread_file_says_so_everywhere(tmp_path):
+    """Decimal commas are read as text, so all rows are left out: thirty centres are noise."""
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("age;income\n" + "30,5;20,1\n45,2;70,9\n" * 500)
+    words = ("--delimiter", ";", "--epsilon", 1, "--bounds", "age=0:120,income=0:200")
+    result = run("fit", path, "-k", 30, *words, "-o", out)
+    assert result.exit_code == 0, result.output
+    said = re.search("[0-9]+ of 30 centres may be only noise: [^\n]*", result.stderr)[0]
+    assert int(said.split()[0]) >= 25  # at most one or two seem clear by chance
+    assert "Perhaps the data were not read as you think" in said
+    assert "without --epsilon" in said
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["notes"] == [said]
+    doubtful = [cluster["may_be_only_noise"] for cluster in summary["clusters"]]
+    assert sum(doubtful) == int(said.split()[0])
+    page = (out / "report.html").read_text()
+    assert page.index(said) < page.index("PRIVACY REPORT")
+    apart = re.findall('<td class="apart">(.*?)</td>', page)
+    compared = [i for i, cell in enumerate(apart) if re.search("above|below|average", cell)]
+    assert not set(compared) & set(np.flatnonzero(doubtful))
+    model = load_model(out / "model.skops")
+    assert model.notes_ == (said,)
+    assert said in " ".join(model.ledger_.report().replace("  - ", "").split())
+    assert said in html.unescape(model._repr_mimebundle_()["text/html"])
+    right = run("fit", path, "-k", 2, *words, "--decimal", ",", "-o", out, "--force")
+    assert "only noise" not in right.stderr
+    assert json.loads((out / "summary.json").read_text())["notes"] == []
 
 
 @pytest.mark.parametrize(

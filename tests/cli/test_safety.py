@@ -132,6 +132,44 @@ class TestLyingFiles:
         assert "is no part of a model of kvariates" in line
         assert not (tmp_path / "labels.parquet").exists()
 
+    def test_models_with_parts_that_do_not_fit_are_refused(self, rows, tmp_path):
+        out, evil = tmp_path / "out", tmp_path / "evil.skops"
+        assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
+        with zipfile.ZipFile(out / "model.skops") as whole:
+            parts = {part: whole.read(part) for part in whole.namelist()}
+        schema = json.loads(parts["schema.json"])
+        centers = schema["content"]["content"]["cluster_centers_"]["file"]
+        odd = [
+            np.full((2, 2), np.nan),
+            np.ones(2),
+            np.ones(()),
+            np.ones((2, 5)),
+            np.ones((2, 2, 2)),
+        ]
+        for array in odd:
+            content = io.BytesIO()
+            np.save(content, array)
+            with zipfile.ZipFile(evil, "w") as archive:
+                for part, old in (parts | {centers: content.getvalue()}).items():
+                    archive.writestr(part, old)
+            line = failure("predict", evil, rows, "-o", tmp_path / "l.csv")
+            assert "evil.skops: is damaged: " in line
+        assert not (tmp_path / "l.csv").exists()
+
+    def test_a_model_that_unpacks_to_gigabytes_is_refused_before_it_is_read(self, rows, tmp_path):
+        out = tmp_path / "out"
+        assert run("fit", rows, "-k", 2, "-o", out).exit_code == 0
+        with zipfile.ZipFile(out / "model.skops", "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("more.npy", bytes(3 * 10**8))
+        line = failure("predict", out, rows, "-o", tmp_path / "l.csv")
+        assert "its parts have 0.3 GB, more than 100 times the file" in line
+
+    @pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+    def test_a_negative_weight_is_named(self, tmp_path, how):
+        (tmp_path / "a.csv").write_text("x,y,w\n1,2,1\n2,3,-1\n5,6,1\n")
+        line = failure("fit", tmp_path / "a.csv", "-k", 2, "--weights", "w", how)
+        assert line.endswith("a.csv: row 2, column 'w': the weight -1.0 is negative")
+
     @pytest.mark.parametrize("name", ["os", "OneLineErrors", "run_command"])
     def test_a_model_cannot_reach_what_our_modules_import_or_call(self, rows, tmp_path, name):
         """A method of something in a module of kvariates, in place of a part of the model."""
@@ -166,6 +204,19 @@ class TestLyingFiles:
 
 
 class TestOutput:
+    def test_formulas_are_pointed_out_and_stay_as_they_are(self, tmp_path):
+        (tmp_path / "a.csv").write_text("=x,name\n1,=cmd|calc\n2,-5\n4,@h\n")
+        result = run("fit", tmp_path / "a.csv", "-k", 2, "--keep", "-o", tmp_path / "out")
+        assert "the name of a column: a spreadsheet may run '=x' as a formula" in result.stderr
+        assert "column 'name': a spreadsheet may run '=cmd|calc' as a formula" in result.stderr
+        assert "=x" in (tmp_path / "out" / "centers.csv").read_text().splitlines()[0]
+
+    def test_names_of_files_cannot_change_the_terminal(self, rows, tmp_path):
+        assert run("fit", rows, "-k", 2, "-o", tmp_path / "out").exit_code == 0
+        result = run("predict", tmp_path / "out", rows, "-o", tmp_path / "a\x1b[31mb.csv")
+        assert "a\\x1b[31mb.csv" in result.stdout
+        assert "\x1b[31m" not in result.stdout
+
     def test_a_folder_in_place_of_a_file_leaves_nothing_behind(self, rows, tmp_path):
         out = tmp_path / "out"
         (out / "labels.parquet").mkdir(parents=True)
@@ -254,6 +305,13 @@ class TestProcesses:
         left = out.iterdir() if before else ()
         found = {path.name: path.read_bytes() for path in left if path.is_file()}
         assert found == old
+        other = self.command(*words, code=HALF_WRITTEN)  # still runs
+        assert other.stdout.readline() == "half\n", other.communicate()
+        (alive,) = tmp_path.rglob(".out-*")
+        assert run(*words).exit_code == 0
+        assert list(tmp_path.rglob(".out-*")) == [alive]
+        other.kill()
+        other.communicate(timeout=60)
 
     def test_a_full_disk(self, rows, tmp_path):
         """No file may grow beyond 2,000 bytes, so a write fails as on a full disk."""

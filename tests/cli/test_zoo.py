@@ -104,11 +104,30 @@ READ = {
         b"x;y\n" + b"0;2\n" * 90_000 + b"1.250;2,5\n",
         [*[[0, 2]] * 90_000, [1250, 2.5]], "decimal commas"),
     "a very long cell": (b"x,y,shape\n1.5,2,a\n3,4.25," + b"b" * 200_000 + b"\n5,6,c\n", XY, ""),
+    "dollars": (
+        b'n,price\na,"$6,929.03"\nb,-$5\nc,($7.50)\nd,$ 12\n', [[6929.03], [-5], [-7.5], [12]],
+        "the currency $ in price"),
+    "euros": (
+        "n;price\na;19.758,07 \u20ac\nb;-1,50 \u20ac\nc;7 \u20ac\n".encode(),
+        [[19758.07], [-1.5], [7]], "the currency \u20ac in price"),
+    "codes and symbols of money": (
+        "a;b\nEUR 12;\u00a35\n3 EUR;\u00a37.25\n".encode(), [[12, 5], [3, 7.25]],
+        "the currency EUR in a"),
+    "one column of euros": (
+        "price\n19,50 \u20ac\n7 \u20ac\n".encode(), [[19.5], [7]], "the currency \u20ac in price"),
+    "units below the names": (b"n,x,y\n,m,kg\na,1.5,2\nb,3,4.25\nc,5,6\n", XY,
+                              "the row below the names left out, as units: m kg"),
+    "totals at the end": (
+        b"Sales of 2024,,\n\nshop,x,y\n,[m],\na,1.5,2\nb,3,4.25\nc,5,6\nTOTAL,9.5,12.25\n,,\n", XY,
+        "the last row left out, as totals: TOTAL,9.5,12.25"),
+    "totals below numbers": (b"n;x\n1;1,5\n2;2\nSumme:;3,5\n", [[1, 1.5], [2, 2]], "as totals"),
+    "truth values": (b"x,y\n1,true\n2,False\n", [[1, 1], [2, 0]], "read as 0 and 1 in y"),
+    "hexadecimal": (b"x,y\n1,0x1A\n2,0xff\n", [[1, 26], [2, 255]], ""),
     "doubtful decimal mark": (b"x;y\n1,200;3\n2,500;4\n", [[1.2, 3], [2.5, 4]], "--decimal '.'"),
 }  # fmt: skip
 
-# A stream refuses the first two, and knows the decimal mark by the beginning only.
-NOT_STREAMED = {"empty rows of a spreadsheet", "blanks", "a decimal mark behind the sample"}
+# A stream knows the decimal mark by the beginning only, and has no words for it later.
+NOT_STREAMED = {"a decimal mark behind the sample", "hexadecimal"}
 
 REFUSED = {
     "empty": (b"", "the file is empty"),
@@ -122,9 +141,13 @@ REFUSED = {
         b"x,y\n1,NA\n2,-\n3,4\n,5\n",
         "column 'x' has 1 missing value, first in row 4 (3 in 2 columns, 3 rows); --missing drop"),
     "infinite": (b"x,y\n1,inf\n2,3\n", "column 'y' has 1 missing or infinite value"),
-    "text only": (b"name,town\na,b\nc,d\n", "no numeric column (found name, town)"),
-    "units below the names": (
-        b"x,y\nm,kg\n1,2\n3,4\n5,6\n7,8\n9,0\n", "'m' in row 1 is not a number"),
+    "text only": (
+        b"name,town\na,b\nc,d\n", "no numeric column (found name, town); --skip N leaves out"),
+    "a unit that could be a missing number": (
+        b"n,x\na,kg\nb,2\nc,4\nd,6\ne,8\nf,0\n", "'kg' in row 1 is not a number; --na kg reads it"),
+    "several currencies": (
+        b"n,x\na,$5\nb,\xe2\x82\xac7\n", "'x' is left out: it has several currencies: $, \u20ac"),
+    "everything skipped": (b"x,y\n1,2\n", "no rows: nothing is left after the 9 lines of --skip"),
     "the same name twice": (b"x,x\n1,2\n3,4\n", "2 columns are named 'x'"),
     "the same name twice, mostly numbers": (
         b"x,x\n1,2\n3,4\n5,6\n7,8\n9,10\na,b\n", "no numeric column (found x, x)"),
@@ -160,6 +183,69 @@ def test_it_is_read_rightly(name, table, tmp_path):
     assert result.exit_code == 0, result.output
     assert words in result.output
     assert "\x1b[31m" not in result.output
+
+
+def late(first, rows):
+    """A table whose last rows are unlike the first ones."""
+    return (first + rows).encode()
+
+
+# Tables whose rows show late how they are to be read, and whether a stream may refuse them.
+LATE = {
+    "empty at first": (late("x,y,z\n" + "1,2,\n" * 300, "3,4,5\n6,7,8.5\n"), False),
+    "empty at first, then true": (late("x,y\n" + "1,\n" * 300, "3,true\n6,false\n"), False),
+    "empty at first, then text": (late("x,y\n" + "1,\n" * 300, "3,a\n6,b\n"), False),
+    "unknown at first": (late("x,y\n" + "1,unknown\n" * 300, "3,5\n6,k.A.\n7,8\n"), False),
+    "always empty": (late("x,y\n" + "1,\n" * 300, "3,\n"), False),
+    "empty rows at the end": (late("x,y\n" + "1,2\n" * 300, ",\n" * 200), False),
+    "a late decimal comma": (late("x;y\n" + "1;2\n" * 300, "3;4,5\n"), True),
+    "a late thousands separator": (late("x;y\n" + "1;2\n" * 300, "3;4'500\n"), True),
+    "late text": (late("x,y\n" + "1,2\n" * 300, "3,a\n"), True),
+    "a late unknown": (late("x,y\n" + "1,2\n" * 300, "3,unknown\n"), True),
+    "a late currency": (late("x,y\n" + "1,2\n" * 300, "3,$4\n"), True),
+    "another currency": (late("x,y\n" + "1,$2\n" * 300, "3,\u20ac4\n"), True),
+    "aligned": (late("x    y\n" + "1    2\n" * 300, "10  20\n"), False),
+    "truth values": (late("x,y\n" + "1,true\n" * 300, "2,false\n"), False),
+    "hexadecimal": (late("x,y\n" + "1,2\n" * 300, "3,0xff\n"), True),
+    "totals": (late("n,x\n" + "a,2\n" * 300, "Total,600\n"), False),
+    "old line ends": (late("n,x\r" + "a,2\r" * 300, "b,3\r"), False),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_stream_reads_the_same_table_or_refuses_it(name, table, monkeypatch):
+    content, refused = LATE[name]
+    # The beginning of a file is a few lines, as it is of a file of many megabytes.
+    monkeypatch.setattr("kvariates.sources.csv_reader.CSV_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.csv_reader.SAMPLE_BYTES", 512)
+    path = table(content)
+    whole = read(path, missing="drop")
+    if refused:
+        with pytest.raises(ValueError, match=r"--no-stream|--decimal|currenc"):
+            list(blocks(path, missing="drop"))
+        return
+    source = blocks(path, missing="drop", block_bytes=128)
+    np.testing.assert_array_equal(np.concatenate([block.X for block in source]), whole.X)
+    assert (source.names, source.left_out) == (whole.names, whole.left_out)
+
+
+def test_words_for_missing_numbers_are_said(table, tmp_path):
+    path = table(b"x,y\n1,2\n2,unknown\n3,4\n")
+    out = ("-k", 1, "-o", tmp_path / "out")
+    assert "column 'y' has 1 missing value, first in row 2" in failure("fit", path, *out)
+    for how in ("--stream", "--no-stream"):
+        result = run("fit", path, *out, "--force", "--missing", "drop", how)
+        assert "zoo.csv: unknown read as missing in y" in result.stderr
+
+
+def test_a_stream_with_an_identifier_says_what_it_left_out(table, tmp_path):
+    path = table(b"id,plan,x,y\n" + b"1,a,2,3\n" * 9 + b"2,b,x1,4\n")
+    out = tmp_path / "out"
+    result = run("fit", path, "-k", 1, "--id", "id", "--stream", "-o", out)
+    assert "left out, not numeric: plan, x" in result.stderr
+    assert "column 'x' is left out: 'x1' in row 10 is not a number; --na x1 reads" in result.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["data"]["left_out"] == ["plan", "x"]
 
 
 # Files with lines that begin with #, the matrix, and how many comments stand between the rows.
@@ -213,6 +299,7 @@ def test_a_stream_counts_rows_without_comments(table):
 def test_it_is_refused_with_one_line(name, table, tmp_path):
     content, words = REFUSED[name]
     more = ["--encoding", "utf-8"] if "encoding" in name else []
+    more += ["--skip", 9] if "skipped" in name else []
     line = failure("fit", table(content), "-k", 1, "-o", tmp_path / "out", *more)
     assert words in line
     assert len(line) < 400
@@ -227,6 +314,8 @@ def test_it_is_refused_with_one_line(name, table, tmp_path):
         (b"x^y\n1^2\n3^4\n", ["--delimiter", "^"], [[1, 2], [3, 4]]),
         ("naïve,x\na,1\nb,2\n".encode("latin-1"), ["--encoding", "latin-1"], [[1], [2]]),
         (b"x,y\n1,NA\n2,4\n", ["--missing", "drop"], [[2, 4]]),
+        (b"x,y\n1,nix\n2,4\n-9,5\n", ["--missing", "drop", "--na", "nix", "--na", -9], [[2, 4]]),
+        (b"1,2\n3,4\nx,y\n1,2\n", ["--skip", 2], [[1, 2]]),
         (b"x,y\n1,NA\n2,4\n3,8\n", ["--missing", "mean"], [[1, 6], [2, 4], [3, 8]]),
     ],
 )

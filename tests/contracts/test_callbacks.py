@@ -172,6 +172,15 @@ def test_reports_of_a_private_fit_say_nothing_about_rows(name, capsys):
     assert not re.search(r"\d", seen[0][2])
 
 
+@pytest.mark.parametrize("estimator", [StreamingKMeans, OnlineKMeans])
+@pytest.mark.parametrize("rows", [X, [X[:60], X[60:110], X[110:]]], ids=["table", "batches"])
+def test_the_bar_of_scikit_learn_follows_a_stream(estimator, rows, capsys):
+    callback = pytest.importorskip("sklearn.callback")
+    model = estimator(3, random_state=0).set_callbacks(callback.ProgressBar())
+    assert model.fit(rows).n_rows_seen_ == len(X)
+    assert estimator.__name__ in capsys.readouterr().out
+
+
 def test_a_fit_that_fails_tears_its_callbacks_down_and_keeps_the_model():
     for name in MODELS:
         model, _, options, _ = MODELS[name]

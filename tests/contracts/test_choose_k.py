@@ -11,15 +11,14 @@ from contracts.k_choices import blobs
 from experiments import choosing
 from laws import brute
 from scipy import sparse
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import choose_k
-from kvariates.k_selection import (
-    Guess,
-    guess,
-    settled,
-    suggest,
-)
+from kvariates.k_selection.choice import suggest
+from kvariates.k_selection.confirmation import Confirmation
+from kvariates.k_selection.criteria import Guess, guess
+from kvariates.k_selection.search import settled
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -129,8 +128,37 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
         choice = choose_k(X, (1, 9), random_state=0)
     assert choice.ks.tolist() == [1, 2, 3, 4]
     assert choice.inertia[3] < 1e-20
-    assert not choice.clear  # four values of a feature may be rounded ones
+    assert choice.clear
+    assert choice.reason == "the 120 rows are copies of 4 distinct ones."
     assert choose_k(X, (2, 4), random_state=0).k == 4
+
+
+def test_copies_of_ratings_are_no_clusters():
+    X = np.random.default_rng(0).integers(1, 6, size=(500, 1))
+    choice = choose_k(X.astype(float), (1, 5), random_state=0)
+    assert (choice.k, choice.clear) == (1, False)
+
+
+def test_groups_beside_a_column_of_noise_are_not_cut_by_the_noise():
+    """Each seed and each range: two groups, or no clear answer."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=400)
+    X = np.c_[6 * group + 0.3 * rng.normal(size=400), rng.normal(size=400)]
+    for seed in range(4):
+        for most in (5, 10):
+            choice = choose_k(X, (1, most), random_state=seed)
+            assert (choice.k, choice.clear) == (2, True)
+    assert not choose_k(X[:, 1:], (1, 10), random_state=0).clear
+
+
+def test_digits_have_no_clear_number():
+    X = load_digits().data
+    scaled = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    for seed in range(2):
+        choice = choose_k(scaled, (1, 10), random_state=seed)
+        assert (choice.k, choice.clear) == (1, False)
+        assert f"If you need groups anyway: k = {choice.guess} (" in choice.reason
+        assert choice.guess > 1
 
 
 @pytest.mark.parametrize(
@@ -140,7 +168,7 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
             (1, 9),
             4,
             (4, True),
-            "the 4 clusters are well separated, and none of them splits further.",
+            "to the same clusters, and all 6 pairs of neighbours have a gap between them",
         ),
         ((1, 9), 1, (1, False), "no separate clusters were found. X may be one group (k = 1)"),
         ((2, 9), 1, (7, False), "no separate clusters were found. Best guess: k = 7 (guessed)."),
@@ -148,13 +176,14 @@ def test_the_range_ends_at_the_number_of_distinct_rows():
         (
             (1, 9),
             None,
-            (7, False),
-            "at k = 9, the highest tried, some clusters still divide. Try a l",
+            (1, False),
+            "at k = 9, the highest tried, some clusters still divide. Try a larger k_range. If you",
         ),
     ],
 )
 def test_the_answer_and_its_reason(ks, k, answer, why):
-    *found, reason = suggest(np.arange(ks[0], ks[1] + 1), k, Guess(7, "guessed"))
+    tried, confirmed = np.arange(ks[0], ks[1] + 1), Confirmation(pairs=6)
+    *found, reason = suggest(tried, k, confirmed, Guess(7, "guessed"))
     assert tuple(found) == answer
     assert why in reason
     assert reason.startswith("no clear answer") == (not answer[1])
@@ -165,7 +194,7 @@ def test_the_answer_and_its_reason(ks, k, answer, why):
     [
         ([0, 0.5, 0], [math.nan, 0.9, 0.95], 3, "largest mean silhouette"),
         ([0, 0.1, 0], [math.nan, 0.1, 0.2], 2, "below 0.25; the elbow value is largest, 0.1"),
-        ([0, -0.1, 0], [math.nan, 0.1, 0.2], 1, "neither the silhouette nor the elbow helps"),
+        ([0, -0.1, 0], [math.nan, 0.1, 0.2], 3, "neither the silhouette nor the elbow helps"),
         ([math.nan] * 3, [math.nan, 0.1, 0.2], 3, "largest mean silhouette"),
     ],
 )

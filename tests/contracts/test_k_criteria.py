@@ -9,9 +9,10 @@ from scipy import sparse
 from scipy.stats import binom
 from sklearn.metrics import silhouette_score
 
-from kvariates import KMeans, choose_k, k_selection
+from kvariates import KMeans, choose_k
 from kvariates.data.rows import Rows
-from kvariates.k_selection import DivisionTest, elbow_of, silhouette_of
+from kvariates.k_selection.criteria import elbow_of, silhouette_of
+from kvariates.k_selection.search import DivisionTest
 from kvariates.numerics.valleys import RoundedColumns, deepest_valley, pooled_p_value, valley_counts
 from kvariates.seeding.seeding_problem import SeedingProblem
 
@@ -20,14 +21,14 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 
 def test_the_deepest_valley_is_found():
     bins = np.array([5, 9, 9, 4, 0, 1, 7, 8, 8, 0, 0, 0])
-    found = deepest_valley(bins)
+    found, depth = deepest_valley(bins)
     score = {}
     for width in range(1, 5):
         inside = np.convolve(bins, np.ones(width, int), "valid")
         for m in range(width, len(inside) - width):
             side = min(inside[: m - width + 1].max(), inside[m + width :].max())
             score[m, width] = (side - inside[m]) / math.sqrt(max(side + inside[m], 1))
-    assert score[found.middle, found.width] == max(score.values())
+    assert score[found.middle, found.width] == max(score.values()) == depth
     assert found.left + found.width <= found.middle <= found.right - found.width
 
 
@@ -93,7 +94,7 @@ def test_rows_with_hardly_any_repeated_values_get_no_noise():
 
 
 def test_a_part_of_many_rows_is_tested(monkeypatch):
-    monkeypatch.setattr(k_selection, "TESTED", 300)
+    monkeypatch.setattr("kvariates.k_selection.search.TESTED", 300)
     X = blobs(3, 4, n=1000)
     test = DivisionTest(SeedingProblem(Rows.of(X), None, 3, rng=np.random.default_rng(0)))
     used, counts = [], test._counts

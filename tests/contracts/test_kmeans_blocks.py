@@ -3,14 +3,18 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from contracts.test_estimator_contract import Recorder
 from laws.block_sources import CutRows, random_cuts
 from laws.cases import every_metric, rows, start, weights_for
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from skops import io as skops
 
 from kvariates import KMeans, PrivateKMeans
 from kvariates.guarantees import LOST
+from kvariates.sources import blocks
 
 X = rows(600, 3, seed=4)
 WEIGHT = weights_for(600)
@@ -109,10 +113,64 @@ def test_a_private_model_answers_about_blocks():
     assert np.array_equal(np.asarray(model.predict(blocks_of())), model.predict(X))
 
 
-def test_a_fitted_model_can_be_pickled():
-    model = KMeans(5, init=INIT).fit(blocks_of())
-    copy = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(np.asarray(copy.labels_), np.asarray(model.labels_))
+def relation():
+    import duckdb
+
+    frame = pd.DataFrame(X)  # noqa: F841
+    return duckdb.sql("select * from frame")
+
+
+@pytest.mark.parametrize("source", [lambda: X, relation, lambda: lambda: [X]])
+def test_a_model_is_saved_without_the_rows_of_its_blocks(source):
+    model = KMeans(5, init=INIT).fit(blocks(source()))
+    content = pickle.dumps(model)
+    assert len(content) < X.nbytes
+    assert len(skops.dumps(model)) > 0
+    copy = pickle.loads(content)
+    with pytest.raises(AttributeError, match=r"predict\(X\) computes them"):
+        _ = copy.labels_
+    assert np.array_equal(np.asarray(copy.predict(blocks(X))), np.asarray(model.labels_))
+
+
+def test_the_number_of_labels_is_that_of_the_rows():
+    holes = np.insert(X, 5, np.nan, axis=0)
+    source = blocks(holes, missing="drop", block_bytes=1000)
+    assert len(KMeans(5, init=INIT).fit(source).labels_) == len(X)
+    with pytest.raises(TypeError, match="counted when they are read"):
+        len(KMeans(5, init=INIT).fit(X).predict(blocks([X])))
+
+
+def swapped():
+    """Each pass has two rows in the other order."""
+    order = np.arange(len(X))
+    while True:
+        yield X[order]
+        order[[7, 400]] = order[[400, 7]]
+
+
+def test_a_source_that_changes_between_passes_is_refused():
+    tables = swapped()
+    with pytest.raises(ValueError, match=r"rows 1 to 600 are not those that were read before"):
+        KMeans(5, init=INIT).fit(blocks(lambda: [next(tables)]))
+
+
+CHANGES = {
+    "value": lambda rows, weight: rows[500].__iadd__(1e-9),
+    "weight": lambda rows, weight: weight[500:501].__iadd__(1),
+    "order": lambda rows, weight: rows.__setitem__([500, 501], rows[[501, 500]]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_labels_are_not_read_from_other_rows_than_those_of_the_fit(change, kind):
+    rows, weight = X.copy(), WEIGHT.copy()
+    source = blocks(lambda: [kind(np.column_stack([rows, weight]))], weights="x3", block_bytes=2000)
+    model = KMeans(5, init=INIT).fit(source)
+    assert len(np.asarray(model.labels_)) == len(X)
+    CHANGES[change](rows, weight)
+    with pytest.raises(ValueError, match=r"are not those that were read before; every pass"):
+        np.asarray(model.labels_)
 
 
 def test_names_of_columns_are_kept_and_compared():

@@ -1,11 +1,12 @@
 """The result does not depend on how the rows are stored in memory."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from laws.cases import DTYPES, fit, rows, same_bits, start
 from scipy import sparse
 
-from kvariates import KMeans, kmeans_plusplus
+from kvariates import KMeans, KMedian, kmeans_plusplus
 
 X = rows(60, 3, seed=71)
 
@@ -115,8 +116,18 @@ def test_memory_maps(tmp_path):
     check_layout(np.memmap(tmp_path / "rows", np.float32, "r", shape=plain.shape), plain)
 
 
+def test_half_precision_becomes_single():
+    data = rows(75, 5, seed=76).astype(np.float16)
+    init = np.unique(data.astype(np.float64), axis=0)[:4]
+    model, single = fit(data, init), fit(data.astype(np.float32), init)
+    assert model.cluster_centers_.dtype == np.float32
+    assert same_bits(model, single)
+    assert same_bits(fit(pd.DataFrame(data), init), single)
+    assert KMedian(3, random_state=0).fit(data).cluster_centers_.dtype == np.float32
+
+
 def test_other_numbers_become_double():
-    for kind in ("float16", "int8", "uint64", "bool", "longdouble"):
+    for kind in ("int8", "uint64", "bool", "longdouble"):
         data = (np.abs(rows(75, 5, seed=76)) * 3).astype(kind)
         init = np.unique(data.astype(np.float64), axis=0)[:4]
         model = fit(data, init)

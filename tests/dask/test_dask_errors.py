@@ -27,6 +27,11 @@ def frame(**columns):
     return pd.DataFrame(columns)
 
 
+def test_values_whose_squares_overflow(client, rows):
+    message = refused(client, da.from_array(rows * 1e155, chunks=(500, 4)))
+    assert message.startswith("The values of X are too large")
+
+
 @pytest.mark.parametrize(("value", "words"), [(np.nan, "NaN"), (np.inf, "infinite")])
 def test_a_value_that_is_missing(client, rows, value, words):
     X = rows.copy()

@@ -251,7 +251,7 @@ def test_clone_and_pickle(client, rows, make):
     assert copy.get_params() == {**model.get_params(), "client": None}
     (name,) = {"cluster_centers_", "synopses_"} & vars(model).keys()
     np.testing.assert_array_equal(getattr(copy, name), getattr(model, name))
-    assert vars(copy).keys() == vars(model).keys()
+    assert vars(copy).keys() == vars(model).keys() - {"labels_"}  # they hold the rows
 
 
 def test_callbacks_see_the_iterations_and_can_end_them(client, rows):
@@ -299,3 +299,25 @@ def test_guarantees(client, rows):
     given = KMeans(3, init=rows[:3], client=client).fit(X)
     assert given.guarantee_ is None
     assert "given" in given.guarantee_lost_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tiny_partitions_are_joined_and_give_the_same_bits(client, rows, weights, weighted):
+    weight = weights if weighted else None
+    few, many = (
+        KMeans(3, init="k-means++", random_state=0, client=client).fit(
+            da.from_array(rows, chunks=(size, -1)), sample_weight=weight
+        )
+        for size in (1000, 20)
+    )
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(few, name), getattr(many, name))
+    assert many.transcript_.messages < 20 * few.transcript_.messages
+
+
+def test_a_model_is_saved_without_its_rows(client, rows):
+    model = KMeans(3, random_state=0, client=client).fit(array_of(rows))
+    content = pickle.dumps(model)
+    assert len(content) < rows.nbytes // 4
+    with pytest.raises(AttributeError, match=r"predict\(X\) computes them"):
+        _ = pickle.loads(content).labels_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from kvariates.federated import client, client_app
-from kvariates.federated.messages import content_of, record_of
-from kvariates.peers.encoding import decode_envelope, decode_reply, encode_reply
+from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
+from kvariates.peers.encoding import decode_envelope, decode_reply, encode_envelope, encode_reply
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Question
 
 Change = Callable[[str, dict[str, Any]], Any]
 
@@ -26,6 +29,13 @@ class Node:
 
     def answer(self, message: Message) -> Message | None:
         return self.app(message, self.context)
+
+
+def ask(node: Node, name: str, fit: int = 1, **arguments: Any) -> Any:
+    """The reply of a node to one question."""
+    envelope = encode_envelope(Envelope(fit, 0, Question(name, arguments)))
+    message = Message(content_of(envelope=envelope), 999, MESSAGE_TYPE)
+    return decode_reply(record_of(node.answer(message))["reply"])
 
 
 class LyingNode(Node):
@@ -102,6 +112,14 @@ BOX = ([-10.0, -10.0], [10.0, 10.0])
 
 def loader(shards: list[Any]) -> Callable[[Context], Any]:
     return lambda context: shards[int(context.node_config["partition-id"])]
+
+
+UNUSED = "/unused"  # the ledger of a private peer whose releases are kept in memory
+
+
+def ledgers(folder: Path) -> Callable[[Context], Path]:
+    """A ledger file for each peer."""
+    return lambda context: folder / f"ledger-{context.node_config['partition-id']}"
 
 
 def grid_of(shards: list[Any], grid: Mapping[str, Any] | None = None, **options: Any) -> FakeGrid:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, Node, blobs, grid_of
+from federated.fake_grid import BOX, FakeGrid, Node, ask, blobs, grid_of
 from flwr.app import Message
 
 from kvariates.data.rows import Rows
@@ -17,9 +17,9 @@ from kvariates.federated.flower_transport import FlowerTransport
 from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
 from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
 from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.encoding import decode_reply, encode_envelope
-from kvariates.peers.peer import Envelope, Peer, Policy
-from kvariates.peers.questions import QUESTIONS, Question
+from kvariates.peers.encoding import decode_reply
+from kvariates.peers.peer import Peer, Policy
+from kvariates.peers.questions import QUESTIONS
 from kvariates.peers.transport import Failure, LocalTransport
 
 X = blobs(240)
@@ -107,12 +107,6 @@ def test_too_few_peers_is_one_clear_error():
         fitted(grid_of(np.array_split(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
     with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
         wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_timeout=0.1))
-
-
-def ask(node, name, **arguments):
-    envelope = encode_envelope(Envelope(1, 0, Question(name, arguments)))
-    message = Message(content_of(envelope=envelope), 999, MESSAGE_TYPE)
-    return decode_reply(record_of(node.answer(message))["reply"])
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -237,8 +231,9 @@ def test_two_threads_do_not_show_more_rows_than_allowed(monkeypatch):
     assert sum(isinstance(reply, Failure) for reply in replies) == 1
 
 
-def test_two_threads_get_the_same_release(monkeypatch):
-    node = Node(client_app(lambda _: X, bounds=BOX, private=Private(1.0, 2)), 0)
+def test_two_threads_get_the_same_release(monkeypatch, tmp_path):
+    private = Private(1.0, 2, ledger=tmp_path / "ledger")
+    node = Node(client_app(lambda _: X, bounds=BOX, private=private), 0)
     first, second = at_the_same_time(monkeypatch, node, "draw", step=0)
     assert np.array_equal(first["points"], second["points"])
     assert len(ask(node, "ledger")["charges"]) == 2  # the number of rows, and the row
@@ -250,3 +245,23 @@ def test_a_peer_that_forgets_gets_the_log_at_once():
     steady, fresh = fitted(grid_of(shards)), fitted(grid_of(shards, {"fresh": True}))
     twice = 2 * 2 * len(shards)  # each peer is asked again at most twice
     assert fresh.transcript.messages - steady.transcript.messages <= twice
+
+
+def test_more_clusters_than_rows_is_one_clear_error():
+    with pytest.raises(ValueError, match=r"n_clusters=1000, .* together describe 240 rows; lower"):
+        fitted(grid_of(np.array_split(X, 3), max_points=1000), k=1000)
+    copies = np.repeat(X[:8], 10, axis=0)
+    with pytest.raises(ValueError, match=r"n_clusters=60, .* only 8 distinct values; lower it"):
+        fitted(grid_of(np.array_split(copies, 3), max_points=1000), k=60)
+    with pytest.warns(UserWarning, match=r"n_clusters=12, but only \d+ centres are distinct"):
+        fitted(grid_of(np.array_split(copies, 3), max_points=1000), k=12)
+
+
+def test_the_caller_is_warned_of_a_peer_whose_data_cannot_be_loaded():
+    shards = np.array_split(X.copy(), 3)
+    shards[1][0, 0] = np.nan
+    words = (
+        r"^1 of 3 peers were dropped, .*\(1: its data could not be loaded \(ValueError\)\)\. See"
+    )
+    with pytest.warns(UserWarning, match=words):
+        assert fitted(grid_of(shards)).guarantee is None

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX
+from federated.fake_grid import BOX, UNUSED
 from privacy.neighbours import neighbours
 from privacy.private_models import seen
 
@@ -26,7 +26,7 @@ RUNS = 1500
 
 def mechanism(kind, adjacency):
     """All releases that a question needs, for the whole budget."""
-    private = Private(2.0, 2, 1, adjacency)
+    private = Private(2.0, 2, 1, adjacency, UNUSED)
     arguments = {"describe": {}, "draw": {"step": 0}, "potential": {"centers": CORNER, "known": 0},
                  "noisy_statistics": {"centers": CORNER, "step": 1}}[kind]  # fmt: skip
     part = {"describe": "n", "draw": "points", "potential": "potential",

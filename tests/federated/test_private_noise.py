@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX
+from federated.fake_grid import BOX, UNUSED
 from scipy import stats
 
 from kvariates.federated import Private, private_peer
@@ -25,7 +25,15 @@ CORNER = np.array([[-10.0, -10.0]])
 
 
 def peer_of(rows, **options):
-    private = Private(**{"epsilon": 20.0, "n_clusters": 2, "adjacency": "replace-one", **options})
+    private = Private(
+        **{
+            "epsilon": 20.0,
+            "n_clusters": 2,
+            "adjacency": "replace-one",
+            "ledger": UNUSED,
+            **options,
+        }
+    )
     return PrivatePeer(np.asarray(rows, dtype=float), checked_bounds(BOX), private)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, blobs, grid_of
+from federated.fake_grid import BOX, UNUSED, blobs, grid_of, ledgers
 
 from kvariates.federated import Private, client
 from kvariates.federated.flower_transport import FlowerTransport
@@ -55,8 +55,8 @@ def replayed(charge, adjacency, n):
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_every_release_of_every_peer_is_in_its_ledger(adjacency, fresh):
-    private = Private(epsilon=2.0, n_clusters=3, steps=2, adjacency=adjacency)
+def test_every_release_of_every_peer_is_in_its_ledger(adjacency, fresh, tmp_path):
+    private = Private(2.0, n_clusters=3, steps=2, adjacency=adjacency, ledger=ledgers(tmp_path))
     found = fitted(np.array_split(X, 3), private, fresh=fresh)
     assert not found.transcript.dropped
     assert found.ledgers.keys() == {"0", "1", "2"}
@@ -88,7 +88,7 @@ def test_a_ledger_can_be_replayed(adjacency):
 
 
 def peer_of(rows, epsilon=2.0, **options):
-    private = Private(**{"epsilon": epsilon, "n_clusters": 3, "steps": 2, **options})
+    private = Private(epsilon, **{"n_clusters": 3, "steps": 2, "ledger": UNUSED, **options})
     return PrivatePeer(rows, checked_bounds(BOX), private)
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
-from federated.fake_grid import BOX, Node
-from federated.test_fits import ask
+from federated.fake_grid import BOX, UNUSED, Node, ask
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
 from privacy.replay_trace import Draw, Outcome
@@ -32,7 +32,7 @@ STEPS = Domain.box(*map(np.array, BOX)).lattice
 
 def make_fit(adjacency):
     """All answers of a peer, of rows between -1 and 1, and its ledger."""
-    private = Private(epsilon=8.0, n_clusters=2, steps=2, adjacency=adjacency)
+    private = Private(epsilon=8.0, n_clusters=2, steps=2, adjacency=adjacency, ledger=UNUSED)
     asked = [
         ("describe", {}), ("draw", {"step": 0}),
         ("potential", {"centers": CENTERS[:1], "known": 0}), ("draw", {"step": 1}),
@@ -122,13 +122,14 @@ def test_a_row_that_is_drawn_too_often_is_found():
     assert "drawn rows" in found
 
 
-@pytest.mark.parametrize(
-    "private", [Private(1.0, 2), Private(1.0, 2, adjacency="replace-one"), "central"]
-)
-def test_a_row_with_a_missing_value_does_not_drop_a_peer(private):
+@pytest.mark.parametrize("private", ["add-remove", "replace-one", "central"])
+def test_a_row_with_a_missing_value_does_not_drop_a_peer(private, tmp_path):
     """A peer that cannot load its data is dropped, which would disclose the row."""
-    rows = np.vstack([np.ones((9, 2)), [[np.nan, 1.0]], [[np.inf, 1.0]]])
-    app = client_app(lambda _: rows, bounds=BOX, private=private)
+    rows = np.vstack([np.ones((9, 2)), [[np.nan, 1.0]], [[np.inf, 1.0]], [[pd.NA, 1.0]]])
+    budget = private
+    if private != "central":
+        budget = Private(1.0, 2, adjacency=private, ledger=tmp_path / "ledger")
+    app = client_app(lambda _: rows, bounds=BOX, private=budget)
     answer = ask(Node(app, 0), "describe")
     assert answer["d"] == 2
     if private == "central":

@@ -14,17 +14,21 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from federated import hostile_server
+from flwr.serverapp import ServerApp
 
 from kvariates import VerticalKMeans
 from kvariates.data.rows import Rows
+from kvariates.federated import Private, client_app
 from kvariates.federated.client import FEDERATED
 from kvariates.federated.server import fit, server_options
-from kvariates.federated.simulation import simulate, simulate_vertical
+from kvariates.federated.simulation import run_apps, simulate, simulate_vertical
 from kvariates.peers.peer import Peer
 from kvariates.peers.transport import LocalTransport
 
@@ -190,6 +194,54 @@ def test_real_nodes_with_secure_sums_give_the_same_bits(tmp_path):
     said = [re.findall(r"the fingerprint is (.*)", log.read_text()) for log in logs_of(tmp_path)]
     assert len(said) == 3
     assert all(one == page["transcript"]["fingerprints"] for one in said)
+
+
+# ---- a private peer and a server that asks for too much ----
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's
+def test_a_simulated_private_node_that_is_asked_at_once_keeps_to_its_budget(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
+    private = Private(1.0, 2, ledger=tmp_path / "ledger")
+    node = client_app(lambda _: patients(0), bounds=BOX, private=private)
+    server, counts = ServerApp(), Counter()
+    server.main()(lambda grid, _: counts.update(hostile_server.ask_at_once(grid)))
+    run_apps(server, node, 1, 2)
+    assert counts.pop("row") == 2
+    assert sum(counts.values()) == hostile_server.REQUESTS - 2
+    assert all("and no more" in refusal for refusal in counts)
+
+
+def with_hostile_server(folder, ledger):
+    """A copy of the example with a private node, and a server that asks for many rows at once."""
+    shutil.copytree(EXAMPLE, folder)
+    shutil.copy(hostile_server.__file__, folder / "hospitals" / "server.py")
+    path = folder / "hospitals" / "client.py"
+    budget = f"Private(1.0, 2, ledger={str(ledger)!r})"
+    path.write_text(
+        f"{path.read_text()}\n\nfrom kvariates.federated import Private\n\n"
+        f"app = client_app(load_data, bounds=BOUNDS, private={budget})\n"
+    )
+    return folder
+
+
+@pytest.mark.hostile
+def test_a_real_private_node_keeps_to_its_budget_over_runs_and_restarts(tmp_path):
+    project = with_hostile_server(tmp_path / "example", tmp_path / "ledger")
+    counts = Counter()
+    for start in range(2):
+        here = tmp_path / str(start)
+        here.mkdir()
+        with started(here, project, ["partition-id=0"]) as (_, run):
+            for number in range(2):
+                result = here / f"{number}.json"
+                run(f'save-to="{result}" peers=6 seed={100 * start + 10 * number}')
+                wait_until(result.exists, 900, lambda: words(here))  # noqa: B023
+                counts.update(json.loads(result.read_text()))
+    assert counts.pop("row") == 2
+    assert sum(counts.values()) == 4 * 6 - 2
+    assert all("and no more" in refusal for refusal in counts)
 
 
 # ---- parties that hold columns ----

@@ -6,8 +6,8 @@ import logging
 
 import numpy as np
 import pytest
-from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader
-from federated.test_fits import ask, fitted
+from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, ask, blobs, grid_of, loader
+from federated.test_fits import fitted
 
 from kvariates.federated import FEDERATED, client, client_app
 from kvariates.federated.messages import record_of

@@ -47,6 +47,7 @@ def csr_of(columns, indptr, features=d):
     return _native.csr(np.ones(len(columns)), column(*columns), i64(*indptr), features)
 """
 
+NO_CENTERS = "there are no centres; give at least one"
 PAIRS = "the passed pairs are those of other rows"
 RANGE = "a label is out of range: labels must be from 0 to k - 1"
 CSR_START = "indptr of a CSR matrix must rise from 0 to the number of its values"
@@ -74,7 +75,7 @@ REFUSED = {
     "csr: no features": ("csr_of([], [0, 0], 0)", "rows must have at least one feature"),
     "dense: no features": ("_native.dense(f64(5, 0))", "rows must have at least one feature"),
     "assign: k = 0": (
-        "_native.assign(view, none, good)", "there are no centres; give at least one"),
+        "_native.assign(view, none, good)", NO_CENTERS),
     "hamerly: k = 0": (
         "_native.assign_hamerly(view, none, None, good, f32(n), f32(n), True, changes)",
         "there are no centres; give at least one"),
@@ -109,6 +110,14 @@ REFUSED = {
     "lower_costs: limits": (
         "_native.lower_costs(view, centers, 4, f64(2), f64(n), high, None, u64(8, 2), 3)",
         "there must be a limit for every centre"),
+    "update: coarser sums": (
+        "_native.update(view, None, good, None, *sums(k), 2**31 - 1, 0.0)",
+        "there are too many coarser sums"),
+    "gains: no candidates": (
+        "_native.gains(view, none, None, cost, good, None, u64(8, 2), 30, u64(0, 2))", NO_CENTERS),
+    "gain_bounds: no candidates": (
+        "_native.gain_bounds(view, None, none, None, cost, good, None, None, 30, f64(0), passed)",
+        NO_CENTERS),
     "pairs of no rows": ("lower(_native.PassedPairs())", PAIRS),
     "pairs of other rows": ("lower(passed)", PAIRS),
     "pairs of another candidate": ("other(1)", PAIRS),
@@ -131,8 +140,7 @@ REFUSED = {
         "_native.swap_changes(f64(1, 3), column(0, 0, 9), i32(3), f64(3), f64(3), None, f64(1, 2))",
         "a slot is out of range"),
     "transport: k = 0": (
-        "_native.transport(view, none, None, 0, n, 1.0, f64(0), i32(n))",
-        "there are no centres; give at least one"),
+        "_native.transport(view, none, None, 0, n, 1.0, f64(0), i32(n))", NO_CENTERS),
     "transport: limits": (
         "_native.transport(view, centers, None, n, n, 1.0, f64(k), i32(n))",
         "no sizes within these limits add up to the supply"),

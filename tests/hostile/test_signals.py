@@ -36,13 +36,37 @@ try:
 except KeyboardInterrupt:
     done = np.mean(~np.isnan(out[:, 0]))
     print("early" if done < 0.5 else f"after {done:.0%} of the rows", flush=True)
-os._exit(0)
 """
 
 
 @pytest.mark.slow
 def test_another_thread_does_not_hold_back_an_interrupt():
     assert run(STARVED, 150, OMP_NUM_THREADS="1") == ["early"]
+
+
+DAEMON = """
+import threading, time
+X = np.random.default_rng(0).normal(size=(100_000, 8))
+distance = lambda a, b: float(abs(a - b).sum())
+FITS = {
+    "vectors": lambda: KMeans(50, random_state=0).fit(X),
+    "a callable": lambda: kvariates.hst_tree(X[:2000], metric=distance),
+}
+def fit_forever():
+    while True:
+        FITS[NAME]()
+threading.Thread(target=fit_forever, daemon=True).start()
+time.sleep(SECONDS)
+"""
+
+
+@pytest.mark.parametrize("name", ["vectors", "a callable"])
+def test_a_process_ends_quietly_while_a_daemon_thread_fits(name):
+    for seconds in (0.3, 0.45, 0.6):
+        code = f"{HELPERS}\nNAME, SECONDS = {name!r}, {seconds}\n{DAEMON}"
+        call = [sys.executable, "-c", code]
+        done = subprocess.run(call, check=False, capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
 
 
 LONG = (
@@ -87,6 +111,39 @@ for name, job in JOBS.items():
 print("usable", KMeans(2, random_state=0).fit([[0.0], [1.0], [9.0]]).inertia_, flush=True)
 """
 )
+
+
+EXACT = (
+    HELPERS
+    + """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits SIG_IGN
+X = np.random.default_rng(0).normal(size=(24, 3))
+try:
+    kvariates.AntiClustering(3, method="exact", verbose=1).fit(X)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+)
+
+
+def test_an_exact_search_tells_its_progress_and_stops_soon():
+    """The solver holds its interpreter for a minute, and no script guards its main part."""
+    call, pipe = [sys.executable, "-c", EXACT], subprocess.PIPE
+    with subprocess.Popen(call, stdout=pipe, stderr=pipe, text=True) as child:
+        limit = threading.Timer(50, child.kill)
+        limit.start()
+        try:
+            while "exact search: seconds 1" not in (line := child.stdout.readline()):
+                assert line, child.stderr.read()
+            child.send_signal(signal.SIGINT)
+            begin = time.perf_counter()
+            assert child.stdout.readlines()[-1:] == ["stopped\n"]
+            assert time.perf_counter() - begin < 10  # not the minute of the solver
+            assert child.stderr.read() == ""
+        finally:
+            limit.cancel()
+            child.kill()
 
 
 @pytest.mark.hostile

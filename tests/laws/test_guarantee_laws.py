@@ -143,7 +143,7 @@ def test_the_guarantee_is_kept(name):
     promise, what, meaning, theorem = str(model.guarantee_).splitlines()
     assert promise.endswith("at most 8 (2 + ln k) = 27.1 times the lowest cost of any 4 centres.")
     assert what.startswith("The cost is inertia_. The lowest cost, of the best 4 centres")
-    assert meaning.startswith("This is a worst case: it holds for all data. Most fits are much b")
+    assert meaning.startswith("This is a worst case: it holds for all data, and does not measure")
     assert "inertia_" in meaning
     assert "Theorem 2" in theorem
 

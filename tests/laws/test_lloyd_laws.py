@@ -213,3 +213,21 @@ def test_nothing_is_measured_if_nobody_asks_for_costs(monkeypatch):
     assert not measured
     model._keep_costs = True
     assert len(model.fit(rows(300, 4))._costs) == len(measured) == model.n_iter_
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_processor_that_fuses_operations_gives_the_same_centres(metric, monkeypatch):
+    X = rows(400, 37, seed=12)
+    model = KMeans(7, metric=metric, n_init=1, random_state=0)
+    before = model.fit(X)
+    centers, n_iter = before.cluster_centers_, before.n_iter_
+
+    def fused(subscripts, a, b, out=None):  # one rounding at the end
+        assert subscripts == "ij,ij->i"
+        exact = np.square(a.astype(np.longdouble)).sum(axis=1).astype(np.float64)
+        return np.copyto(out, exact) if out is not None else exact
+
+    monkeypatch.setattr(np, "einsum", fused)
+    after = model.fit(X)
+    assert after.n_iter_ == n_iter
+    assert np.array_equal(after.cluster_centers_, centers)

@@ -159,6 +159,7 @@ class Case:
         charges = {charge.label: [charge.scale, charge.cost] for charge in result.charges}
         others = {name: value for name, value in vars(result).items() if name != "charges"}
         others |= {} if result.counts is None else vars(result.counts)
+        others["errors"] = result.errors.values
         del others["counts"]
         return {"near": self._near(result.centers), "released": seen.values, "charges": charges,
                 "result": others, "ledger": [result.charges]}  # fmt: skip

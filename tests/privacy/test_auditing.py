@@ -4,6 +4,7 @@ A correct mechanism fails an audit with probability at most 1e-6. Seeds are fixe
 """
 
 import math
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -243,7 +244,12 @@ def test_an_audit_prints():
     shown = str(run(laplace_mechanism(0.5)))
     assert "THE CLAIM IS BROKEN" in shown
     assert "number 0" in shown
-    assert "no violation found" in str(run(laplace_mechanism(1.0)))
+    holds = str(run(laplace_mechanism(1.0)))
+    assert re.search("The attack showed that epsilon is at least .* which the claim allows", holds)
+    nothing = run(lambda data: 0.0, batch=False)
+    assert nothing.lower_bound == 0
+    assert "The attack found nothing: this does not prove" in str(nothing)
+    assert "epsilon >= 0" not in str(nothing)
     assert "rho" in str(audit(laplace_mechanism(9.0), PAIR, rho=1.0, runs=400, batch=True))
 
 

@@ -137,6 +137,13 @@ def test_threads_can_share_a_budget():
     assert done == 1000
 
 
+@pytest.mark.parametrize("name", ["epsilon", "delta", "adjacency", "accountant"])
+def test_a_budget_cannot_be_changed(name):
+    budget = Budget(1.0)
+    with pytest.raises(AttributeError, match=name):
+        setattr(budget, name, getattr(budget, name))
+
+
 def test_a_copied_budget_is_the_same_and_a_pickled_one_has_nothing_left():
     budget = Budget(1.0)
     assert copy.copy(budget) is budget
@@ -144,6 +151,7 @@ def test_a_copied_budget_is_the_same_and_a_pickled_one_has_nothing_left():
     budget.spend(0.25, label="first")
     other = pickle.loads(pickle.dumps(budget))
     assert other.left == (0.0, 0.0)
+    assert str(other).endswith("left: nothing; this is only a copy")
     assert other.spent == (0.25, 0.0)
     with pytest.raises(BudgetError, match="pickled"):
         other.spend(0.1)

@@ -4,11 +4,13 @@ import copy
 import dataclasses
 import io
 import pickle
+import re
 import warnings
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from privacy.method_cases import watch_releases
 from privacy.private_models import X, make_model
@@ -67,6 +69,37 @@ def test_bad_parameters_raise_and_spend_nothing(options, message):
         make_model(**{"budget": budget, **options}).fit(X)
     assert "\n" not in str(refused.value)
     assert budget.spent == Loss(0.0, 0.0)
+
+
+def test_bounds_by_the_names_of_columns():
+    """In the order of X, whatever the order of the names; also if two pairs could be read twice."""
+    frame = pd.DataFrame({"b": np.full(5000, 15.0), "a": np.full(5000, 2.0)})
+    bounds = {"a": (0.0, 10.0), "b": (5.0, 20.0)}
+    for named in (bounds, dict(reversed(bounds.items()))):
+        model = PrivateKMeans(1, epsilon=5.0, bounds=named, method="lloyd").fit(frame)
+        np.testing.assert_allclose(model.cluster_centers_, [[15.0, 2.0]], atol=1.0)
+    assert "b 5 to 20, a 0 to 10" in model.ledger_.report()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "line"),
+    [
+        ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, "bounds: X has no column 'c'."),
+        ({"a": (0, 1)}, "bounds: there are none for 'b'."),
+        ({"a": (0, 1), "b": 3}, "bounds of column 'b' must be a pair (low, high)."),
+        ({"a": (0, 1), "b": (1, 0)}, "bounds must have low < high, for every feature"),
+        ({"a": (0, 1), "b": ("x", 0)}, "bounds' low end must be a number"),
+        ({}, "bounds: there are none for 'a', 'b'."),
+    ],
+)
+def test_bad_bounds_by_name_cost_nothing(bounds, line):
+    budget, frame = Budget(1.0), pd.DataFrame(X, columns=["a", "b"])
+    with pytest.raises(ValueError, match=re.escape(line)) as refused:
+        make_model(bounds=bounds, budget=budget).fit(frame)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="need an X with names of columns, such as a DataFrame"):
+        make_model(bounds=bounds, budget=budget).fit(X)
+    assert budget.left == Loss(1.0, 0.0)
 
 
 def test_bad_choices_of_methods_raise():
@@ -222,6 +255,29 @@ def test_rows_with_missing_values_are_dropped_or_moved_one_by_one(adjacency):
     assert "missing" in model.condition_
     with pytest.raises(ValueError, match="NaN or infinity"):
         make_model(adjacency=adjacency, missing="error").fit(rows)
+
+
+TABLES = {
+    "list": list,
+    "array": lambda rows: np.array(rows, dtype=object),
+    "pandas": lambda rows: pd.DataFrame(rows, columns=["east", "north"]),
+    "pandas Int64": lambda rows: TABLES["pandas"](rows).convert_dtypes(),
+    "polars": lambda rows: pl.DataFrame(TABLES["array"](rows), schema=["east", "north"]),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("odd", [None, pd.NA, pd.NaT, np.nan], ids=repr)
+def test_one_missing_cell_does_not_decide_whether_a_fit_fails(kind, odd):
+    """Neighbours: the same rows, and one row more that has a missing cell."""
+    rows = np.rint(X).astype(int).tolist()
+    models = []
+    for table in (rows, [*rows, [odd, 1]]):
+        with pytest.warns(UserWarning, match="protects little"):
+            models.append(make_model(epsilon=1e5).fit(TABLES[kind](table)))
+    assert [model.cluster_counts_.sum() for model in models] == [len(rows)] * 2
+    if kind.startswith("p"):
+        assert [list(model.feature_names_in_) for model in models] == [["east", "north"]] * 2
 
 
 def test_the_report_says_what_an_officer_asks():

@@ -1,6 +1,7 @@
 """PrivateKMedian: ledgers and results; and the estimate of the demand by cells."""
 
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
 from scipy import sparse
+from scipy.stats import binom
 from sklearn.base import clone
 
 from kvariates import KMedian, PrivateKMedian
@@ -24,6 +26,7 @@ from kvariates.private_methods.demand_methods import (
     DemandLocalSearch,
 )
 from kvariates.private_methods.demand_task import run_demand_method
+from kvariates.private_methods.noisy_counts import CHANCE
 
 RNG = np.random.default_rng(2)
 SPACES = spaces(RNG)
@@ -57,8 +60,8 @@ def test_the_ledger_equals_the_claim(name, adjacency, delta):
         assert total.epsilon == pytest.approx(0.37, rel=1e-9)
         assert total.delta == delta
         assert len(set(result.medoids.tolist())) == k
-        assert result.counts.shape == (k,)
-        assert (result.counts >= 0).all()
+        assert result.counts.values.shape == (k,)
+        assert (result.counts.values >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -223,13 +226,38 @@ def test_what_a_model_stores():
         model = fit(3, demand=np.resize(DEMAND, size))
         assert set(vars(model)) - set(model.get_params(deep=False)) == {
             "medoid_indices_", "cluster_centers_", "cluster_counts_", "ledger_", "condition_",
-            "n_features_in_", "_nearest",
+            "n_features_in_", "_nearest", "notes_", "doubtful_", "center_errors_",
+            "center_errors_about_",
         }  # fmt: skip
         assert len(pickle.dumps(model)) < 5000
         assert not any(isinstance(value, Secret) for value in vars(model).values())
     report = model.ledger_.report()
     assert "one entry of the demand" in report
     assert "60 public points, metric euclidean" in report
+
+
+def test_a_fit_of_few_entries_says_which_medoids_may_be_only_noise():
+    with pytest.warns(UserWarning, match="of 20 medoids may be only noise") as told:
+        model = PrivateKMedian(20, epsilon=0.1).fit(X, demand=DEMAND[:3])
+    assert str(told[0].message) == " ".join(model.notes_)
+    many = re.search("([0-9]+) of 20 medoids", model.notes_[-1])[1]
+    assert model.doubtful_.sum() == int(many)
+    assert "(entries of the demand that cannot be read give no message)" in model.notes_[-1]
+    assert model.notes_[-1] in " ".join(model.ledger_.report().replace("  - ", "").split())
+    crowd = fit(2, demand=np.resize(DEMAND, 50_000), epsilon=4.0)
+    assert crowd.notes_ == ()
+    assert not crowd.doubtful_.any()
+    assert crowd.center_errors_ is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("name", ["cells", "hst", "local-search", "candidates"])
+def test_without_demand_all_medoids_are_doubtful_in_98_of_100_fits(name, k):
+    """A test of this law fails by chance once in 1e6 times."""
+    nobody, runs = np.empty(0, dtype=np.int64), 400
+    clear = sum(not fit(k, demand=nobody, method=name).doubtful_.all() for _ in range(runs))
+    assert clear <= binom.isf(1e-6, runs, CHANCE)
 
 
 def test_clone_and_parameters():

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from privacy.exact_noise import both_adjacencies
 from privacy.test_private_kmedian import DEMAND, X, fit
@@ -52,13 +53,33 @@ def test_the_budget_is_spent_before_the_demand_is_read():
 # ---- bad input ----
 
 
+@pytest.mark.parametrize("bad", [np.nan, -1.0, None, "raise"])
+def test_a_pair_without_a_distance_does_not_disclose_that_it_is_in_the_demand(bad):
+    """Of more than 1,024 points not all pairs are tried before the budget is spent."""
+
+    def metric(a, b):
+        if {a, b} != {7, 9}:
+            return abs(a - b)
+        if bad == "raise":
+            raise ZeroDivisionError
+        return bad
+
+    far = list(range(100, 1500))  # medoids are here: the distances from these are not private
+    for demand in (far, [*far, 9]):
+        model = fit(
+            2, X=list(range(1500)), demand=demand, metric=metric, method="local-search",
+            random_state=0,
+        )  # fmt: skip
+        assert not {7, 9} & set(model.medoid_indices_)
+
+
 @pytest.mark.parametrize(
     ("demand", "words"),
     [
         (None, "needs demand"),
         (5, "must be a list or an array"),
         ({1, 2}, "with repeats"),
-        (np.ones(60), "must be numbers of points.*got float64"),
+        (np.ones(60, dtype=complex), "must be numbers of points.*got complex128"),
         (np.ones(60, dtype=bool), "got bool"),
         ("abc", "got str"),
         (np.zeros((3, 3), dtype=int), "one dimension; it has 2"),
@@ -89,6 +110,24 @@ def test_entries_that_are_no_points_are_left_out_one_by_one(adjacency):
             fit(3, demand=[*good, odd], adjacency=adjacency, missing="error")
     model = fit(3, adjacency=adjacency, missing="error")
     assert model.condition_ in model.ledger_.report().replace("\n  ", " ")
+
+
+@pytest.mark.parametrize(
+    ("column", "odd"),
+    [
+        (list, None), (list, pd.NaT), (np.array, np.nan), (np.array, 1.5), (pd.Series, None),
+        (pd.Series, pd.NA), (pl.Series, None), (pa.array, None),
+        (lambda entries: pd.Series(entries, dtype="Int64"), pd.NA),
+    ],
+)  # fmt: skip
+def test_one_odd_entry_does_not_change_how_the_others_are_read(column, odd):
+    """It makes floats or objects of all entries of most columns, or of a list of floats."""
+    good = DEMAND.tolist()
+    counts = [
+        fit(3, epsilon=1e5, demand=column(demand)).cluster_counts_.sum()
+        for demand in (good, [*good, odd])
+    ]
+    assert counts == [len(good)] * 2
 
 
 @pytest.mark.parametrize("method", PRIVATE_KMEDIAN_METHODS)

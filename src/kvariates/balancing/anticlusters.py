@@ -46,9 +46,11 @@ class GroupResult:
     values: tuple[float, ...] = ()
 
 
-def exact(problem: GroupProblem, objective: GroupObjective) -> GroupResult:
+def exact(
+    problem: GroupProblem, objective: GroupObjective, report: Report | None = None
+) -> GroupResult:
     """The best groups, for few units."""
-    return GroupResult(exact_groups(problem, objective)[problem.units.of_row], 0, True)
+    return GroupResult(exact_groups(problem, objective, report)[problem.units.of_row], 0, True)
 
 
 def exchanged(

@@ -6,19 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint
 
 from kvariates.balancing.feasible_groups import clash
 from kvariates.balancing.group_objectives import Dispersion, GroupObjective, PairValues, over_units
-from kvariates.balancing.group_problem import SECONDS, GroupProblem, Program, program
+from kvariates.balancing.group_problem import GroupProblem, Program, program
+from kvariates.balancing.integer_program import IntegerProgram
 from kvariates.balancing.units import InfeasibleError, Units
 from kvariates.data.rows import F64, Labels
+from kvariates.progress import Report
 
 MOST_LISTED = 200_000  # partial groupings
 MOST_PAIRS = 20_000  # variables for pairs in an integer program
 
 
-def exact_groups(problem: GroupProblem, objective: GroupObjective) -> Labels:
+def exact_groups(
+    problem: GroupProblem, objective: GroupObjective, report: Report | None = None
+) -> Labels:
     """The groups of all units with the largest objective; ValueError if there are too many."""
     listed = all_groups(problem)
     if listed is not None:
@@ -27,10 +31,10 @@ def exact_groups(problem: GroupProblem, objective: GroupObjective) -> Labels:
         chosen: Labels = listed[int(np.argmax(_values(listed, problem, objective)))]
         return chosen
     if isinstance(objective, Dispersion):
-        return _largest_least(problem, objective)
+        return _largest_least(problem, objective, report)
     pairs = objective.pair_values(problem.sizes)
     assert pairs is not None  # noqa: S101 (for mypy: only Dispersion has none)
-    return _best_sum(problem, pairs)
+    return _best_sum(problem, pairs, report)
 
 
 def all_groups(problem: GroupProblem, most: int = MOST_LISTED) -> Labels | None:
@@ -77,7 +81,7 @@ def _values(listed: Labels, problem: GroupProblem, objective: GroupObjective) ->
     return total
 
 
-def _best_sum(problem: GroupProblem, pairs: PairValues) -> Labels:
+def _best_sum(problem: GroupProblem, pairs: PairValues, report: Report | None) -> Labels:
     """An integer program with a variable z for each pair and group: z = 1 if both are in it."""
     model = program(problem, np.arange(problem.units.n))
     m, G = problem.units.n, problem.n_groups
@@ -103,13 +107,13 @@ def _best_sum(problem: GroupProblem, pairs: PairValues) -> Labels:
         LinearConstraint(sparse.hstack([-at_u - at_v, eye], format="csr"), -1, np.inf),
         _pairs_of_group(problem, model, len(u)),
     ]
-    result = milp(
+    result = IntegerProgram(
         -np.concatenate([x_cost, value]),
-        integrality=np.concatenate([np.ones(model.n), np.zeros(len(z))]),
-        bounds=Bounds(0, np.concatenate([model.bounds.ub, ones])),
-        constraints=constraints,
-        options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
-    )
+        np.concatenate([np.ones(model.n), np.zeros(len(z))]),
+        Bounds(0, np.concatenate([model.bounds.ub, ones])),
+        constraints,
+        gap=0.0,
+    ).solve(report)
     if result.status == 2:
         raise InfeasibleError(clash(problem))
     if result.status != 0:
@@ -141,18 +145,18 @@ def _pairs_of_group(problem: GroupProblem, model: Program, pairs: int) -> Linear
     return LinearConstraint(A, each, each)
 
 
-def _largest_least(problem: GroupProblem, objective: Dispersion) -> Labels:
+def _largest_least(problem: GroupProblem, objective: Dispersion, report: Report | None) -> Labels:
     """Bisect the distances: pairs that are nearer must be in different groups."""
     between = over_units(objective.distances, objective.units, np.minimum)
     u, v = np.triu_indices(problem.units.n, 1)
     levels = np.unique(between[u, v])
     low, high = 0, len(levels)  # levels[low] can be reached; levels[high] cannot
-    found = _apart(problem, between, -np.inf)
+    found = _apart(problem, between, -np.inf, report)
     if found is None:
         raise InfeasibleError(clash(problem))
     while high - low > 1:
         middle = (low + high) // 2
-        tried = _apart(problem, between, levels[middle])
+        tried = _apart(problem, between, levels[middle], report)
         if tried is None:
             high = middle
         else:
@@ -160,7 +164,9 @@ def _largest_least(problem: GroupProblem, objective: Dispersion) -> Labels:
     return found
 
 
-def _apart(problem: GroupProblem, between: F64, distance: float) -> Labels | None:
+def _apart(
+    problem: GroupProblem, between: F64, distance: float, report: Report | None
+) -> Labels | None:
     """Groups in which no two units are nearer than this; None if there are none."""
     near = between < distance
     np.fill_diagonal(near, False)
@@ -171,7 +177,7 @@ def _apart(problem: GroupProblem, between: F64, distance: float) -> Labels | Non
     start, link = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     linked = Units(units.of_row, units.category, start, link)
     model = program(replace(problem, units=linked), np.arange(units.n))
-    result = model.solve()
+    result = model.solve(report=report)
     if result.status not in (0, 2):
         raise ValueError(
             f"method='exact' found no answer for {units.n} units within a minute; use "

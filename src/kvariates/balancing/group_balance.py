@@ -77,6 +77,24 @@ class GroupBalance:
 
         return draw_balance(self, ax)
 
+    def frame(self) -> Any:
+        """All numbers as a pandas DataFrame, a row for each group. Needs pandas."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("GroupBalance.frame needs pandas: pip install pandas.") from error
+        parts = {
+            "mean_difference": (self.features, self.mean_difference),
+            "spread_ratio": (self.features, self.spread_ratio),
+            "category_share": (self.categories, self.category_share),
+            "share_difference": (self.categories, self.share_difference),
+        }
+        tables = [pd.DataFrame({("rows", ""): self.sizes})]
+        for name, (columns, values) in parts.items():
+            named = pd.MultiIndex.from_product([[name], columns])
+            tables.append(pd.DataFrame(values, columns=named))
+        return pd.concat(tables, axis=1).rename_axis("group")
+
     def _headings(self) -> list[str]:
         shown = (True, True, bool(self.features), bool(self.features), bool(self.categories))
         return [name for name, show in zip(HEADINGS, shown, strict=True) if show]

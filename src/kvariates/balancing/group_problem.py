@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint
 
+from kvariates.balancing.integer_program import IntegerProgram
 from kvariates.balancing.units import Links, Units, units_of
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
+from kvariates.progress import Report
 
-SECONDS = 60.0  # for one integer program
 MOST_VARIABLES = 200_000
 
 
@@ -99,13 +100,11 @@ class Program:
     def n(self) -> int:
         return (len(self.listed) + self.n_categories) * self.n_groups
 
-    def solve(self, cost: F64 | None = None) -> Any:
-        """Scipy's result; `status` 0 is an optimum, 2 is infeasible."""
+    def solve(self, cost: F64 | None = None, report: Report | None = None) -> Any:
+        """See IntegerProgram.solve; without a cost, any x that fulfils the constraints."""
         cost = np.zeros(self.n) if cost is None else cost
-        return milp(
-            cost, integrality=np.ones(self.n), bounds=self.bounds, constraints=self.constraints,
-            options={"time_limit": SECONDS},
-        )  # fmt: skip
+        whole = IntegerProgram(cost, np.ones(self.n), self.bounds, self.constraints)
+        return whole.solve(report)
 
     def labels(self, x: F64) -> Labels:
         """The groups of the listed units."""

@@ -19,6 +19,7 @@ from kvariates.cli import options as given
 from kvariates.cli.app import (
     TableOptions,
     app,
+    printable,
     run_command,
     say_held,
     tidy_errors,
@@ -85,6 +86,8 @@ def fit(
     decimal: given.Decimal = None,
     encoding: given.Encoding = None,
     header: given.Header = None,
+    na: given.NaWords = None,
+    skip: given.SkippedLines = 0,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -104,7 +107,7 @@ def fit(
         budget = private_budget(epsilon, delta, bounds, demand, objective.value)
         private_rows = budget is not None and budget.demand is None
         reading = gathered(data, columns, missing or ("keep" if private_rows else None),
-                           (delimiter, decimal, encoding, header),
+                           (delimiter, decimal, encoding, header, na, skip),
                            weights=weights, identifier=identifier, keep=keep)  # fmt: skip
         request = FitRequest(
             reading, None if k == "auto" else int(k), choices, objective.value,
@@ -132,6 +135,8 @@ def predict(
     decimal: given.Decimal = None,
     encoding: given.Encoding = None,
     header: given.Header = None,
+    na: given.NaWords = None,
+    skip: given.SkippedLines = 0,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -141,7 +146,7 @@ def predict(
         from kvariates.cli.predict_command import predict_file
         from kvariates.cli.screen import print_table, progress_display, show_json
 
-        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header),
+        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
                            identifier=identifier, keep=keep)  # fmt: skip
         printed = str(out) == "-"
         if printed and as_json:
@@ -156,7 +161,7 @@ def predict(
         elif not quiet and not printed:
             rows = [(str(j), f"{n:,}") for j, n in enumerate(found.sizes.tolist())]
             print_table([">cluster", ">rows"], rows)
-            typer.echo(f"wrote the labels of {found.rows:,} rows to {out}")
+            typer.echo(printable(f"wrote the labels of {found.rows:,} rows to {out}"))
 
 
 from kvariates.cli import more_commands  # noqa: E402, F401 (after fit and predict, as in the help)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kvariates.report.files import json_text, write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.text_format import MISSING
 
 FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
 
@@ -36,6 +38,8 @@ class GroupRequest:
     standardize: bool
     choices: dict[str, Any]
     quiet: bool = False
+    must_link: str | None = None  # columns: rows with the same value
+    cannot_link: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +55,12 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
     """Read the file, find the groups and write the files."""
     check_name("objective", request.choices["objective"], GROUP_OBJECTIVES)
     with phase(progress, f"reading {request.reading.data.name}"):
-        data, categories = _read(request)
+        data, constraints = _read(request)
         X: Floats = standardize(data.table.X)[0] if request.standardize else data.table.X
     with phase(progress, f"dividing {len(X):,} rows") as bar:
         model = AntiClustering(**request.choices)
         with command_words(request.reading.data):
-            seconds = fit_with_bar(model, bar, X, categories=categories)
+            seconds = fit_with_bar(model, bar, X, **constraints)
     model.balance_ = replace(model.balance_, features=data.table.names)
     run = GroupRun(data.table, model, seconds)
     with phase(progress, "drawing and writing"):
@@ -64,25 +68,55 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
     return run
 
 
-def _read(request: GroupRequest) -> tuple[ReadTable, Any]:
-    """The columns to be alike, and those of categories, which are not among them."""
-    reading = replace(request.reading, aside=tuple(request.balance))
+def _read(request: GroupRequest) -> tuple[ReadTable, dict[str, Any]]:
+    """The columns to be alike, and the constraints by other columns, which are not among them."""
+    links = [name for name in (request.must_link, request.cannot_link) if name is not None]
+    reading = replace(request.reading, aside=(*request.balance, *links))
     data = read_table(reading, quiet=request.quiet)
     if not request.quiet:
         say_remarks(data.table, True, reading, "balanced")
     if not isinstance(data.table.X, np.ndarray):
         raise ValueError(f"{reading.data}: is sparse; anticluster takes dense tables")
     table = data.table
-    for name in request.balance:
+    for name in reading.aside:
         table = table.without(name)
     data = replace(data, table=table)
-    if not request.balance:
-        return data, None
+    return data, _constraints(request, data)
+
+
+def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
+    """The categories and links of the rows, for `AntiClustering.fit`."""
     assert data.opened is not None  # noqa: S101
-    columns = [complete_values(data.opened, name) for name in request.balance]
-    if table.kept is not None:
-        columns = [column[table.kept] for column in columns]
-    return data, np.column_stack(columns) if len(columns) > 1 else columns[0]
+    kept, found = data.table.kept, dict[str, Any]()
+    if request.balance:
+        columns = [complete_values(data.opened, name) for name in request.balance]
+        columns = [column if kept is None else column[kept] for column in columns]
+        found["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
+    if request.must_link is not None:
+        found["must_link"] = _numbered(data, request.must_link)
+    if request.cannot_link is not None:
+        numbers = _numbered(data, request.cannot_link)
+        alike = [np.flatnonzero(numbers == i) for i in range(numbers.max(initial=-1) + 1)]
+        groups = request.choices["n_groups"]
+        if (most := max(map(len, alike), default=0)) > groups:
+            raise ValueError(
+                f"--cannot-link {request.cannot_link}: {most:,} rows have the same value, and "
+                f"there are {groups:,} groups"
+            )
+        found["cannot_link"] = [pair for rows in alike for pair in combinations(rows.tolist(), 2)]
+    return found
+
+
+def _numbered(data: ReadTable, name: str) -> Any:
+    """A number for each different value of a column, in the rows that are kept; -1 if missing."""
+    assert data.opened is not None  # noqa: S101
+    values = np.asarray(data.opened.originals([name], identifiers=True)[name]).tolist()
+    kept, numbers = data.table.kept, dict[Any, int]()
+    found = [
+        -1 if value is None or value != value or value in MISSING
+        else numbers.setdefault(value, len(numbers)) for value in values
+    ]  # fmt: skip
+    return np.array(found) if kept is None else np.array(found)[kept]
 
 
 def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) -> None:
@@ -106,7 +140,8 @@ def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:
         "data": {
             "path": str(request.reading.data), "rows": len(run.table.X),
             "columns": run.table.names, "left_out": run.table.left_out,
-            "categories": request.balance, "standardized": request.standardize,
+            "categories": request.balance, "must_link": request.must_link,
+            "cannot_link": request.cannot_link, "standardized": request.standardize,
         },
         "parameters": request.choices,
         "objective": run.model.objective_,

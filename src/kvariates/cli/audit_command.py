@@ -1,4 +1,4 @@
-"""The work of `kvariates audit`: attacks a private method and says what was certified.
+"""The work of `kvariates audit`: attacks a private method and says what was found.
 
 The attacker knows all rows but one, chooses the worst for the method, and looks at what a fit
 publishes: the centre nearest to the row in question, all noisy counts, and the ledger.
@@ -90,6 +90,7 @@ class Attack:
             "error": 1 - found.confidence,
             "event": str(found.event),
             "passed": found.passed,
+            "finding": found.finding,
             "condition": self.condition,
         }
 
@@ -98,24 +99,17 @@ class Attack:
         request, found = self.request, self.audit
         factor = math.exp(min(request.epsilon, 700.0))
         delta = f", plus a probability of {request.delta:g}" if request.delta else ""
-        certified = f"epsilon >= {found.lower_bound:.3g} (wrong with a chance of at most"
         claim = f"epsilon = {request.epsilon:g}, delta = {request.delta:g}: one row more or less"
         lines = [
             f"method     {request.method}: {PRIVATE_METHODS[request.method].help}",
             f"claim      {claim} makes no result more than {factor:.3g} times as likely{delta}",
             f"attack     {found.runs:,} fits of {ROWS} rows, and as many without the far row",
-            f"certified  {certified} {1 - found.confidence:.1g})",
+            f"power      of a method without noise it would have shown epsilon >= {found.most:.3g}",
+            f"error      the finding is wrong with a chance of at most {1 - found.confidence:.1g}",
         ]
         if self.condition is not None:
             lines.append(f"condition  {self.condition}")
-        if found.passed:
-            end = (
-                f"verdict    no violation found; that is no proof that there is none. Without any "
-                f"noise, as many fits would have shown epsilon >= {found.most:.3g}"
-            )
-        else:
-            end = "verdict    THE CLAIM IS BROKEN: the method reveals more than it claims"
-        return [*lines, end]
+        return [*lines, f"found      {found.finding}"]
 
 
 def attack(request: AuditRequest, progress: Progress) -> Attack:

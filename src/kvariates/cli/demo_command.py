@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.progress import Progress
 
-from kvariates.cli.app import Terminated, say
+from kvariates.cli.app import Terminated, printable, say
 from kvariates.cli.output_folder import check_free, moved_into_place
 from kvariates.cli.screen import fit_with_bar, phase, print_table, show_regions
 from kvariates.demo import cities as world
@@ -113,5 +113,6 @@ def show_demo(run: DemoRun, out: Path) -> None:
     """Print what was found."""
     show_regions(run.regions)
     print_table(["problem", "result"], run.lines)
-    typer.echo(f"four problems in {run.seconds:.1f} s; wrote {', '.join(FILES)} to {out}")
+    words = f"four problems in {run.seconds:.1f} s; wrote {', '.join(FILES)} to {out}"
+    typer.echo(printable(words))
     typer.echo(f"open {out / 'report.html'} in a browser")

@@ -137,7 +137,9 @@ def _run(
     request: FitRequest, names: tuple[str, ...], left_out: tuple[str, ...], model: PrivateKMeans,
     scale: Scale | None,
 ) -> report.FitRun:  # fmt: skip
-    centers = model.cluster_centers_ if scale is None else scale.undo(model.cluster_centers_)
+    centers, errors = model.cluster_centers_, model.center_errors_
+    if scale is not None:
+        centers, errors = scale.undo(centers), None if errors is None else errors * scale.spread
     counts = np.asarray(model.cluster_counts_)
     parameters = {
         name: getattr(model, name)
@@ -147,7 +149,14 @@ def _run(
         parameters["scale"] = request.scaling
     table = report.FittedTable(request.data, names, left_out, scaled=scale is not None)
     return report.FitRun(
-        table, parameters, centers, counts, counts, model=model, command=request.command
+        table,
+        parameters,
+        centers,
+        counts,
+        counts,
+        model=model,
+        command=request.command,
+        errors=errors,
     )
 
 

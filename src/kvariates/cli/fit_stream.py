@@ -14,7 +14,7 @@ from rich.progress import Progress
 from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_command import CLEAR, MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.reading import beside_names, say_remarks
+from kvariates.cli.reading import beside_names, say_formulas, say_left_out, say_remarks
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
@@ -80,19 +80,22 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
 
 def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     read = request.reading
-    columns = read.columns
+    columns, left_out = read.columns, None
     if columns is None and read.identifier is not None:
         first = blocks(read.data, weights=read.weights, text=read.text)
         columns = [name for name in first.names or () if name != read.identifier]
+        left_out = tuple(name for name in first.left_out if name != read.identifier)
     file = blocks(
         read.data, columns=columns, weights=read.weights, missing=read.missing,
         progress=progress, text=read.text,
     )  # fmt: skip
+    if left_out is not None:
+        file.left_out = left_out
     progress.total = file.n_bytes
-    if file.remarks:
-        remark(f"{read.data.name}: {file.remarks}")
-    if file.left_out:
-        remark(f"left out, not numeric: {', '.join(file.left_out)}")
+    for line in file.remarks:
+        remark(f"{read.data.name}: {line}")
+    say_left_out(file.left_out, file.doubtful)
+    say_formulas(file.names or (), {})
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
     table = DataTable(X, names, read.data)
@@ -104,8 +107,8 @@ def _say_dropped(request: FitRequest, file: Blocks) -> None:
     if n := file.rows_dropped:
         rows, their = ("row", "its") if n == 1 else ("rows", "their")
         remark(f"{n:,} {rows} with a missing value left out; {their} label is missing")
-    if file.remarks_after:
-        remark(f"{request.data.name}: {file.remarks_after}")
+    for line in file.remarks_after:
+        remark(f"{request.data.name}: {line}")
 
 
 def _beside(request: FitRequest, file: Blocks) -> list[str]:

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 def gathered(
     data: Path, columns: str | None, missing: str | None, text: tuple[Any, ...], **others: Any
 ) -> ReadRequest:
-    """What to read. `text`: delimiter, decimal mark, encoding and header, None if not given."""
+    """What to read. `text`: the options of `TextOptions` in their order, None if not given."""
     from kvariates.cli.reading import ReadRequest
     from kvariates.sources import TextOptions
 
+    delimiter, decimal, encoding, header, na, skip = text
+    written = TextOptions(delimiter, decimal, encoding, header, tuple(na or ()), skip)
     how = missing or "error"
-    return ReadRequest(data, names_of(columns), missing=str(how), text=TextOptions(*text), **others)
+    return ReadRequest(data, names_of(columns), missing=str(how), text=written, **others)

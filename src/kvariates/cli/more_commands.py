@@ -23,12 +23,15 @@ def compare(
     scale: given.Scale = given.Scaling.none,
     columns: given.Columns = None,
     weights: given.Weights = None,
+    identifier: given.Identifier = None,
     seed: given.Seed = None,
     missing: given.MissingValues = None,
     delimiter: given.Delimiter = None,
     decimal: given.Decimal = None,
     encoding: given.Encoding = None,
     header: given.Header = None,
+    na: given.NaWords = None,
+    skip: given.SkippedLines = 0,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
 ) -> None:
@@ -37,9 +40,8 @@ def compare(
         from kvariates.cli import compare_command as command
         from kvariates.cli.screen import progress_display, show_json
 
-        reading = gathered(
-            data, columns, missing, (delimiter, decimal, encoding, header), weights=weights
-        )
+        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
+                           weights=weights, identifier=identifier)  # fmt: skip
         low, _, high = (k or "").partition(":")
         ks = (int(low), int(high)) if k else None
         drawn = secrets.randbits(32) if seed is None else seed
@@ -68,6 +70,9 @@ def anticluster(
     columns: given.Columns = None,
     identifier: given.Identifier = None,
     balance: given.Balance = None,
+    group_sizes: given.GroupSizes = None,
+    must_link: given.MustLink = None,
+    cannot_link: given.CannotLink = None,
     objective: given.GroupObjective = "variance",
     standardize: given.Alike = True,
     seed: given.Seed = None,
@@ -76,6 +81,8 @@ def anticluster(
     decimal: given.Decimal = None,
     encoding: given.Encoding = None,
     header: given.Header = None,
+    na: given.NaWords = None,
+    skip: given.SkippedLines = 0,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -86,14 +93,16 @@ def anticluster(
         "objective": objective,
         "random_state": secrets.randbits(32) if seed is None else seed,
     }
+    if group_sizes is not None:
+        choices["group_sizes"] = [int(size) for size in group_sizes.split(",")]
     with tidy_errors():
         from kvariates.cli import anticluster_command as command
         from kvariates.cli.screen import print_end, progress_display, show_json
 
-        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header),
+        reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
                            identifier=identifier)  # fmt: skip
-        names = given.names_of(balance) or []
-        request = command.GroupRequest(reading, names, standardize, choices, quiet)
+        names, links = given.names_of(balance) or [], (must_link, cannot_link)
+        request = command.GroupRequest(reading, names, standardize, choices, quiet, *links)
         refuse_inputs(out, command.FILES, [data])
         with (
             progress_display(quiet) as progress,

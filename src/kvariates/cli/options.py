@@ -58,6 +58,12 @@ def _range_of_k(words: str | None) -> str | None:
     return words
 
 
+def _sizes(words: str | None) -> str | None:
+    if words is not None and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", words):
+        raise typer.BadParameter(f"--group-sizes must be numbers such as 90,90,20, not {words!r}.")
+    return words
+
+
 def _place(words: str | Path) -> Path:
     """Where to write: an empty word is not the current folder."""
     if not str(words):
@@ -131,6 +137,17 @@ Encoding = Annotated[
 ]
 Header = Annotated[
     bool | None, typer.Option(help="Whether a text table begins with names. Detected if not given.")
+]
+NaWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na",
+        metavar="TEXT",
+        help="Cells of a text table with this text are missing. Can be given several times.",
+    ),
+]
+SkippedLines = Annotated[
+    int, typer.Option("--skip", min=0, help="Lines of a text table to leave out before its names.")
 ]
 FitMetric = Annotated[
     str | None,
@@ -237,6 +254,20 @@ Groups = Annotated[int, typer.Option("-g", "--groups", min=1, help="Number of gr
 Balance = Annotated[
     str | None,
     typer.Option(help="Columns of categories, such as a,b: all groups get the same shares."),
+]
+GroupSizes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,N,...",
+        callback=_sizes,
+        help="Rows of each group; if not given, as many in each.",
+    ),
+]
+MustLink = Annotated[
+    str | None, typer.Option(help="Column: rows with the same value stay in one group.")
+]
+CannotLink = Annotated[
+    str | None, typer.Option(help="Column: rows with the same value get different groups.")
 ]
 Alike = Annotated[bool, typer.Option(help="Give each column mean 0 and deviation 1 first.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files of an earlier run.")]

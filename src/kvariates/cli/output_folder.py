@@ -1,11 +1,14 @@
 """Output files appear when all of them are complete; a run that fails leaves nothing behind.
 
 Files are written to a temporary folder in the output folder (beside it, if it is new) and moved at
-the end. If a move fails, the moves before it are undone.
+the end. If a move fails, the moves before it are undone. A killed process leaves its folder,
+which is locked while the process lives; the next run removes it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import os
 import shutil
 import signal
@@ -15,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+OURS = "-kvariates-"  # in the names of temporary folders, so that no other folder is removed
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -35,9 +39,9 @@ def moved_into_place(out: Path, files: Sequence[str] = (), *, force: bool = True
     check_free([out / name for name in files], force)
     made = _make_folders(out.parent)
     temporary: Path | None = None
-    done = False
+    done, lock = False, -1
     try:
-        temporary = _temporary_folder(out)
+        temporary, lock = _temporary_folder(out)
         yield temporary
         with _signals_ignored():
             _move_all(sorted(temporary.iterdir()), out, force)
@@ -49,6 +53,8 @@ def moved_into_place(out: Path, files: Sequence[str] = (), *, force: bool = True
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+        if lock >= 0:
+            os.close(lock)
         for folder in [] if done else reversed(made):
             with suppress(OSError):
                 folder.rmdir()
@@ -109,13 +115,44 @@ def _make_folders(folder: Path) -> list[Path]:
     return missing
 
 
-def _temporary_folder(out: Path) -> Path:
+def _temporary_folder(out: Path) -> tuple[Path, int]:
+    """A new folder, and the handle of its lock. Folders that killed runs have left are removed."""
     try:
         # Inside of a folder that exists: it may be another disk than the folder above it.
         where = out if out.is_dir() else out.parent
-        return Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=where))
+        for place in (out.parent, out):
+            for left in place.glob(f"{glob.escape(f'.{out.name}{OURS}')}*"):
+                _remove_left(left, out)
+        made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=where))
+        if (lock := _locked(made)) >= 0:  # only a folder that was locked has the name
+            made = made.rename(made.with_name(f".{out.name}{OURS}{made.name[-8:]}"))
+        return made, lock
     except OSError as error:
         raise ValueError(f"{out}: cannot be written: {error.strerror}") from None
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder until the process ends. Returns its handle; -1 if it cannot be locked."""
+    handle = -1
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another process has it, or the disk has no locks
+        if handle >= 0:
+            os.close(handle)
+        return -1
+    return handle
+
+
+def _remove_left(folder: Path, out: Path) -> None:
+    """Remove the folder of a process that was killed. Files that it moved aside come back."""
+    if (lock := _locked(folder)) < 0:
+        return
+    for old in folder.glob("*.old"):
+        if not os.path.lexists(target := out / old.stem):
+            old.rename(target)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
 
 
 def _move_all(files: Sequence[Path], out: Path, force: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from kvariates.cli.app import remark
 from kvariates.cli.command_words import DROP, REMEDY
 from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
 from kvariates.sources.columns import check_names, listed
+from kvariates.sources.original_columns import first_formula, formula_of
 
 APART = 100.0  # times the smallest deviation of a column: very different scales
 FEWEST = 10  # rows in which equal steps show an identifier
@@ -87,22 +88,41 @@ def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
         left_out = tuple(name for name in others if name not in opened.numeric)
         table = replace(table, left_out=left_out)
     if not quiet:
-        _say_left_out(opened, table)
-    return ReadTable(table, beside_columns(opened, request), opened)
+        _say_changed(opened, table)
+    beside = beside_columns(opened, request)
+    say_formulas(opened.names, beside)
+    return ReadTable(table, beside, opened)
 
 
-def _say_left_out(opened: OpenedTable, table: DataTable) -> None:
+def _say_changed(opened: OpenedTable, table: DataTable) -> None:
     if table.kept is not None:
         n = int(np.count_nonzero(~table.kept))
         remark(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
     if table.filled:
         values = "value was" if table.filled == 1 else "values were"
         remark(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    if table.left_out:
-        remark(f"left out, not numeric: {listed(table.left_out)}")
-    for name in table.left_out:
-        if name in opened.doubtful:
-            remark(opened.doubtful[name])
+    say_left_out(table.left_out, opened.doubtful)
+
+
+def say_left_out(names: Sequence[str], doubtful: Mapping[str, str]) -> None:
+    """Say which columns are not numeric, and why if they look so."""
+    if names:
+        remark(f"left out, not numeric: {listed(names)}")
+    for name in names:
+        if name in doubtful:
+            remark(doubtful[name])
+
+
+def say_formulas(names: Sequence[str], beside: Mapping[str, Any]) -> None:
+    """Point out text that a spreadsheet takes for a formula; it is written as it is."""
+    found = {"the name of a column": first_formula(names)}
+    found |= {f"column {name!r}": formula_of(column) for name, column in beside.items()}
+    for where, cell in found.items():
+        if cell:
+            remark(
+                f"{where}: a spreadsheet may run {cell[:40]!r} as a formula; such cells are "
+                "written as they are, so import CSV files as text"
+            )
 
 
 def _aside(request: ReadRequest) -> list[str]:

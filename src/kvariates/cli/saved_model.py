@@ -7,24 +7,30 @@ file.
 
 from __future__ import annotations
 
+import io
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
+from scipy import sparse
 
 from kvariates.cli.app import remark
 from kvariates.cli.model_bytes import model_bytes
 from kvariates.extras import needed
 from kvariates.sources import Scale
+from kvariates.sources.input_file import check_size
 
+SMALL = 2**28  # bytes of parts that are always read
+MOST_TIMES = 100  # as many bytes of parts as the file has
 LIMITS = (
     "the model has limits on the sizes of clusters, which hold for the rows of the fit only; here "
     "each row gets its nearest centre"
 )
 HARMLESS = frozenset({
     "numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
-    "kvariates.summaries.coreset.coreset",  # the reduction of a stream, a function
 })  # fmt: skip
 
 
@@ -32,14 +38,14 @@ def save_model(
     model: Any, names: tuple[str, ...], scale: Scale | None, path: Path, means: Any = None
 ) -> None:
     """Write a model whose features have these names. `means`: of missing values, if filled in."""
-    io = needed("skops.io", "save", "writing model.skops")
+    skops = needed("skops.io", "save", "writing model.skops")
     made = model
     columns = np.array(names, dtype=object)
     if scale is not None or means is not None:
         made = _pipeline(model, columns, scale, means)
     elif getattr(model, "n_features_in_", None) == len(names):
         model.feature_names_in_ = columns
-    path.write_bytes(model_bytes(made, io))
+    path.write_bytes(model_bytes(made, skops))
 
 
 def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
@@ -79,7 +85,7 @@ def _is_our_class(name: str) -> bool:
 
 def load_model(path: Path) -> Any:
     """The model of a file. ValueError if it is none, or holds anything but parts of kvariates."""
-    io = needed("skops.io", "save", "reading a model")
+    skops = needed("skops.io", "save", "reading a model")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     if path.is_dir():
@@ -88,22 +94,63 @@ def load_model(path: Path) -> Any:
             raise FileNotFoundError(f"{path}: no such file")
     data = path.read_bytes()
     try:
-        foreign = io.get_untrusted_types(data=data)
+        _check_sizes(data, str(path))
+        foreign = skops.get_untrusted_types(data=data)
         ours = [name for name in foreign if name in HARMLESS or _is_our_class(name)]
         if len(ours) < len(foreign):
             others = ", ".join(sorted(set(foreign) - set(ours))[:3])
             raise ValueError(f"{path}: holds {others}, which is no part of a model of kvariates")
-        model = io.loads(data, trusted=ours)
+        model = skops.loads(data, trusted=ours)
     except OSError:
         raise
     except Exception as error:  # a damaged file can raise anything
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        line = _first_line(error)
         if line.startswith(str(path)):
             raise ValueError(line) from None
         raise ValueError(f"{path}: is damaged, or no saved model: {line}") from None
     last = model[-1] if hasattr(model, "steps") else model
     if not type(last).__module__.startswith("kvariates."):
         raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
+    _check_centers(model, last, path)
     if any(getattr(last, name, None) is not None for name in ("size_min", "size_max")):
         remark(LIMITS)
     return model
+
+
+def _check_sizes(data: bytes, name: str) -> None:
+    """Raise ValueError if the parts of a model are far larger than the file, or fill the memory."""
+    with ZipFile(io.BytesIO(data)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > max(SMALL, MOST_TIMES * len(data)):
+        raise ValueError(
+            f"{name}: its parts have {size / 1e9:.3g} GB, more than {MOST_TIMES} times the file; "
+            "it is damaged, or made to fill the memory"
+        )
+    check_size(size, name)
+
+
+def _check_centers(model: Any, last: Any, path: Path) -> None:
+    """Raise ValueError unless the model, whose last step is `last`, labels its own first centre.
+
+    Models of graphs and of distances have no coordinates, and no labels for new rows.
+    """
+    if getattr(last, "metric", "") in ("graph", "precomputed"):
+        return
+    centers: Any = getattr(last, "cluster_centers_", None)
+    d = getattr(last, "n_features_in_", None)
+    values = centers.data if sparse.issparse(centers) else np.asarray(centers)
+    shape = (getattr(last, "n_clusters", None), d)
+    if np.shape(centers) != shape or values.dtype.kind != "f":
+        raise ValueError(f"{path}: is damaged: its centres are no table of numbers")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{path}: is damaged: a centre has a missing or infinite value")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the row has no names
+            model.predict(centers[:1])
+    except Exception as error:  # a damaged model can raise anything
+        raise ValueError(f"{path}: is damaged: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -144,7 +144,9 @@ class KMeans(CallbackSupportMixin, HasClient, FittedCenters):
             FitProgress(client, self.max_iter, bool(self.verbose)) as progress,
         ):
             progress.phase(f"reading {len(blocks.rows)} partitions")
-            held = hold_partitions(client, blocks, k)
+            # The draws of Dk-means++ depend on the peers.
+            by_peer = isinstance(self.init, str) and self.init == "dk-means++"
+            held = hold_partitions(client, blocks, k, join=not by_peer)
             progress.phase("seeding")
             result = self._fitted(client, held, lambda step: self._iteration(step, progress, task))
         self._store(held, result)

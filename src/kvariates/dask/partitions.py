@@ -11,6 +11,7 @@ from typing import Any
 import distributed
 import numpy as np
 from dask.delayed import delayed
+from scipy import sparse
 from sklearn.utils import check_array
 
 from kvariates.dask.balance import moves
@@ -20,6 +21,7 @@ from kvariates.estimators import validation
 from kvariates.peers.peer import Peer
 
 OBJECT_BYTES = 500  # of a partition, besides its arrays
+PEERS_OF_THREAD = 8  # if small partitions are joined
 
 
 class Partition:
@@ -63,6 +65,7 @@ class PartitionInfo:
     n: int
     d: int
     dtype: np.dtype[Any]
+    is_sparse: bool
     names: tuple[str, ...] | None
     lightest: float
     heaviest: float
@@ -89,8 +92,11 @@ class HeldPartitions:
     names: tuple[str, ...] | None
 
 
-def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartitions:
-    """Check all blocks on their workers and keep their rows there. ValueError in one line."""
+def hold_partitions(client: Any, blocks: DelayedBlocks, k: int, *, join: bool) -> HeldPartitions:
+    """Check all blocks on their workers and keep their rows there. ValueError in one line.
+
+    join: whether partitions of few rows may become one peer.
+    """
     weights = blocks.weights or [None] * len(blocks.rows)
     hold = delayed(_hold, pure=False)
     made = [
@@ -103,11 +109,43 @@ def hold_partitions(client: Any, blocks: DelayedBlocks, k: int) -> HeldPartition
         _check(infos, k)
         full = [i for i, info in enumerate(infos) if info.n]
         dtype = reduce(np.promote_types, (infos[i].dtype for i in full))
-        first, rows = infos[full[0]], {f"partition {i}": infos[i].n for i in full}
-        futures = _balanced(client, {f"partition {i}": held[i] for i in full}, rows)
+        first, groups = infos[full[0]], [[i] for i in full]
+        if join:
+            groups = _groups(infos, full, sum(client.nthreads().values()))
+        rows = {_name(group): sum(infos[i].n for i in group) for group in groups}
+        joined = {_name(group): _joined(client, [held[i] for i in group]) for group in groups}
+        futures = _balanced(client, joined, rows)
         return HeldPartitions(futures, sum(rows.values()), first.d, dtype, first.names)
     finally:
         held.clear()  # a traceback that is kept must not keep the rows
+
+
+def _groups(infos: list[PartitionInfo], full: list[int], threads: int) -> list[list[int]]:
+    """Neighbours to join: a round takes longer for each peer, so tiny ones would decide its time.
+
+    The rows keep their order, and statistics are exact, so the centres are the same.
+    """
+    most = sum(infos[i].n for i in full) // (PEERS_OF_THREAD * threads)
+    groups: list[list[int]] = []
+    size = 0
+    for i in full:
+        size += infos[i].n
+        kinds = {(infos[j].dtype, infos[j].is_sparse) for j in (i, *(groups[-1] if groups else ()))}
+        if not groups or size > most or len(kinds) > 1:
+            groups.append([])
+            size = infos[i].n
+        groups[-1].append(i)
+    return groups
+
+
+def _name(group: list[int]) -> str:
+    """The name of the peer of these partitions."""
+    first, last = group[0], group[-1]
+    return f"partition {first}" if first == last else f"partitions {first} to {last}"
+
+
+def _joined(client: Any, parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else client.submit(_join, parts, pure=False)
 
 
 def _check(infos: list[PartitionInfo | RefusedPartition], k: int) -> None:
@@ -171,6 +209,8 @@ def _check_columns(infos: dict[int, PartitionInfo]) -> None:
 def _hold(block: Any, weight: Any, number: int) -> Partition | RefusedPartition:
     try:
         X = checked_block(block, f"partition {number}")
+        if X.shape[0]:
+            Rows.of(X).check_squares()
         return Partition(X, checked_weight(weight, X, f"partition {number}"), names_of(block))
     except (ValueError, TypeError) as error:
         # As a value: an exception would also be written to the log of the worker.
@@ -183,7 +223,15 @@ def _info(partition: Partition | RefusedPartition) -> PartitionInfo | RefusedPar
     (n, d), weight = partition.X.shape, partition.weight
     positive = np.ones(1) if weight is None else weight[weight > 0]
     lightest, heaviest = positive.min(initial=np.inf), positive.max(initial=0.0)
-    return PartitionInfo(n, d, partition.X.dtype, partition.names, lightest, heaviest)
+    X, names = partition.X, partition.names
+    return PartitionInfo(n, d, X.dtype, sparse.issparse(X), names, lightest, heaviest)
+
+
+def _join(parts: list[Partition]) -> Partition:
+    rows = [part.X for part in parts]
+    X = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+    weights = [part.weight for part in parts if part.weight is not None]
+    return Partition(X, np.concatenate(weights) if weights else None, parts[0].names)
 
 
 def _moved(partition: Partition) -> Partition:

@@ -83,9 +83,12 @@ class SourceBlocks(ABC):
         What messages call the source, for example the name of its file.
     rows_dropped : int
         The rows that the last pass has left out so far.
+    rows_read : int or None
+        The rows of a whole pass, without those left out; None before there was one.
     """
 
     rows_dropped: int = 0
+    rows_read: int | None = None
 
     @property
     @abstractmethod

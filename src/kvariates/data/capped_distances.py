@@ -9,15 +9,17 @@ are whole numbers below 2^21, which float32 holds. Sums of fewer than 2^31 of th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import scipy
 
 from kvariates.data.graph import Graph
 from kvariates.data.hst_tree import is_squared
-from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Ints, MetricSpace, Vectors
 from kvariates.data.rows import Floats
 from kvariates.data.sparse_cosine import SparseCosine
 
@@ -42,7 +44,14 @@ class CappedDistances:
 
     @cached_property
     def _space(self) -> MetricSpace:
-        """A graph's paths are sums of edges: of rounded ones, these are exact both ways."""
+        """A graph's paths are sums of edges: of rounded ones, these are exact both ways.
+
+        A callable may fail for a few of many pairs, which were not all tried. If it failed here, it
+        would tell that such a point is in the demand; so a pair without a distance has the cap.
+        """
+        if isinstance(self.space, CallableMetric):
+            function = partial(_distance_or_cap, self.space.function, self.cap)
+            return CallableMetric(self.space.X, function, self.space.at)
         if not isinstance(self.space, Graph):
             return self.space
         csr, part = self.space.csr, math.ldexp(self.step, -FINER)
@@ -68,6 +77,14 @@ class CappedDistances:
     def _in_steps(self, distances: Floats) -> Floats:
         capped = np.minimum(distances.astype(np.float64), self.cap)
         return np.asarray(np.floor(capped / self.step), dtype=np.float32)
+
+
+def _distance_or_cap(function: Callable[[Any, Any], float], cap: float, a: Any, b: Any) -> float:
+    try:
+        far = float(function(a, b))
+    except Exception:
+        return cap
+    return far if 0.0 <= far <= cap else cap
 
 
 def farthest(space: MetricSpace, rng: np.random.Generator) -> float:

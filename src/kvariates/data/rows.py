@@ -26,7 +26,6 @@ Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-BUFFER = 8192  # values that NumPy adds up at once
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
 # Outside these mean variances, squares or their sums leave the range of float64.
@@ -270,20 +269,14 @@ def unit_rows(X: Any, first: int = 0) -> Any:
     largest = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
     _check_directions(largest, first)
     out = X / largest[:, None]
-    out /= np.sqrt(_squared_norms(out))[:, None]
+    out /= np.sqrt(squared_norms(out))[:, None]
     return out.astype(X.dtype, copy=False)
 
 
-def _squared_norms(X: F64) -> F64:
-    """Of each row, by its values alone.
-
-    NumPy's buffers end at places that depend on other rows, so longer rows are cut first.
-    """
-    squares = np.zeros(X.shape[0])
-    for first in range(0, X.shape[1], BUFFER):
-        part = X[:, first : first + BUFFER]
-        squares += np.einsum("ij,ij->i", part, part)
-    return squares
+def squared_norms(X: F64) -> F64:
+    """Of each row, by its values alone. `np.einsum` fuses operations on some processors only."""
+    zero: F64 = np.zeros((1, X.shape[1]))
+    return Rows.of(np.ascontiguousarray(X)).costs(zero, np.zeros(len(X), dtype=np.int32))
 
 
 def _check_directions(largest: F64, first: int) -> None:

@@ -14,20 +14,24 @@ def folds_section(found: FoldTrials) -> Section:
     words = (
         f"The {found.rows:,} small areas of Porto Alegre again: {FOLDS} folds for the "
         "cross-validation of a linear regression that predicts the jobs of an area. Anti-"
-        "clustering makes folds that are as alike as possible, so a score depends less on how the "
-        "rows happened to be divided."
+        "clustering makes folds that are as alike as possible. The aim is a score that depends "
+        "less on how the rows happened to be divided."
     )
     pairs = zip(
         found.columns, found.difference.mean(axis=0), found.random_difference.mean(axis=0),
         strict=True,
     )  # fmt: skip
     listed = table(
-        ("column", "folds by anti-clustering", "folds at random", "times smaller"),
-        ((name, f"{a:.4f}", f"{b:.4f}", f"{b / a:,.0f}") for name, a, b in pairs),
+        ("column", "folds by anti-clustering", "folds at random", "beside random"),
+        (
+            (name, f"{a:.4f}", f"{b:.4f}", _compared((a, b), "smaller", "larger"))
+            for name, a, b in pairs
+        ),
     )
     spreads = [float(errors.std(ddof=1)) for errors in (found.errors, found.random_errors)]
     means = [float(errors.mean()) for errors in (found.errors, found.random_errors)]
     far = [float(found.difference.mean()), float(found.random_difference.mean())]
+    closer = _compared(far, "closer", "farther away")
     names = ("folds by anti-clustering", "folds at random")
     chart = bars([
         Bar(name, spread, f"{spread:.5f}") for name, spread in zip(names, spreads, strict=True)
@@ -36,19 +40,17 @@ def folds_section(found: FoldTrials) -> Section:
         f"Measured, {REPEATS} times with other seeds for both kinds: in the table, the largest "
         "difference of a fold's mean from the mean of all rows, in standard deviations (jobs, "
         "people, schools and health centres as logarithms); on average over the columns, the means "
-        f"are {_ratio(far)} times closer. Bars: the standard deviation, over the "
+        f"are {closer}. Bars: the standard deviation, over the "
         "repeats, of the cross-validated error (a part of the variance); the mean error is "
-        f"{means[0]:.4f} and {means[1]:.4f}. Folds that are alike make this one number more "
-        "stable. They do not make the regression better: its error looks a little smaller because "
-        "training rows resemble test rows. And the spread between the folds of one repeat says "
-        "less about new data."
+        f"{means[0]:.4f} and {means[1]:.4f}. {_verdict(spreads, means)} The spread between the "
+        "folds of one repeat says less about new data."
     )
     html = (
         facts([
             Fact("rows", f"{found.rows:,}"),
             Fact("folds", f"{FOLDS}"),
-            Fact("means of the folds", f"{_ratio(far)} times closer"),
-            Fact("spread of the score", f"{_ratio(spreads)} times smaller"),
+            Fact("means of the folds", closer),
+            Fact("spread of the score", _compared(spreads, "smaller", "larger")),
         ])
         + paragraph(words)
         + listed
@@ -62,5 +64,21 @@ def folds_section(found: FoldTrials) -> Section:
     return Section("folds", "Folds that are alike", html)
 
 
-def _ratio(spreads: Sequence[float]) -> str:
-    return number(spreads[1] / max(spreads[0], 1e-300), 2)
+def _compared(pair: Sequence[float], less: str, more: str) -> str:
+    """The first number beside the second one, such as "3 times smaller"."""
+    low, high = sorted(pair)
+    if low == high:
+        return "the same"
+    return f"{number(high / max(low, 1e-300), 2)} times {less if pair[0] == low else more}"
+
+
+def _verdict(spreads: Sequence[float], means: Sequence[float]) -> str:
+    """What folds that are alike did to the score, by its spread and its mean."""
+    did = "made" if spreads[0] < spreads[1] else "did not make"
+    words = f"Folds that are alike {did} this one number more stable here."
+    if means[0] < means[1]:
+        words += (
+            " They do not make the regression better: its error looks smaller because training "
+            "rows resemble test rows."
+        )
+    return words

@@ -62,7 +62,12 @@ class AntiClusterKFold(BaseCrossValidator):
     A y of numbers counts as classes if scikit-learn takes it for classes and most of them have at
     least `n_splits` rows. With `groups`, classes are features too: exact shares would leave no
     groups to exchange.
+
+    With scikit-learn's metadata routing, `groups` are requested as by GroupKFold;
+    `set_split_request(groups=False)` turns this off.
     """
+
+    __metadata_request__split = {"groups": True}  # noqa: RUF012  scikit-learn reads this name
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         otherwise 5.
     verbose : int, default=0
         Print a line for every phase: the exchanges (or the exact search), and the balance; and one
-        for every sweep, if sweeps try all exchanges.
+        for every sweep, if sweeps try all exchanges, or for every second of an integer program.
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
 
@@ -77,7 +77,8 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         tried all of them.
     balance_ : GroupBalance
         How far each group's means, spreads and shares of categories are from those of all rows.
-        ``print(balance_)`` is a table, ``balance_.plot()`` a picture.
+        ``print(balance_)`` is a table, ``balance_.frame()`` a data frame, ``balance_.plot()`` a
+        picture.
     n_features_in_ : int
     feature_names_in_ : ndarray
         Only if X is a data frame.
@@ -185,7 +186,7 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         data, rows = self._data(X)
         objective = GROUP_OBJECTIVES[self.objective].run(data, problem.units)
         if self.method == "exact":
-            found = exact(problem, objective)
+            found = exact(problem, objective, report)
         else:
             found = exchanged(problem, objective, rows, self._options(problem, report), rng)
         self.labels_, self.n_sweeps_ = found.labels, found.n_sweeps

@@ -37,11 +37,11 @@ def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: s
     if isinstance(X, Block):
         X, sample_weight = X.X, X.weight if sample_weight is None else sample_weight
     check_sparse(X)
-    options = {**validation.CSR_OR_DENSE, "ensure_min_samples": 0}
-    options |= {"ensure_all_finite": missing == "error"}
+    options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
     # What float32 cannot hold becomes infinite, and is refused.
     with np.errstate(all="ignore"), input_errors.one_line(X):
+        options = {**validation.row_options(X), **options}
         X = validate_data(model, X, reset=dtype is None, **options)
     X = validation.canonical(X)
     if X.shape[0] == 0:
@@ -82,6 +82,9 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)
     elif is_table(X):
+        if np.ndim(X) == 0:
+            yield X, None  # is refused as a batch
+            return
         X = X if hasattr(X, "shape") else np.asarray(X)
         if sparse.issparse(X):
             check_sparse(X)

@@ -85,6 +85,16 @@ class BlockArrays(ABC):
     def of_rows(self, rows: Rows) -> NDArray[Any]:
         """The array of the rows of one block."""
 
+    def __len__(self) -> int:
+        """The number of rows."""
+        source = self.blocks.source
+        if source.rows_read is None:
+            raise TypeError(
+                f"The rows of {source.description} are counted when they are read for the first "
+                "time; use len(numpy.asarray(...))."
+            )
+        return source.rows_read
+
     def __eq__(self, other: object) -> bool:
         raise TypeError(
             f"{self!r} is computed when it is read; compare numpy.asarray(...) of it instead."

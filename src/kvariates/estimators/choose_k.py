@@ -42,11 +42,14 @@ def choose_k(
     """Suggest a number of clusters and give the reason, or say that there is no clear answer.
 
     A cluster divides if it can be split into two groups with few rows between them (a valley). A k
-    is clear if no cluster divides, and if every cluster and its nearest one together do. k = 1 is
-    never reported as clear. Clusters are tested one by one, so their number, sizes and distances do
-    not matter; but each should have twenty rows or more. The test assumes convex clusters. For
-    rings or crescents it can say ``clear`` with a wrong k. Groups that overlap count as one. There
-    is a warning if the deviations of dense columns differ by a factor of 100 or more.
+    is ``clear`` if no cluster divides, if two halves of the rows, searched alone, lead to the same
+    clusters and not to more, and if any two neighbours have a valley between them, in the direction
+    from centre to centre (false-alarm rate 0.01 for all pairs together). Clusters should have
+    twenty rows or more; groups that overlap count as one. Up to ``k_range`` distinct rows with ten
+    copies each are clusters too, unless they may be ratings or counts.
+
+    Where no k is clear, k is 1, and ``guess`` is the best k of at least 2 by the silhouette or the
+    elbow. There is a warning if the deviations of dense columns differ by a factor of 100 or more.
 
     Parameters
     ----------

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import _get_feature_names
 
 from kvariates.estimators import validation
-from kvariates.private_methods.task import F64, Domain
+from kvariates.private_methods.task import F64, SHOWN, Domain
 
 # Squares and variances of rows inside must neither overflow nor vanish: k-means on a block of rows
 # raises for both, and whether a fit fails would then depend on the rows.
@@ -61,15 +63,48 @@ class DomainSpec:
         return Domain.box(low, high) if self.radius is None else Domain.around(low, self.radius)
 
 
+@dataclass(frozen=True, eq=False)
+class NamedBounds:
+    """The low and the high ends of columns that were given by name, so in a known order."""
+
+    low: list[Any]
+    high: list[Any]
+
+
+def bounds_of_columns(bounds: Any, X: Any) -> Any:
+    """Bounds by the names of columns, in the order of X; other bounds as they are."""
+    if not isinstance(bounds, Mapping):
+        return bounds
+    names = _get_feature_names(X)
+    if names is None:
+        raise ValueError("bounds by name need an X with names of columns, such as a DataFrame.")
+    for wrong, what in (
+        ([name for name in bounds if name not in names], "X has no column"),
+        ([name for name in names if name not in bounds], "there are none for"),
+    ):
+        if wrong:
+            raise ValueError(f"bounds: {what} {', '.join(map(repr, wrong[:SHOWN]))}.")
+    pairs = [bounds[name] for name in names]
+    for name, pair in zip(names, pairs, strict=True):
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise ValueError(f"bounds of column {name!r} must be a pair (low, high).")
+    return NamedBounds(*map(list, zip(*pairs, strict=True)))
+
+
 def _box(bounds: Any) -> DomainSpec:
+    named = isinstance(bounds, NamedBounds)
+    if named:
+        bounds = bounds.low, bounds.high
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
         raise ValueError(
-            "bounds must be a pair (low, high) of numbers, or of one number per feature."
+            "bounds must be a pair (low, high) of numbers, or of one number per feature, or a dict "
+            "of a pair for each column."
         )
     low, high = _numbers(bounds[0], "bounds' low end"), _numbers(bounds[1], "bounds' high end")
     if low.ndim and high.ndim and low.shape != high.shape:
         raise ValueError(f"bounds have {low.size} low ends and {high.size} high ends.")
-    _check_orientation(low, high)
+    if not named:
+        _check_orientation(low, high)
     low, high = np.broadcast_arrays(low, high)
     if not (high > low).all():
         raise ValueError("bounds must have low < high, for every feature; drop constant features.")

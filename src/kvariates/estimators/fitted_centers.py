@@ -28,6 +28,19 @@ from kvariates.estimators.fitted_html import FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
 
+class NoLabels:
+    """`labels_` of a model that holds none: AttributeError in one line."""
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        if model is None:
+            return self
+        raise AttributeError(
+            f"this {type(model).__name__} holds no labels; predict(X) computes them. Labels of "
+            "blocks and of Dask collections are not copied or saved with a model.",
+            name="labels_", obj=model,
+        )  # fmt: skip
+
+
 class FittedCenters(
     FittedHtml, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
@@ -35,11 +48,18 @@ class FittedCenters(
 
     _objective: Objective = SquaredEuclidean()
     cluster_centers_: NDArray[Any]
+    labels_: Any = NoLabels()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without labels that are computed when they are read: they hold the rows of the fit."""
+        state: dict[str, Any] = super().__getstate__()
+        kept = isinstance(state.get("labels_"), np.ndarray)
+        return {name: value for name, value in state.items() if kept or name != "labels_"}
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         check_sparse(X)
         with input_errors.one_line(X):
-            X = validate_data(self, X, reset=reset, **validation.CSR_OR_DENSE)
+            X = validate_data(self, X, reset=reset, **validation.row_options(X))
         return validation.canonical(X)
 
     def _fitted_rows(self, X: Any) -> Rows:

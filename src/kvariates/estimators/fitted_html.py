@@ -9,7 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from kvariates.guarantees import how_to_measure, is_certifiable
 from kvariates.notebook_html import boxed
+from kvariates.privacy.ledger_report import error_lines
 
 
 class FittedHtml:
@@ -56,7 +58,7 @@ def _private_lines(model: Any, name: str) -> list[str]:
         "and what may be published."
     )
     condition = [] if model.condition_ is None else [f"Only if: {model.condition_}"]
-    return [title, releases, *condition]
+    return [title, *model.notes_, releases, *condition, *error_lines(ledger)]
 
 
 def _open_lines(model: Any, name: str) -> list[str]:
@@ -74,5 +76,7 @@ def _open_lines(model: Any, name: str) -> list[str]:
     if (guarantee := getattr(model, "guarantee_", None)) is not None:
         lines.append(f"Guarantee: {guarantee.promise}")
     elif (lost := getattr(model, "guarantee_lost_", None)) is not None:
-        lines.append(f"No guarantee: {lost}")
+        lines.append(f"No guarantee in numbers: {lost}")
+        if certificate is None and is_certifiable(model):
+            lines.append(how_to_measure(certifiable=True))
     return lines

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kvariates.data.blocks import SourceBlocks
+
 SHOWN = 40  # characters of a value
 TIMES = "date", "time", "duration"  # how the types of dates and durations begin
 NAMED = 5  # columns that are named
@@ -41,6 +43,11 @@ def refuse_kind(X: Any) -> None:
     kind = type(X).__name__
     if X is None:
         raise TypeError("X is None; give a table of numbers, a row for each point.")
+    if isinstance(X, SourceBlocks):
+        raise TypeError(
+            f"X is blocks of {X.description}, but all rows are needed in memory: give a table of "
+            "them, or of a sample. KMeans, StreamingKMeans and OnlineKMeans take blocks."
+        )
     if kind == "LazyFrame":
         raise TypeError(
             "X is a polars LazyFrame, which holds no rows yet: call X.collect() first, or give "
@@ -55,11 +62,16 @@ def refuse_kind(X: Any) -> None:
         raise ValueError(_wrong_shape(X))
     if isinstance(X, (dict, set, frozenset)) and not sparse.issparse(X):
         raise TypeError(f"X is a {kind}; give an array or a data frame, e.g. pandas.DataFrame(X).")
-    if any(words.startswith(TIMES) for words in _types(X)) and (error := _bad_columns(X)):
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is an iterator ({kind}), which gives its rows only once; give all of them, e.g. "
+            "np.array(list(X))."
+        )
+    if any(words.startswith(TIMES) for words in types_of(X)) and (error := _bad_columns(X)):
         raise error  # scikit-learn would take nanoseconds for features
 
 
-def _types(X: Any) -> list[str]:
+def types_of(X: Any) -> list[str]:
     """The types of the columns, in words; of an array, its type."""
     if (types := getattr(X, "dtypes", None)) is not None and getattr(X, "ndim", 2) == 2:
         return [str(dtype).lower() for dtype in types]
@@ -101,16 +113,16 @@ def _not_finite(X: Any, line: str) -> str:
     if sparse.issparse(X):
         entries = X.tocoo()
         bad = ~np.isfinite(entries.data.astype(np.float64))
-        rows, columns = entries.row[bad], entries.col[bad]
+        n, rows, columns = X.shape[0], entries.row[bad], entries.col[bad]
     else:
         bad = ~np.isfinite(_floats(X))
-        rows, columns = np.nonzero(bad)
+        n, (rows, columns) = len(bad), np.nonzero(bad)
     if not len(rows):
         return f"{head}: its values are finite but too large; rescale X or give float64."
     first = int(np.lexsort((columns, rows))[0])
     place = f"row {rows[first]}, column {_name(X, int(columns[first]))}"
     count = f"{len(rows):,} value{'' if len(rows) == 1 else 's'} in {len(np.unique(rows)):,} of "
-    return f"{head}: {count}{X.shape[0]:,} rows, first in {place}. Leave such rows out, or {what}."
+    return f"{head}: {count}{n:,} rows, first in {place}. Leave such rows out, or {what}."
 
 
 def _floats(X: Any) -> Any:
@@ -205,7 +217,7 @@ def _bad_column(X: Any, j: int, column: Any) -> BadColumn | None:
 
 def _kind(value: Any) -> str | None:
     """What a value is if it is no number; None for numbers, and for text that is a number."""
-    if type(value).__name__ in ("NAType", "NaTType"):
+    if value is not None and is_missing(value):
         return "missing"
     if isinstance(value, (dt.date, dt.time, np.datetime64)):
         return "dates"
@@ -218,6 +230,13 @@ def _kind(value: Any) -> str | None:
     return None
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NA or NaT; NaN is a number."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _plain(value: Any) -> Any:
     """A NumPy scalar as a value of Python, for a message."""
     return str(value) if isinstance(value, (np.datetime64, np.timedelta64, np.str_)) else value
@@ -227,7 +246,7 @@ def refuse_columns_by_type(X: Any) -> None:
     """ValueError if a data frame has a column of dates or text, by its types: no value is read."""
     if not hasattr(X, "columns"):
         return
-    for j, words in enumerate(_types(X)):
+    for j, words in enumerate(types_of(X)):
         if words.startswith((*TIMES, "str", "utf", "categor")):
             raise ValueError(
                 f"X must have numbers; column {_name(X, j)} has the type {words}. Leave it out, or "

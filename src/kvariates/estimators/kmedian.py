@@ -74,6 +74,8 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         The medoids' rows (a list if X is one); not for "precomputed" and "graph".
     labels_ : ndarray of shape (n_samples,)
         The number of every point's nearest medoid; -1 for a node of a graph that no medoid reaches.
+    cluster_demand_ : ndarray of shape (n_clusters,) or None
+        The sum of the demand of each cluster; None if all points count once.
     inertia_ : float
         The sum of distances of the demand to their medoids.
     n_swaps_ : int
@@ -217,6 +219,7 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         if certificate is not None:
             self.certificate_ = certificate
         self.labels_ = labels
+        self.cluster_demand_ = _demand_of_clusters(points, labels, len(found.medoids))
         self.inertia_, self.n_swaps_ = found.cost, found.n_swaps
         self._store_medoids(points, found.medoids)
         distinct = len(np.unique(labels[labels >= 0]))
@@ -234,6 +237,15 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
                 found.cost, len(found.medoids), slack=4 * total * triangles.error,
                 assumes=triangles.assumed, certificate=getattr(self, "certificate_", None),
             )  # fmt: skip
+
+
+def _demand_of_clusters(
+    points: ValidatedPoints, labels: NDArray[np.int32], k: int
+) -> NDArray[np.float64] | None:
+    if points.weight is None:
+        return None
+    reached = labels >= 0
+    return np.bincount(labels[reached], points.weight[reached], k).astype(np.float64)
 
 
 def _checked_triangles(points: ValidatedPoints, task: SearchTask) -> TriangleCheck:

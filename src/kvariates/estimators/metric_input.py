@@ -93,9 +93,9 @@ def _checked(X: Any, metric: Metric) -> Any:
 
 def checked_rows(X: Any, check: Callable[..., Any], *, sparse_allowed: bool) -> Any:
     """X as a dense array, or CSR if that is allowed; `check` is a validator of scikit-learn."""
-    options = {**validation.CSR_OR_DENSE, "accept_sparse": "csr" if sparse_allowed else False}
     check_sparse(X)
     with input_errors.one_line(X):
+        options = {**validation.row_options(X), "accept_sparse": "csr" if sparse_allowed else False}
         X = check(X, **options)
     return validation.canonical(X)
 

@@ -108,6 +108,7 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         self.random_state = random_state
 
     @reported_fit
+    @validation.checked_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn from a whole stream.
 
@@ -133,8 +134,6 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         report.end()
         return self
 
-    @validation.all_or_nothing
-    @validation.checked_parameters
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the next batch: draw a centre from it, or move the centres.
 
@@ -150,12 +149,17 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         -------
         self
         """
-        dtype = None if self._state is None else self._dtype
-        self._learn(self._checked(X, sample_weight, dtype))
+        self._validate_params()
+        self._take_in(X, sample_weight)
         return self
 
     @validation.all_or_nothing
-    @validation.checked_parameters
+    def _take_in(self, X: Any, sample_weight: Any) -> None:
+        """One batch. Unlike `partial_fit`, it does not end the callbacks of a fit."""
+        dtype = None if self._state is None else self._dtype
+        self._learn(self._checked(X, sample_weight, dtype))
+
+    @validation.all_or_nothing
     def _fit_table(self, X: Any, sample_weight: Any, report: Report | None) -> None:
         table = self._checked(X, sample_weight, None)
         X, weight = table.X, table.weight
@@ -178,12 +182,14 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         with keeping_rows_seen(self):
             self._forget()
             for number, (batch, weight) in enumerate(self._batches(X, sample_weight), 1):
-                self.partial_fit(batch, sample_weight=weight)
+                self._take_in(batch, weight)
                 self._tell(report, number)
             if isinstance(X, SourceBlocks) and self._state is not None:
                 set_features(self, X, self.n_features_in_)
                 self.n_rows_dropped_ += X.rows_dropped
             drawn = 0 if self._state is None else self._state.t
+            if not drawn and isinstance(X, SourceBlocks):
+                raise ValueError(validation.NO_WEIGHT)
             if drawn < self.n_clusters:
                 raise ValueError(
                     f"The stream had rows for {drawn} centres only, one batch for each, and "

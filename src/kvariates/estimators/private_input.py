@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -67,7 +68,7 @@ def checked_claim(epsilon: float, delta: float) -> Loss:
 def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     """Raise if X cannot be a table of numbers, by its type alone: before a budget is spent."""
     is_sparse = sparse.issparse(X)
-    if type(X).__name__ == "LazyFrame":
+    if type(X).__name__ == "LazyFrame" or isinstance(X, Iterator):
         input_errors.refuse_kind(X)
     input_errors.refuse_columns_by_type(X)
     if X is None or (isinstance(X, (str, bytes, dict, set)) and not is_sparse):
@@ -107,6 +108,23 @@ def spend(
     pure = delta == 0 or getattr(method, "always_pure", False)
     rho = up_square_half(epsilon) if pure else rho_for(epsilon, delta)
     budget.spend(*claim, label=label, adjacency=adjacency, rho=rho, condition=condition)
+
+
+def missing_as_nan(X: Any) -> Any:
+    """X with NaN for each missing cell (None, NA, NaT): float() refuses some of them.
+
+    A data frame stays one, since its names are public.
+    """
+    array = X if sparse.issparse(X) else np.asarray(X)
+    if array.dtype != object:
+        return X
+    cells = [np.nan if input_errors.is_missing(cell) else cell for cell in array.ravel()]
+    floats = np.array(cells, dtype=object).reshape(array.shape).astype(np.float64)
+    if hasattr(X, "iloc"):  # pandas, where two columns may share a name
+        return type(X)(floats, columns=X.columns)
+    if hasattr(X, "get_column"):  # polars
+        return type(X)(dict(zip(X.columns, floats.T, strict=True)))
+    return floats
 
 
 def without_missing(X: Any, adjacency: Adjacency, center: F64) -> Any:

@@ -31,6 +31,7 @@ from kvariates.estimators.private_input import (
     checked_claim,
     fit_facts,
     method_words,
+    missing_as_nan,
     number_of_features,
     spend,
     without_missing,
@@ -67,8 +68,9 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
     delta : float, default=0.0
         0 is pure epsilon-privacy. Above 0 (such as 1e-6; well below one over the number of rows)
         noise is Gaussian, and far smaller if there are many features.
-    bounds : tuple (low, high), default=None
-        Where rows may be: two numbers, or two for each feature. Known without the data.
+    bounds : tuple (low, high) or dict, default=None
+        Where rows may be: two numbers, or two for each feature; of a DataFrame also a pair for
+        each column, ``{"age": (0, 120), "income": (0, 200)}``. Known without the data.
     radius, center : float and array-like, default=None
         A ball instead of bounds; `center` is the origin by default. Rows outside are clipped.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
@@ -100,6 +102,17 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         page in words.
     condition_ : str or None
         What the claim assumes about the data; None if nothing.
+    notes_ : tuple of str
+        What ``fit`` warned of, such as how many centres may be only noise; empty if nothing was
+        noticed. Computed from releases alone, as all that follows.
+    doubtful_ : ndarray of bool of shape (n_clusters,)
+        The centres that may be only noise: noise alone could give their counts.
+    center_errors_ : ndarray of shape (n_clusters, n_features) or None
+        Error bars, for the noise of the last release: each number of a centre is at most so far
+        from what it would be without this noise, with a probability of at least 95 %. NaN where
+        nothing can be said. None if the method does not tell.
+    center_errors_about_ : str
+        What the error bars cover and what not, or why there are none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         If X has names that are strings.
@@ -157,16 +170,16 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         self : PrivateKMeans
         """
         report = FitReport(self, 2)
-        warning = self._fit(X, report)
+        self._fit(X, report)
         report.end()
-        if warning is not None:  # after the model is stored: its budget was spent
-            validation.warn(warning)
+        if self.notes_:  # after the model is stored: its budget was spent
+            validation.warn(" ".join(self.notes_))
         return self
 
     @validation.all_or_nothing
-    def _fit(self, X: Any, report: FitReport) -> str | None:
-        """Fit, and what the caller should be warned of."""
-        spec = domain_spec.DomainSpec.of(self.bounds, self.radius, self.center)
+    def _fit(self, X: Any, report: FitReport) -> None:
+        bounds = domain_spec.bounds_of_columns(self.bounds, X)
+        spec = domain_spec.DomainSpec.of(bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
         method = self._method()
         is_sparse = sparse.issparse(X)
@@ -195,7 +208,6 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         with report.phase("releases"):
             result = run_method(method, task)
         self._store(result, domain, claim, words)
-        return result.warning
 
     def _condition(self, own: str | None) -> str | None:
         """What the claim assumes about the data; `own`: what the method assumes."""
@@ -221,8 +233,8 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         try:
             check_sparse(X)
             X = validate_data(
-                self, X, dtype=DTYPES, ensure_all_finite=False, ensure_min_samples=least,
-                accept_sparse="csr", accept_large_sparse=False,
+                self, missing_as_nan(X), dtype=DTYPES, ensure_all_finite=False,
+                ensure_min_samples=least, accept_sparse="csr", accept_large_sparse=False,
             )  # fmt: skip
             X = validation.canonical(X)
         except (OverflowError, TypeError, ValueError) as error:
@@ -241,10 +253,16 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         if condition is not None:
             charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
         facts = fit_facts(words, int(self.n_clusters), domain.words(), "one row", condition)
+        columns = tuple(map(str, getattr(self, "feature_names_in_", ())))
+        counts, errors = result.counts, result.errors
+        said = (errors.words(), *errors.lines())
+        facts = replace(facts, columns=columns, notes=result.notes, errors=said)
         self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
-        self.condition_ = condition
+        self.condition_, self.notes_ = condition, result.notes
         self.cluster_centers_ = result.centers + domain.center
-        self.cluster_counts_ = None if result.counts is None else result.counts.values
+        self.cluster_counts_ = None if counts is None else counts.values
+        self.doubtful_ = None if counts is None else counts.doubtful
+        self.center_errors_, self.center_errors_about_ = errors.values, errors.words()
 
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
         """Minus the sum of squared distances to the nearest centres. Not private."""

@@ -35,6 +35,7 @@ from kvariates.privacy.hidden_warnings import silent
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.rounding import at_most
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.center_errors import CenterErrors
 from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
 from kvariates.private_methods.demand_task import (
     DemandMethod,
@@ -45,6 +46,7 @@ from kvariates.private_methods.demand_task import (
 from kvariates.tables import documented
 
 MOST = 2**31  # points of the demand
+OF_MEDOIDS = CenterErrors(None, "a medoid is one of the public points, and has no noise of its own")
 
 
 @documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
@@ -113,6 +115,14 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         page in words.
     condition_ : str or None
         What the claim assumes about the demand; None if nothing.
+    notes_ : tuple of str
+        What ``fit`` warned of, such as how many medoids may be only noise; empty if nothing was
+        noticed. Computed from releases alone.
+    doubtful_ : ndarray of bool of shape (n_clusters,)
+        The medoids that may be only noise: noise alone could give their counts.
+    center_errors_ : None
+        There are no error bars: ``center_errors_about_`` says why.
+    center_errors_about_ : str
     n_features_in_ : int
     """
 
@@ -177,15 +187,14 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         self : PrivateKMedian
         """
         report = FitReport(self, 2)
-        warning = self._fit(X, demand, report)
+        self._fit(X, demand, report)
         report.end()
-        if warning is not None:  # after the model is stored: its budget was spent
-            validation.warn(warning)
+        if self.notes_:  # after the model is stored: its budget was spent
+            validation.warn(" ".join(self.notes_))
         return self
 
     @validation.all_or_nothing
-    def _fit(self, X: Any, demand: Any, report: FitReport) -> str | None:
-        """Fit, and what the caller should be warned of."""
+    def _fit(self, X: Any, demand: Any, report: FitReport) -> None:
         claim = checked_claim(self.epsilon, self.delta)
         check_kind_of_demand(demand)
         with report.phase("read the points"):
@@ -210,7 +219,6 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         with report.phase("releases"):
             result = run_demand_method(method, task)
         self._store(points, result, claim, words)
-        return result.warning
 
     @property
     def _condition(self) -> str | None:
@@ -263,9 +271,13 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
             f"{points.space.n} public points, metric {metric}", "one entry of the demand",
             self._condition,
         )  # fmt: skip
-        ledger = Ledger(self.adjacency, result.charges, claim, facts)
-        self.ledger_, self.condition_ = ledger, self._condition
-        self.cluster_counts_ = result.counts
+        counts, notes = result.counts, result.notes(pure=claim.delta == 0)
+        facts = replace(facts, notes=notes, errors=(OF_MEDOIDS.words(),))
+        self.ledger_ = Ledger(self.adjacency, result.charges, claim, facts)
+        self.condition_, self.notes_ = self._condition, notes
+        self.cluster_counts_ = None if counts is None else counts.values
+        self.doubtful_ = None if counts is None else counts.doubtful
+        self.center_errors_, self.center_errors_about_ = None, OF_MEDOIDS.words()
         self._nearest = points.space.two_nearest(result.medoids).labels
         self._store_medoids(points, result.medoids)
 
@@ -299,7 +311,7 @@ def check_kind_of_demand(demand: Any) -> None:
     dtype, shape = getattr(demand, "dtype", None), getattr(demand, "shape", None)
     if not hasattr(demand, "__len__") or isinstance(demand, (set, frozenset)):
         raise ValueError(f"demand must be a list or an array of {NUMBERS}, with repeats.")
-    if isinstance(demand, (str, bytes, dict)) or getattr(dtype, "kind", "i") not in "iuO":
+    if isinstance(demand, (str, bytes, dict)) or getattr(dtype, "kind", "i") not in "iufO":
         kind = type(demand).__name__ if dtype is None else dtype
         raise ValueError(
             f"demand must be {NUMBERS}; got {kind}. Weights and masks do not say what one person "
@@ -329,8 +341,11 @@ def checked_demand(demand: Any, n: int, adjacency: Adjacency, missing: Missing) 
 
 
 def _integers(demand: Any) -> Ints:
-    """The entries as integers; -1 for those that are none."""
-    array = demand if hasattr(demand, "dtype") else _objects(list(demand))
+    """The entries as integers; -1 for those that are none.
+
+    One missing entry makes floats of all others in most columns, so whole floats are integers.
+    """
+    array = demand if hasattr(demand, "__array__") else _objects(list(demand))
     masked: Any = False
     if isinstance(array, np.ma.MaskedArray):
         masked, array = np.ma.getmaskarray(array), np.ma.getdata(array)
@@ -338,6 +353,9 @@ def _integers(demand: Any) -> Ints:
     if array.dtype.kind in "iu":
         # Unsigned numbers above 2^63 become negative, so they are outside.
         numbers = array.astype(np.int64)
+    elif array.dtype.kind == "f":
+        whole = (np.abs(array) < 2**62) & (array == np.floor(array))
+        numbers = np.where(whole, array, -1).astype(np.int64)
     else:
         numbers = np.fromiter(map(_integer, array), np.int64, len(array))
     return np.where(masked, -1, numbers)
@@ -345,6 +363,8 @@ def _integers(demand: Any) -> Ints:
 
 def _integer(entry: Any) -> int:
     """The entry, if it is an integer; else -1."""
+    if isinstance(entry, (float, np.floating)) and entry.is_integer():
+        entry = int(entry)
     if isinstance(entry, bool) or not isinstance(entry, (int, np.integer)):
         return -1
     return int(entry) if abs(int(entry)) < 2**62 else -1

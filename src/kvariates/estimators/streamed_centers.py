@@ -91,7 +91,13 @@ class StreamedCenters(FittedCenters):
         return 0 if self._state is None else self._state.rows_seen
 
     @property
+    def _rows_dropped(self) -> int:
+        """Rows can be dropped before one is kept."""
+        return int(getattr(self, "n_rows_dropped_", 0))
+
+    @property
     def _lost(self) -> str | None:
+        self._validate_params()  # they may have been set since the last batch
         return SEEDINGS[self.init].lost or SYNOPSES[self.synopsis].lost
 
     def _seen(self) -> StreamState:
@@ -109,6 +115,7 @@ class StreamedCenters(FittedCenters):
 
     def _solve(self, state: StreamState) -> LloydResult:
         """k-means on the synopses. The draws are others than those of the stream."""
+        self._validate_params()  # they may have been set since the last batch
         synopses, k = state.synopses(), int(self.n_clusters)
         if synopses.n < k:
             raise NotFittedError(

@@ -162,6 +162,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     # -- the stream --------------------------------------------------------------------------------
 
     @reported_fit
+    @validation.checked_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, then take in all batches of X.
 
@@ -183,22 +184,23 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         report = FitReport(self, 1)
         with keeping_rows_seen(self), report.phase("batches") as told:
             self._state = self._solution = None
+            self.__dict__.pop("n_rows_dropped_", None)
             if isinstance(X, SourceBlocks):
                 self._take_in_blocks(X, sample_weight, told)
             else:
                 for number, (batch, weight) in enumerate(batches_of(X, sample_weight), 1):
-                    self.partial_fit(batch, sample_weight=weight)
+                    self._take_in(batch, weight)
                     if told is not None:
                         told(Progress("rows after batch", number, self._rows_seen))
             if self._rows_seen < self.n_clusters:
                 raise ValueError(
                     f"n_samples={self._rows_seen} should be >= n_clusters={self.n_clusters}."
                 )
+            if not self.weight_seen_:
+                raise ValueError(validation.NO_WEIGHT)
         report.end()
         return self
 
-    @validation.all_or_nothing
-    @validation.checked_parameters
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in one batch of rows. A batch without rows changes nothing.
 
@@ -213,25 +215,31 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         -------
         self
         """
+        self._validate_params()
+        self._take_in(X, sample_weight)
+        return self
+
+    @validation.all_or_nothing
+    def _take_in(self, X: Any, sample_weight: Any) -> None:
+        """One batch. Unlike `partial_fit`, it does not end the callbacks of a fit."""
         state = self._state
-        if state is not None:
-            self._check_unchanged(state)
+        self._check_unchanged()
         dtype = None if state is None else self._dtype
         batch = checked_batch(self, X, sample_weight, dtype, self.missing)
-        if state is None and batch.X.shape[0]:
-            state = self._begin(batch.X)
-        if state is None:
-            return self
         if batch.X.shape[0]:
+            state = state or self._begin(batch.X)
             check_layout(batch.X, self._is_sparse)
             Rows.of(batch.X).check_squares()
             state.add(batch.X, batch.weight)
             self._solution = None
-        self.n_rows_dropped_ += batch.dropped
-        return self
+        if state is not None or batch.dropped:
+            self.n_rows_dropped_ = self._rows_dropped + batch.dropped
 
-    def _check_unchanged(self, state: StreamState) -> None:
+    def _check_unchanged(self) -> None:
         """ValueError if a parameter of the summary was changed in the middle of the stream."""
+        state = self._state
+        if state is None:
+            return
         begun = {
             "n_synopses": state.options.size,
             "synopsis": state.synopsis,
@@ -248,7 +256,6 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         self, source: SourceBlocks, sample_weight: Any, report: Report | None = None
     ) -> None:
         """Blocks were checked when they were read."""
-        self._validate_params()
         validation.no_weights(sample_weight)
         for number, block in enumerate(source, 1):
             if not block.X.shape[0]:
@@ -280,7 +287,6 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         size, k = int(self.n_synopses), int(self.n_clusters)
         self._state = StreamState(size, k, self.synopsis, self.half_life, rng)
         self._dtype, self._is_sparse = X.dtype, bool(sparse.issparse(X))
-        self.n_rows_dropped_ = 0
         return self._state
 
     def merge(self, other: StreamingKMeans) -> Self:
@@ -292,17 +298,17 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         if not isinstance(other, StreamingKMeans):
             raise TypeError(f"a StreamingKMeans can be merged, not a {type(other).__name__}.")
         mine, theirs = self._state, other._state
+        for model in (self, other):
+            model._check_unchanged()
         check_alike(self, other, ("n_synopses", "synopsis", "half_life"))
-        if theirs is None:
-            return self
-        fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "n_rows_dropped_")
-        if mine is None:
+        fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse")
+        if theirs is not None and mine is None:
             self._state = StreamState.from_dict(theirs.to_dict())
             self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
-        else:
-            check_alike(self, other, fitted[:4])
+        elif theirs is not None and mine is not None:
+            check_alike(self, other, fitted)
             mine.merge(theirs)
-            self.n_rows_dropped_ += other.n_rows_dropped_
+        self.n_rows_dropped_ = self._rows_dropped + other._rows_dropped
         self._solution = None
         return self
 

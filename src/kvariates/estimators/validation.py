@@ -25,6 +25,7 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 LARGEST = 1e120  # of weights, and of their inverses: weighted squares must stay in float64
+NO_WEIGHT = "sample_weight is zero for every row; at least one must be positive."
 COUNT = [Interval(Integral, 1, None, closed="left")]
 COMMON: dict[str, Any] = {  # parameters that most functions of rows take
     "X": "no_validation",  # see `rows`
@@ -38,6 +39,12 @@ CSR_OR_DENSE: dict[str, Any] = {  # for scikit-learn's validators of rows
     "order": "C",
     "accept_large_sparse": False,
 }
+
+
+def row_options(X: Any) -> dict[str, Any]:
+    """CSR_OR_DENSE for X. float16 becomes float32, which holds all its values."""
+    half = set(input_errors.types_of(X)) == {"float16"}
+    return {**CSR_OR_DENSE, "dtype": [np.float32, np.float64]} if half else CSR_OR_DENSE
 
 
 def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Callable[[Fit], Fit]:
@@ -128,7 +135,7 @@ def no_weights(sample_weight: Any, instead: str = "blocks(..., weights=...)") ->
 def weight_range(least: float, most: float) -> None:
     """ValueError unless positive weights from `least` to `most` can be added up in float64."""
     if most == 0:
-        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+        raise ValueError(NO_WEIGHT)
     if most > LARGEST or least < 1 / LARGEST:
         raise ValueError(
             f"sample_weight goes from {least:.3g} to {most:.3g}, too small or too large for sums "
@@ -140,7 +147,7 @@ def rows(X: Any, n_clusters: int) -> Any:
     """X, checked and converted, with at least as many rows as clusters."""
     check_sparse(X)
     with input_errors.one_line(X):
-        X = check_array(X, **CSR_OR_DENSE)
+        X = check_array(X, **row_options(X))
     X = canonical(X)
     if X.shape[0] < n_clusters:
         raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")

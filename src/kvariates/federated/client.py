@@ -2,8 +2,9 @@
 
 Flower may run a ClientApp in a new process for each message. Data and the state of a fit are kept
 if the process lives on; else data are loaded and the state is computed again (`LogNeeded`). What
-must not be forgotten, the number of rows shown, the releases of a private peer and the keys of
-secure sums, is kept in the state of Flower's context, or in a file.
+must not be forgotten is kept in the state of Flower's context: the number of rows shown, and the
+keys of secure sums. The releases of a private peer are in a file: a node that answers several
+messages at once gives each process a copy of the state.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from kvariates.estimators.private_input import without_missing
 from kvariates.federated.central_noise import SummingPeer
 from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
 from kvariates.federated.locked_files import locked
-from kvariates.federated.messages import answering_app
+from kvariates.federated.messages import answering_app, node_name
 from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import FileReleases, Private, Releases
+from kvariates.federated.releases import FileReleases, Private
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.encoding import decode_envelope
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
@@ -214,10 +215,9 @@ def _unweighted(data: Data) -> F64:
 
 
 def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> Answer:
-    if (path := peer.private.ledger) is None:
-        return peer.answer(envelope, _ContextReleases(context))
-    with locked(path):  # another run must not spend the same budget
-        return peer.answer(envelope, FileReleases(path))
+    path = peer.private.ledger_file(context)
+    with locked(path):  # another process must not spend the same budget
+        return peer.answer(envelope, FileReleases(path, node_name(context)))
 
 
 def _masked_answer(
@@ -244,18 +244,6 @@ def _state(context: Context) -> ConfigRecord:
     if STATE not in context.state.config_records:
         context.state[STATE] = ConfigRecord({})
     return context.state.config_records[STATE]
-
-
-class _ContextReleases(Releases):
-    """Releases in the state of the context: those of this run of Flower."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        stored = _state(context).get("releases")
-        super().__init__(stored if isinstance(stored, bytes) else None)
-
-    def save(self, data: bytes) -> None:
-        _state(self._context)["releases"] = data
 
 
 class _ContextStore:

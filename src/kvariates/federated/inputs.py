@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kvariates.data.rows import F64
+from kvariates.estimators.private_input import missing_as_nan
 from kvariates.peers.bounds import PublicBounds
 
 
@@ -44,7 +45,7 @@ def checked_data(loaded: Any, least: int = 1, *, finite: bool = True) -> Data:
     `finite`: whether NaN and infinity are errors.
     """
     X, weight = loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
-    rows = np.asarray(X)
+    rows = np.asarray(X if finite else missing_as_nan(X))
     if rows.dtype != np.float32:
         rows = rows.astype(np.float64)
     if rows.ndim != 2 or len(rows) < least or not rows.shape[1]:

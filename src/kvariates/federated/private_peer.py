@@ -109,7 +109,9 @@ class PrivatePeer:
             "low": self._bounds.low.tolist(), "high": self._bounds.high.tolist(),
         }  # fmt: skip
         if not releases.belong_to(claim):
-            raise Refused("its ledger was begun with another adjacency or with other bounds")
+            raise Refused(
+                "its ledger was begun by another node, with another adjacency or other bounds"
+            )
         try:
             with self._lock:
                 return self._questions[name](releases, envelope.fit, **arguments)

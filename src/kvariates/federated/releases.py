@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
+
+from flwr.app import Context
 
 from kvariates.file_writing import write_aside
 from kvariates.numerics.lattice import Adjacency
@@ -17,6 +19,9 @@ from kvariates.privacy.ledger import Charge
 
 COUNT_SHARE, POTENTIAL_SHARE, DRAW_SHARE, STEPS_SHARE = 0.05, 0.2, 0.25, 0.5
 COUNTS_OVER_SUMS = 0.25  # what the counts of a step cost, to what its sums cost
+
+
+LedgerPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -33,16 +38,16 @@ class Private:
         How many noisy iterations of Lloyd it takes part in.
     adjacency : {"add-remove", "replace-one"}
         Which data sets are neighbours. With "replace-one" the number of rows is public.
-    ledger : path or None
-        A file that keeps all releases, so that all runs of Flower together spend `epsilon`. None:
-        each run spends `epsilon`.
+    ledger : path, or callable from Flower's context to a path
+        The file of this peer that keeps all releases, so that all runs of Flower together spend
+        `epsilon`. Required. Its path is absolute: a node may start a process in any folder.
     """
 
     epsilon: float
     n_clusters: int
     steps: int = 0
     adjacency: Adjacency = "add-remove"
-    ledger: str | os.PathLike[str] | None = None
+    ledger: LedgerPath | Callable[[Context], LedgerPath] | None = None
 
     def __post_init__(self) -> None:
         check_loss(self.epsilon, 0.0)
@@ -51,6 +56,19 @@ class Private:
         if self.adjacency not in get_args(Adjacency):
             names = " or ".join(map(repr, get_args(Adjacency)))
             raise ValueError(f"Private: adjacency must be {names}; got {self.adjacency!r}.")
+        # Flower's context is no place for it: each process has a copy, and spends its own budget.
+        if self.ledger is None:
+            raise ValueError(
+                "Private needs ledger, the file that keeps what was spent: "
+                "Private(..., ledger='/var/lib/hospital/ledger')."
+            )
+        if not callable(self.ledger):
+            _absolute(self.ledger)
+
+    def ledger_file(self, context: Context) -> Path:
+        """The file of the peer that has this context."""
+        assert self.ledger is not None  # noqa: S101
+        return _absolute(self.ledger(context) if callable(self.ledger) else self.ledger)
 
     def costs(self) -> dict[str, list[Cost]]:
         """What each release may cost, by kind. Together they never cost more than epsilon."""
@@ -67,10 +85,21 @@ class Private:
         return {kind: [next(parts) for _ in of] for kind, of in shares.items()}
 
 
-class Releases:
-    """The releases of a peer so far, with their charges; `save` is called before one leaves."""
+def _absolute(ledger: LedgerPath) -> Path:
+    path = Path(ledger)
+    if not path.is_absolute():
+        raise ValueError(f"Private: ledger must be an absolute path; got {str(path)!r}.")
+    return path
 
-    def __init__(self, data: bytes | None = None) -> None:
+
+class Releases:
+    """The releases of a peer so far, with their charges; `save` is called before one leaves.
+
+    `node`: the name of the node. Two nodes with one file would give each other's answers.
+    """
+
+    def __init__(self, data: bytes | None = None, node: str = "") -> None:
+        self._node = node
         stored = {"answers": {}, "charges": [], "claim": None} if data is None else decode(data)
         self.claim: Answer | None = stored["claim"]  # what the charges belong to
         self.answers: dict[str, Answer] = stored["answers"]
@@ -84,8 +113,9 @@ class Releases:
 
     def belong_to(self, claim: Answer) -> bool:
         """Whether all releases were made for this claim; if there are none, they will be."""
-        self.claim = claim if self.claim is None else self.claim
-        return self.claim == claim
+        named = {**claim, "node": self._node}
+        self.claim = named if self.claim is None else self.claim
+        return self.claim == named
 
     def save(self, data: bytes) -> None:
         """Keep all releases in memory only."""
@@ -94,9 +124,9 @@ class Releases:
 class FileReleases(Releases):
     """Releases that are kept in a file. Use it inside `locked`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = path = Path(path)
-        super().__init__(path.read_bytes() if path.exists() else None)
+    def __init__(self, path: Path, node: str) -> None:
+        self._path = path
+        super().__init__(path.read_bytes() if path.exists() else None, node)
 
     def save(self, data: bytes) -> None:
         write_aside(self._path, data)

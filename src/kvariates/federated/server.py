@@ -14,6 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
+from kvariates.estimators.validation import warn
 from kvariates.federated.central_noise import fit_central
 from kvariates.federated.flower_transport import FlowerTransport, wait_for_nodes
 from kvariates.federated.inputs import checked_bounds
@@ -243,20 +244,53 @@ def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
     coordinator = Coordinator(transport, number, options.min_peers, options.bounds)
     try:
         fitted = _private_fit if options.private else _open_fit
-        return fitted(coordinator, options, rng)
+        result = fitted(coordinator, options, rng)
     finally:
         coordinator.end()
+    _warn_of_dropped(coordinator)
+    return result
+
+
+def _warn_of_dropped(coordinator: Coordinator) -> None:
+    dropped = coordinator.transcript.dropped
+    if dropped:
+        reasons = "; ".join(f"{one.peer}: {one.reason}" for one in dropped[:3])
+        more = "; ..." if len(dropped) > 3 else ""
+        total = len(dropped) + len(coordinator.peers)
+        warn(
+            f"{len(dropped)} of {total} peers were dropped, and the result is not that of all "
+            f"rows ({reasons}{more}). See transcript.dropped, and the logs of these peers."
+        )
+
+
+def _too_many_clusters(coordinator: Coordinator, k: int) -> str | None:
+    """What is wrong, if peers describe fewer rows than clusters."""
+    n = sum(peer.n for peer in coordinator.descriptions.values())
+    if k <= n:
+        return None
+    return (
+        f"n_clusters={k}, but all peers together describe {n} rows; lower it, or wait for more "
+        "peers (wait_for)."
+    )
 
 
 def _open_fit(
     coordinator: Coordinator, options: ServerOptions, rng: np.random.Generator
 ) -> FederatedResult:
     assert options.init is not None  # noqa: S101
+    if wrong := _too_many_clusters(coordinator, options.n_clusters):
+        raise ValueError(wrong)
     problem = PeersProblem(
         options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False,
         secure_sums=options.secure_sums,
     )  # fmt: skip
     found = fit_peers(coordinator, problem, rng)
+    distinct = len(np.unique(found.centers, axis=0))
+    if distinct < options.n_clusters:
+        warn(
+            f"n_clusters={options.n_clusters}, but only {distinct} centres are distinct; perhaps "
+            "the peers have few distinct rows. Lower it."
+        )
     kept = guarantee_of(options.init, options.n_clusters, found)
     lost = kept if isinstance(kept, str) else None
     return FederatedResult(
@@ -270,6 +304,9 @@ def _private_fit(
 ) -> FederatedResult:
     k, steps, epsilon = options.n_clusters, options.max_iter, options.epsilon
     if epsilon is None:
+        # These numbers of rows are noisy and paid for, so they may be too small.
+        if wrong := _too_many_clusters(coordinator, k):
+            warn(wrong)
         found, lost = fit_private_peers(coordinator, k, steps, rng), NOISE
     else:
         start: Any = k if options.init is None else options.init

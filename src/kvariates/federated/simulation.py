@@ -58,7 +58,7 @@ def simulate(
     server.setdefault("timeout", TIMEOUT)
     coordinator = server_app(n_clusters, on_result=results.append, **server)
     peers = client_app(load_data, **{"max_points": n_clusters, **given, **(client or {})})
-    _run(coordinator, peers, n_peers, n_cpus)
+    run_apps(coordinator, peers, n_peers, n_cpus)
     return _only(results)
 
 
@@ -97,11 +97,12 @@ def simulate_vertical(
         n_clusters, n_parties=n_parties, on_result=results.append, **server
     )
     parties = vertical_client_app(load_columns, **(client or {}))
-    _run(aggregator, parties, n_parties, n_cpus)
+    run_apps(aggregator, parties, n_parties, n_cpus)
     return _only(results)
 
 
-def _run(server: ServerApp, clients: ClientApp, count: int, n_cpus: int) -> None:
+def run_apps(server: ServerApp, clients: ClientApp, count: int, n_cpus: int) -> None:
+    """Run both apps by Flower's simulation engine, with so many nodes and processes."""
     from flwr.simulation import run_simulation
 
     backend = {

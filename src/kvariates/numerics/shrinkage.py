@@ -13,6 +13,6 @@ def shrink(vectors: F64, noise_squared: F64) -> F64:
     The factor with the least squared error is |truth|^2 / (|truth|^2 + E|noise|^2); its denominator
     is about |row|^2. `noise_squared` is a column.
     """
-    squares = np.einsum("ij,ij->i", vectors, vectors)[:, None]
+    squares = np.square(vectors).sum(axis=1, keepdims=True)  # the same bits on every machine
     factors: F64 = np.maximum(0.0, 1.0 - noise_squared / np.maximum(squares, 1e-300))
     return vectors * factors

@@ -88,17 +88,39 @@ def _step(values: F64, zeros: int) -> float:
     return float(min(wide, UNEVEN * np.median(nearest[repeated])))
 
 
+class Valley(NamedTuple):
+    """Three intervals of bins with these edges.
+
+    depth : how much the middle is below the sides, in standard deviations of the counts.
+    """
+
+    edges: F64
+    intervals: Intervals
+    depth: float
+
+    @classmethod
+    def of(cls, values: F64, edges: F64 | None = None) -> Valley | None:
+        """The deepest one of these numbers; None if they are too close to each other."""
+        if edges is None:
+            low, high = values.min(), values.max()
+            if len(values) > MANY:
+                low, high = np.quantile(values, (0.005, 0.995))
+            edges = np.linspace(low, high, BINS + 1)
+            if not (np.diff(edges) > 0).all():
+                return None
+        return cls(edges, *deepest_valley(np.histogram(values, edges)[0]))
+
+    def counts(self, values: F64) -> ValleyCounts:
+        """How many of these numbers lie in the valley and beside it."""
+        sums, width = np.r_[0, np.cumsum(np.histogram(values, self.edges)[0])], self.intervals.width
+        left, middle, right = (int(sums[at + width] - sums[at]) for at in self.intervals[:3])
+        return ValleyCounts(middle, min(left, right))
+
+
 def valley_counts(chooses: F64, counts: F64) -> ValleyCounts:
     """The counts of the second half in the intervals that the first half chooses."""
-    ends = (0.005, 0.995) if len(chooses) > MANY else (0.0, 1.0)
-    low, high = np.quantile(chooses, ends)
-    edges = np.linspace(low, high, BINS + 1)
-    if not (np.diff(edges) > 0).all():
-        return ValleyCounts(0, 0)
-    found = deepest_valley(np.histogram(chooses, edges)[0])
-    sums = np.r_[0, np.cumsum(np.histogram(counts, edges)[0])]
-    left, middle, right = (int(sums[at + found.width] - sums[at]) for at in found[:3])
-    return ValleyCounts(middle, min(left, right))
+    valley = Valley.of(chooses)
+    return ValleyCounts(0, 0) if valley is None else valley.counts(counts)
 
 
 def pooled_p_value(counts: Sequence[ValleyCounts]) -> float:
@@ -111,8 +133,8 @@ def pooled_p_value(counts: Sequence[ValleyCounts]) -> float:
     return float(bdtr(middle, middle + side, 0.5)) if middle + side else 1.0
 
 
-def deepest_valley(bins: I64) -> Intervals:
-    """The intervals whose middle lies furthest below the lower one of the outer two.
+def deepest_valley(bins: I64) -> tuple[Intervals, float]:
+    """The intervals whose middle lies furthest below the lower one of the outer two, and how far.
 
     The difference is measured in its standard deviations; wider intervals win a tie.
     """
@@ -128,6 +150,6 @@ def deepest_valley(bins: I64) -> Intervals:
         at = int(middle[deepest[len(deepest) // 2]])
         if deep.max() >= depth:
             first, last = np.argmax(inside[: at - width + 1]), np.argmax(inside[at + width :])
-            depth = deep.max()
+            depth = float(deep.max())
             best = Intervals(int(first), at, at + width + int(last), width)
-    return best
+    return best, depth

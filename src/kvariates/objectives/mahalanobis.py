@@ -130,7 +130,7 @@ def _estimated(X: Any, weight: F64 | None) -> Whitening:
         X, weight = X[weight > 0], weight[weight > 0]
     rows = X.astype(np.float64, copy=False)
     # Columns are divided by powers of two, which costs no digits: then no square overflows.
-    unit = np.exp2(np.frexp(np.abs(rows).max(axis=0))[1] - 1.0)
+    unit = np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0))[1] - 1)
     rows = rows / unit
     noise = ROUNDING * float(np.finfo(X.dtype).eps) * np.abs(rows).max(axis=0)
     mean = mean_row(rows, weight)

@@ -99,18 +99,32 @@ class Audit:
         """Whether no violation was found. This does not prove that there is none."""
         return self.lower_bound <= self.claim.value
 
+    @property
+    def finding(self) -> str:
+        """What the attack showed, in a sentence."""
+        name, bound = self._name, self.lower_bound
+        if bound <= 0:
+            return "The attack found nothing: this does not prove that the method is private."
+        shown = f"The attack showed that {name} is at least {bound:.4g}"
+        if not self.passed:
+            return f"THE CLAIM IS BROKEN. {shown}, and the claim is {self.claim.value:.4g}."
+        return f"{shown}, which the claim allows: this does not prove that the claim holds."
+
+    @property
+    def _name(self) -> str:
+        return "rho" if isinstance(self.claim, Concentrated) else "epsilon"
+
     def __str__(self) -> str:
-        name = "rho" if isinstance(self.claim, Concentrated) else "epsilon"
+        name = self._name
         n, event, (here, there) = self.runs - self.runs // 2, self.event, self.event.hits
-        verdict = "no violation found" if self.passed else "THE CLAIM IS BROKEN"
         lines = [
             f"claim      {self.claim}",
-            f"certified  {name} >= {self.lower_bound:.4g}: {verdict}",
+            f"found      {self.finding}",
             f"event      {event}",
             f"seen       {here} times on the {event.likelier} data set (odds >= {event.low:.4g}),",
             f"           {there} times on the other (odds <= {event.high:.4g}), of {n} runs each",
             f"error      at most {1 - self.confidence:.1g}",
-            f"power      without any noise: {name} >= {self.most:.4g}",
+            f"power      of a method without noise it would have shown {name} >= {self.most:.4g}",
         ]
         return "\n".join(lines)
 

@@ -128,14 +128,31 @@ class Budget:
             raise ValueError(f"accountant must be 'basic' or 'zcdp'; got {accountant!r}.")
         if accountant == "zcdp" and delta == 0:
             raise ValueError("accountant='zcdp' needs delta > 0, for example delta=1e-6.")
-        self.epsilon, self.delta = float(epsilon), float(delta)
-        self.adjacency: Adjacency = adjacency
-        self.accountant: Accounting = accountant
+        self._epsilon, self._delta = float(epsilon), float(delta)
+        self._adjacency: Adjacency = adjacency
+        self._accountant: Accounting = accountant
         self._lines: list[Spending] = []
         self._total = _Totals(Fraction(), Fraction(), Fraction())
         self._open = True
         self._lock = threading.Lock()
         _budgets.add(self)
+
+    # Without setters: a budget that can be raised later is no limit.
+    @property
+    def epsilon(self) -> float:
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        return self._delta
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self._adjacency
+
+    @property
+    def accountant(self) -> Accounting:
+        return self._accountant
 
     def spend(
         self,
@@ -271,7 +288,7 @@ class Budget:
                 f"budget: {whole} ({self.adjacency}, {self.accountant})",
                 *(f"  {line}" for line in self.lines),
                 f"spent: {self.spent.words()}",
-                f"left: {self.left.words()}",
+                f"left: {self.left.words() if self._open else 'nothing; this is only a copy'}",
             ]
         )
 

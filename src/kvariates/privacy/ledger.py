@@ -90,6 +90,12 @@ class FitFacts:
         Of kvariates.
     date : str
         Of the fit, in UTC.
+    columns : tuple of str
+        The names of the features x0, x1, ...; empty if they have none.
+    notes : tuple of str
+        What the fit warned of, computed from releases.
+    errors : tuple of str
+        What is known of the errors of the centres by noise; then a line for each centre.
     """
 
     method: str
@@ -99,6 +105,9 @@ class FitFacts:
     condition: str | None
     version: str
     date: str
+    columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,7 @@ class Ledger:
         if self.facts is not None and self.facts.condition is not None:
             made.append(f"Only if: {self.facts.condition}.")
         title = f"Private: {self.claim.words()}, {self.adjacency}"
+        made += [] if self.facts is None else self.facts.notes
         lines = [*made, f"All releases together cost {self.total().words()}."]
         return boxed(title, lines, HtmlTable(head, rows))
 

@@ -41,17 +41,25 @@ NOT_PROMISED = (
 def page(ledger: Ledger, names: Sequence[str] = (), *, scaled: bool = False) -> str:
     """The report of a ledger.
 
-    `names` are those of the columns; x0, x1, ... by default. `scaled`: the domain is that of
-    columns that were scaled.
+    `names` are those of the columns; by default those of the fit, or x0, x1, ... `scaled`: the
+    domain is that of columns that were scaled.
     """
     total, lines = ledger.total(), ["PRIVACY REPORT", ""]
+    facts = ledger.facts
+    names = names or (() if facts is None else facts.columns)
+    if facts is not None and facts.notes:
+        lines += [*_items(facts.notes), ""]
     demand = _about_demand(ledger)
     limits = [line.format(data="demand" if demand else "rows") for line in NOT_PROMISED]
-    lines += _facts(ledger, names, " (in scaled units)" * scaled)
+    unit = " (in scaled units)" * scaled
+    lines += _facts(ledger, names, unit)
     lines += ["", "What is promised", *_paragraph(_promise(ledger))]
     publish = PUBLISH_DEMAND if demand else PUBLISH
     lines += ["", "What may be published", *_paragraph(publish)]
     lines += ["", "What is not promised", *_items(limits)]
+    about, *errors = error_lines(ledger, names) or [""]
+    if about:
+        lines += ["", f"How far noise moved the centres{unit}", *_paragraph(about), *_items(errors)]
     lines += ["", "Releases", *(f"  {line}" for line in str(ledger).splitlines())]
     if ledger.rho is not None:
         lines += _paragraph(
@@ -62,6 +70,12 @@ def page(ledger: Ledger, names: Sequence[str] = (), *, scaled: bool = False) -> 
     words = units(demand=demand).items()
     lines += ["", "Units", *_items(f"{name}: {line}" for name, line in words)]
     return "\n".join(lines)
+
+
+def error_lines(ledger: Ledger, names: Sequence[str] = ()) -> list[str]:
+    """What is known of the errors of the centres by noise, and a line for each centre."""
+    facts = ledger.facts
+    return [] if facts is None else [_named(line, names or facts.columns) for line in facts.errors]
 
 
 def _about_demand(ledger: Ledger) -> bool:
@@ -88,11 +102,13 @@ def _facts(ledger: Ledger, names: Sequence[str], unit: str) -> list[str]:
     demand = _about_demand(ledger)
     neighbours = (DEMAND_NEIGHBOURS if demand else NEIGHBOURS)[ledger.adjacency]
     domain = facts.domain if demand else _named(facts.domain, names) + unit
+    columns = "" if demand else ", ".join(_one_line(name) for name in names)
     return [
         f"made by      kvariates {facts.version}, {facts.date}",
         f"method       {facts.method}, {facts.n_clusters} clusters",
         f"protected    {facts.unit}",
         f"neighbours   {neighbours}",
+        *[f"columns      {textwrap.shorten(columns, 6 * WIDTH)}"] * bool(columns),
         f"{'demand is at' if demand else 'rows are in '} {domain}",
         f"condition    {facts.condition or 'none: the promise holds for all data'}",
     ]
@@ -103,9 +119,13 @@ def _named(domain: str, names: Sequence[str]) -> str:
 
     def name(found: re.Match[str]) -> str:
         j = int(found[1])
-        return " ".join(str(names[j]).split()) if j < len(names) else found[0]
+        return _one_line(names[j]) if j < len(names) else found[0]
 
     return FEATURE.sub(name, domain)
+
+
+def _one_line(name: str) -> str:
+    return " ".join(str(name).split())
 
 
 def _promise(ledger: Ledger) -> str:

@@ -21,6 +21,7 @@ from kvariates.privacy.query import (
     Scores,
     score_query,
 )
+from kvariates.private_methods.center_errors import CenterErrors
 from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.private_partition import (
     RemainingCost,
@@ -56,6 +57,7 @@ class Trial:
 
     centers: F64
     counts: NoisyCounts
+    errors: CenterErrors
     spreads: F64
 
 
@@ -83,8 +85,9 @@ def run_trial(
         lifted = clusters.shrunken_means(partial(project.lift, centers))
     else:
         lifted = clusters.means()
-    counts = clusters.noisy_counts()
-    return Trial(domain.clip(lifted), counts, domain.radius * _spreads(found, centers))
+    lifted, counts = domain.clip(lifted), clusters.noisy_counts()
+    spreads = domain.radius * _spreads(found, centers)
+    return Trial(lifted, counts, clusters.errors(lifted, domain), spreads)
 
 
 def best_trial(

@@ -192,7 +192,8 @@ class Candidates:
         end = found[number]
         if steps:
             end = _refine(task, plan, end, remaining.rest.split([1.0] * steps), accountant)
-        return PrivateResult(end.centers, tuple(accountant.charges), end.counts, warning=warning)
+        notes, charges = () if warning is None else (warning,), tuple(accountant.charges)
+        return PrivateResult(end.centers, charges, end.counts, notes=notes, errors=end.errors)
 
     def _filled(self, task: PrivateTask, n: int, cost: Cost) -> Candidates:
         """The same choices, with numbers in the place of None. The threshold may stay None."""
@@ -266,7 +267,7 @@ def _refine(
     parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
     assigner = NoisyAssigner(task, parts, accountant, radii)
     centers = assigner.refine(start.centers, ShrunkenMean(assigner))
-    return Trial(centers, assigner.cluster_counts, start.spreads)
+    return Trial(centers, assigner.cluster_counts, assigner.errors(centers), start.spreads)
 
 
 def _recover_again(
@@ -275,4 +276,5 @@ def _recover_again(
     labels = task.rows.map(lambda rows: Rows.of(rows).nearest(start.centers))
     clusters = plan.recovery(task, labels, cost, accountant)
     centers = task.domain.clip(clusters.shrunken_means(lambda _: start.centers))
-    return Trial(centers, clusters.noisy_counts(), start.spreads)
+    errors = clusters.errors(centers, task.domain)
+    return Trial(centers, clusters.noisy_counts(), errors, start.spreads)

@@ -32,6 +32,7 @@ from kvariates.private_methods.demand_task import (
     check_number,
 )
 from kvariates.private_methods.demand_tree import CLEAR, small_budget
+from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
@@ -86,7 +87,7 @@ class DemandCells:
         restarts = 0 if isinstance(task.space, Graph) else RESTARTS
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
-        counts: F64 = np.bincount(np.maximum(nearest, 0), estimate, task.k).astype(np.float64)
+        counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
         return DemandResult(medoids, tuple(accountant.charges), counts=counts, warning=warning)
 
     @staticmethod
@@ -114,6 +115,18 @@ class CountedCells:
         some = held > 0
         factor = counts / np.where(some, held, np.maximum(evenly, 1))
         return np.asarray(np.where(some[self.cells], before, 1.0) * factor[self.cells])
+
+    def counts(self, nearest: Ints, estimate: F64, k: int) -> NoisyCounts:
+        """The demand of each medoid, by the estimate, with the noise of its parts of the cells."""
+        number = len(self.noisy.counts)
+        held = np.bincount(self.cells, estimate, minlength=number)
+        # A cell whose count became 0 had noise, too: it is shared by its points.
+        mass = np.where(held[self.cells] > 0, estimate, 1.0)
+        parts = np.bincount(nearest * number + self.cells, mass, minlength=k * number)
+        shares = parts.reshape(k, number) / np.bincount(self.cells, mass, minlength=number)
+        cells = np.maximum((shares**2).sum(axis=1), 1.0)  # no part is less noisy than a cell
+        counts: F64 = np.bincount(nearest, estimate, minlength=k).astype(np.float64)
+        return NoisyCounts.of(counts, self.noisy.deviation * np.sqrt(cells))
 
 
 def _count(

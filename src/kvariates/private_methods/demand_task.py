@@ -28,6 +28,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import I64, Query, count_query
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.noisy_counts import OF_DEMAND, NoisyCounts
 from kvariates.private_methods.task import public_number, whole_cost
 
 COUNTS_SHARE = 0.05  # of the budget, for the counts of clusters of methods that release none
@@ -106,9 +107,14 @@ class DemandResult:
     medoids: Ints
     charges: tuple[Charge, ...]
     path: Sequence[Ints] = ()
-    counts: F64 | None = None
+    counts: NoisyCounts | None = None
     reach: float = 0.0
     warning: str | None = None
+
+    def notes(self, *, pure: bool) -> tuple[str, ...]:
+        """What the caller should be told about the result."""
+        about_counts = () if self.counts is None else self.counts.notes(pure=pure, kind=OF_DEMAND)
+        return (*filter(None, [self.warning]), *about_counts)
 
 
 class DemandMethod(Protocol):
@@ -131,7 +137,8 @@ def run_demand_method(method: DemandMethod, task: DemandTask) -> DemandResult:
     nearest = task.space.two_nearest(result.medoids).labels.astype(np.int64)
     label = "demand of each medoid"
     counted = task.count(nearest, task.k, label, counting, accountant)
-    counts, charges = np.maximum(counted.counts, 0.0), (*result.charges, *accountant.charges)
+    counts = NoisyCounts.of(counted.counts, counted.deviation)
+    charges = (*result.charges, *accountant.charges)
     total, warning = float(counted.counts.sum()), result.warning
     if warning is None and result.reach > max(total, 1.0):
         warning = (

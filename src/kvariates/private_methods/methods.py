@@ -70,21 +70,24 @@ def run_method(method: Method, task: PrivateTask) -> PrivateResult:
     A method that does not release them (`releases_counts`) gets less of the budget.
     """
     if getattr(method, "releases_counts", False):
-        return _warned(method(task), task)
+        return _judged(method(task), task)
     pure = task.pure or getattr(method, "always_pure", False)
     whole = Cost(epsilon=task.loss.epsilon) if pure else task.cost
     counting, rest = whole.split([CLUSTER_COUNTS_SHARE, 1 - CLUSTER_COUNTS_SHARE])
     result, accountant = method(replace(task, part=rest)), Accountant()
     counts = count_clusters(task, result.centers, counting, accountant)
     charges = (*result.charges, *accountant.charges)
-    return _warned(replace(result, counts=counts, charges=charges), task)
+    return _judged(replace(result, counts=counts, charges=charges), task)
 
 
-def _warned(result: PrivateResult, task: PrivateTask) -> PrivateResult:
-    """The result, with a warning if counts of centres may be noise alone: see `noisy_counts`."""
-    if result.warning is not None or result.counts is None:
+def _judged(result: PrivateResult, task: PrivateTask) -> PrivateResult:
+    """The result, with a note if counts of centres may be noise alone: see `noisy_counts`."""
+    if result.counts is None:
         return result
-    return replace(result, warning=result.counts.warning(pure=task.loss.delta == 0))
+    notes = (*result.notes, *result.counts.notes(pure=task.loss.delta == 0))
+    return replace(
+        result, notes=notes, errors=result.errors.without(result.counts.doubtful[:, None])
+    )
 
 
 PRIVATE_METHODS: Table[Method] = Table(

@@ -3,18 +3,24 @@
 Counts, thresholds and deviations are releases or public. So what is said about them is
 post-processing: it costs nothing, and tells no more than the releases do.
 
-| counts | noise alone gives about |
+A count is doubtful unless noise alone gives such a count, or a larger one, with a probability of at
+most `CHANCE` / k. So if no centre has a row, all k are doubtful in at least 98 of 100 fits.
+
+| counts | what noise alone gives, and its law |
 |---|---|
-| with noise of a deviation s | -s to s |
-| of m cells that passed a threshold t, with such noise | m t, and less than sqrt(m) s more |
+| with noise of a deviation s | the noise; Laplace tails, which are wider than Gaussian ones here |
+| of m cells that passed a threshold t, with such noise | m t and more; at most a gamma law of m |
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfcx, gammaincc
 
 from kvariates.data.rows import Rows
 
@@ -22,7 +28,23 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 ONLY_NOISE = "may be only noise"
-SEEN = 1.5  # deviations of noise; a count above them is said to be more than noise
+MISREAD = (
+    "Perhaps the data were not read as you think ({0} that cannot be read give no message): try a "
+    "fit that is not private, in the command without --epsilon, on {0} that you may look at."
+)
+CHANCE = 0.02  # that noise alone makes any of k centres without rows look as if it had some
+
+
+class Kind(NamedTuple):
+    """What is counted, in words, and what helps besides more of it."""
+
+    centers: str
+    data: str
+    helps: str
+
+
+OF_ROWS = Kind("centres", "rows", "fewer clusters or tighter bounds")
+OF_DEMAND = Kind("medoids", "entries of the demand", "or fewer clusters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +55,21 @@ class NoisyCounts:
     doubtful: Mask
 
     @classmethod
-    def of(cls, counts: F64, deviation: float) -> NoisyCounts:
-        """Counts with noise of this deviation."""
-        return cls(np.maximum(counts, 0.0), counts < SEEN * deviation)
+    def of(cls, counts: F64, deviation: float | F64) -> NoisyCounts:
+        """Counts with noise of this deviation; or of these, one for each count."""
+        wide = math.log(len(counts) / (2 * CHANCE)) / math.sqrt(2)  # deviations of Laplace noise
+        return cls(np.maximum(counts, 0.0), np.asarray(counts < wide * deviation))
 
-    def warning(self, *, pure: bool) -> str | None:
-        """What to say about doubtful centres, and what helps; None if there are none."""
-        many = int(self.doubtful.sum())
+    def notes(self, *, pure: bool, kind: Kind = OF_ROWS) -> tuple[str, ...]:
+        """What to say about doubtful centres, and what to try; empty if there are none."""
+        many, k = int(self.doubtful.sum()), len(self.values)
         if not many:
-            return None
+            return ()
         counts = "its noisy count is" if many == 1 else "their noisy counts are"
-        return (
-            f"{many} of {len(self.values)} centres {ONLY_NOISE}: {counts} too small to tell from "
-            f"zero. Use more rows, a larger epsilon, {'a delta, ' * pure}fewer clusters or tighter "
-            "bounds."
-        )
+        words = f"{many} of {k} {kind.centers} {ONLY_NOISE}: {counts} too small to tell from zero."
+        hint = f"{MISREAD.format(kind.data)} Otherwise use" if 2 * many >= k else "Use"
+        helps = f"a larger epsilon, {'a delta, ' * pure}{kind.helps}"
+        return (f"{words} {hint} more {kind.data}, {helps}.",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +86,7 @@ class PassedCells:
         nearest = self.nearest(centers)
         return NoisyCounts(
             np.bincount(nearest, self.weights, minlength=len(centers)).astype(np.float64),
-            self.doubtful(nearest, len(centers), SEEN),
+            self._chances(nearest, len(centers)) > CHANCE / len(centers),
         )
 
     def nearest(self, centers: F64) -> NDArray[np.int32]:
@@ -73,7 +95,20 @@ class PassedCells:
             return np.empty(0, dtype=np.int32)
         return Rows.of(np.ascontiguousarray(self.points)).nearest(centers)
 
-    def doubtful(self, nearest: NDArray[np.int32], k: int, deviations: float) -> Mask:
+    def _chances(self, nearest: NDArray[np.int32], k: int) -> F64:
+        """How likely as many cells without rows are so far above the threshold, at most.
+
+        What noise has above a threshold that it passed is exponential for Laplace noise, and less
+        than that for Gaussian noise, whose tail falls faster.
+        """
+        above = np.bincount(nearest, self.weights - self.threshold, minlength=k)
+        cells = np.maximum(np.bincount(nearest, minlength=k), 1)
+        far = self.threshold / (math.sqrt(2) * self.deviation)
+        gaussian = math.sqrt(math.pi / 2) * float(erfcx(far))  # 1 / hazard rate, in deviations
+        mean = self.deviation * max(math.sqrt(0.5), gaussian)
+        return np.asarray(gammaincc(cells, np.maximum(above, 0.0) / mean))
+
+    def faint(self, nearest: NDArray[np.int32], k: int, deviations: float) -> Mask:
         """The centres whose cells are not so many deviations above the threshold, all in all."""
         above = np.bincount(nearest, self.weights - self.threshold, minlength=k)
         noise = self.deviation * np.sqrt(np.maximum(np.bincount(nearest, minlength=k), 1))

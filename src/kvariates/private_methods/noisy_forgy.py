@@ -16,6 +16,7 @@ from kvariates.data.lattice_rows import quantize
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, sum_query
+from kvariates.private_methods.center_errors import DRAWN_ROW, CenterErrors
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.seeding.seedings import forgy
 
@@ -32,7 +33,11 @@ class NoisyForgy:
             accountant.release(picked.map(partial(_query, task, lattice, j)), cost).value
             for j, cost in enumerate(task.cost.split([1.0] * task.k))
         ]
-        return PrivateResult(task.domain.clip(np.array(noisy)), tuple(accountant.charges))
+        centers, charges = task.domain.clip(np.array(noisy)), tuple(accountant.charges)
+        errors = CenterErrors.of_noise(
+            centers, np.array(noisy), charges[-1], 1.0, 2 * task.domain.half, DRAWN_ROW
+        )
+        return PrivateResult(centers, charges, errors=errors)
 
 
 def _picked(rows: F64, k: int, rng: np.random.Generator) -> F64:

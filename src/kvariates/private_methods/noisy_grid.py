@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
+from kvariates.private_methods.center_errors import CenterErrors
 from kvariates.private_methods.noisy_counts import NoisyCounts, PassedCells
 from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask, row_count
 from kvariates.private_methods.weighted_kmeans import solve
@@ -34,6 +35,7 @@ CLEAR = 3.0  # deviations of noise by which the cells of a centre pass the thres
 FALSE_CELLS = 1.0  # expected number of cells that pass by noise alone
 MOST_CELLS = 2**40
 BLOCK = 1 << 20  # values
+OF_CELLS = CenterErrors(None, "centres are means of cells that were chosen by their noisy counts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,8 @@ class GridMethod:
             grid.middles(found.cells), found.counts.astype(np.float64), threshold, deviation
         )
         end = clear_centers(task, cells, np.random.default_rng())
-        return PrivateResult(task.domain.clip(end.centers), tuple(accountant.charges), end.counts)
+        centers, charges = task.domain.clip(end.centers), tuple(accountant.charges)
+        return PrivateResult(centers, charges, end.counts, errors=OF_CELLS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +126,7 @@ def clear_centers(
     while True:
         centers = solve(task.domain, cells.points, cells.weights, task.k, rng)
         nearest = cells.nearest(centers)
-        kept = ~cells.doubtful(nearest, task.k, CLEAR)[nearest]
+        kept = ~cells.faint(nearest, task.k, CLEAR)[nearest]
         if kept.all() or kept.sum() < task.k:
             return CountedCenters(centers, cells.counts(centers))
         cells = cells.take(kept)

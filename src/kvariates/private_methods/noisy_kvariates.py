@@ -31,6 +31,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
+from kvariates.private_methods.center_errors import DRAWN_ROW, CenterErrors
 from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask, number_of_rows
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
@@ -109,7 +110,8 @@ class Floored:
         centers = resized.map(lambda of: _centers(task, of, noisy, self._floor))
         charge = noisy.charge(f"{task.k} centres", "floored k-variates++", task.adjacency)
         published = accountant.publish(centers, charge)
-        return PrivateResult(published, tuple(accountant.charges))
+        errors = _errors(task.domain, published, charge)
+        return PrivateResult(published, tuple(accountant.charges), errors=errors)
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
         """The first row is drawn uniformly, the others by distance."""
@@ -135,7 +137,8 @@ class WithLaplace:
         noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
         name = "k-variates++ with Laplace noise"
         charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
-        return PrivateResult(_published(task, noisy, charge), (charge,))
+        centers = _published(task, noisy, charge)
+        return PrivateResult(centers, (charge,), errors=_errors(task.domain, centers, charge))
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,8 @@ class Conditional:
         label = f"{task.k} centres (conditional: {claim})"
         charge = noisy.charge(label, "k-variates++", task.adjacency)
         centers = _published(task, noisy, charge)
-        return PrivateResult(centers, (charge,), condition=self.condition)
+        errors = _errors(task.domain, centers, charge)
+        return PrivateResult(centers, (charge,), condition=self.condition, errors=errors)
 
     @property
     def condition(self) -> str:
@@ -218,6 +222,16 @@ def _shares(first: Fraction, later: Fraction, k: int) -> tuple[Share, ...]:
 def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> NoisyRows:
     """Noise for the largest l1 distance of two rows of the domain."""
     return noisy_rows(task.domain.lattice, task.domain.widest, shares, epsilon)
+
+
+def _errors(domain: Domain, centers: F64, charge: Charge) -> CenterErrors:
+    """Of drawn rows with noise. One that was moved to the border of a ball may be anywhere in it.
+
+    To move a centre into a box brings each of its numbers nearer to that of the row.
+    """
+    outside = domain.ball & (np.linalg.norm(centers, axis=1) >= domain.radius * (1 - 1e-9))
+    noisy = centers + np.where(outside, np.inf, 0.0)[:, None]
+    return CenterErrors.of_noise(centers, noisy, charge, 1.0, 2 * domain.half, DRAWN_ROW)
 
 
 def _published(task: PrivateTask, noisy: NoisyRows, charge: Charge) -> F64:

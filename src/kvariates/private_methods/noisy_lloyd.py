@@ -29,6 +29,7 @@ from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
+from kvariates.private_methods.center_errors import CenterErrors, NoisyStep
 from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
 from kvariates.private_methods.weighted_kmeans import spread_out
@@ -71,8 +72,7 @@ class NoisyAssigner:
         self.variance: float  # of the noise of a sum in the last step
         self._rows, self._radii = task.rows.map(Rows.of), radii
         self.counts: F64 | None = None  # of the last step
-        self._all_counts: list[F64] = []
-        self._count_variances: list[float] = []
+        self._steps: list[NoisyStep] = []
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         task, cost = self.task, self.costs[self.number]
@@ -94,9 +94,10 @@ class NoisyAssigner:
             exact.map(lambda of: sum_query(of.totals, lattice, adjacency, summed)), cost.sums
         )
         self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
-        self._all_counts.append(self.counts)
-        self._count_variances.append(counts.charge.variance)
         self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
+        around = () if self.balls is None else (centers, self.balls.radii[:, None])
+        step = NoisyStep(sums.value, self.counts, sums.charge, counts.charge, *around)
+        self._steps.append(step)
         return FloatStatistics(sums.value, self.counts, counts.value, changed=None)
 
     @property
@@ -105,11 +106,20 @@ class NoisyAssigner:
 
         Those of all steps have less noise, and tell whether there were any rows.
         """
-        steps = len(self._all_counts)
-        late = np.mean(self._all_counts[steps // 2 :], axis=0)
-        deviation = math.sqrt(sum(self._count_variances)) / steps
-        whole = NoisyCounts.of(np.mean(self._all_counts, axis=0), deviation)
+        late = np.mean([step.counts for step in self._late], axis=0)
+        variance = sum(step.counted.variance for step in self._steps)
+        deviation = math.sqrt(variance) / len(self._steps)
+        whole = NoisyCounts.of(np.mean([step.counts for step in self._steps], axis=0), deviation)
         return replace(whole, values=np.maximum(late, 0.0))
+
+    @property
+    def _late(self) -> list[NoisyStep]:
+        """The second half of the steps."""
+        return self._steps[len(self._steps) // 2 :]
+
+    def errors(self, centers: F64) -> CenterErrors:
+        """Of the centres after the last step."""
+        return CenterErrors.of_steps(centers, self._late, 2 * self.task.domain.half)
 
     def refine(self, centers: F64, update: Update) -> F64:
         """The centres after all steps."""
@@ -180,7 +190,8 @@ class NoisyLloyd:
         start = spread_out(task.domain, task.k, np.random.default_rng())
         assigner = NoisyAssigner(task, costs, accountant)
         centers = assigner.refine(start, NoisyMean(assigner))
-        return PrivateResult(centers, tuple(accountant.charges), assigner.cluster_counts)
+        charges, errors = tuple(accountant.charges), assigner.errors(centers)
+        return PrivateResult(centers, charges, assigner.cluster_counts, errors=errors)
 
 
 def check_steps(method: str, steps: Any, least: int) -> None:

@@ -29,6 +29,7 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes, weighted_kmeans
+from kvariates.private_methods.center_errors import CenterErrors
 from kvariates.private_methods.noisy_counts import PassedCells
 from kvariates.private_methods.noisy_lloyd import (
     NoisyAssigner,
@@ -42,6 +43,7 @@ from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
 LOCATION_SHARE = 0.02
+OF_LEAVES = CenterErrors(None, "centres are means of leaves that were chosen by their noisy counts")
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,14 @@ class TreeMethod:
         counts = PassedCells(points, summary.weights, summary.threshold, summary.error).counts(
             centers
         )
+        errors = OF_LEAVES
         if steps:
             radii = _radii(task, summary, points, centers, location.spread, axes.rest)
             costs = step_costs(last, steps, task.domain.d)
             assigner = NoisyAssigner(task, costs, accountant, radii)
             centers = assigner.refine(centers, ShrunkenMean(assigner, axes.signal))
-            counts = assigner.cluster_counts
-        return PrivateResult(centers, tuple(accountant.charges), counts)
+            counts, errors = assigner.cluster_counts, assigner.errors(centers)
+        return PrivateResult(centers, tuple(accountant.charges), counts, errors=errors)
 
 
 def _plan(d: int) -> Plan:

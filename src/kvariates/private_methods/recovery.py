@@ -34,9 +34,10 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.center_errors import CenterErrors, NoisyStep
 from kvariates.private_methods.noisy_counts import NoisyCounts
 from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
-from kvariates.private_methods.task import F64, PrivateTask
+from kvariates.private_methods.task import F64, Domain, PrivateTask
 
 I64 = NDArray[np.int64]
 COUNTED = "rows of each cluster"
@@ -48,20 +49,32 @@ PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
 class Clusters:
     """Noisy numbers of rows and sums of features of every cluster.
 
-    variance : of the noise of a sum.
+    counted, summed : the charges of the counts and of the sums.
     reach : sums that are not above it are left out, since noise alone could reach it; 0 for all.
     """
 
     counts: F64
     sums: F64
-    deviation: float  # of the noise of a count
     clear: NDArray[np.bool_]  # whether a count is more than noise
-    variance: float
+    counted: Charge
+    summed: Charge
     reach: float
+    released: NDArray[np.bool_]  # (k, d): which sums were released; the others are 0
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of a sum."""
+        return self.summed.variance
 
     def noisy_counts(self) -> NoisyCounts:
         """The counts, and whether noise alone could give them."""
-        return NoisyCounts.of(self.counts, self.deviation)
+        return NoisyCounts.of(self.counts, math.sqrt(self.counted.variance))
+
+    def errors(self, centers: F64, domain: Domain) -> CenterErrors:
+        """Of centres that were made from the means."""
+        step = NoisyStep(self.sums, self.counts, self.summed, self.counted)
+        found = CenterErrors.of_steps(centers, [step], 2 * domain.half)
+        return found.without(~self.released)
 
     def means(self) -> F64:
         """Noisy means (Algorithm 4)."""
@@ -127,18 +140,17 @@ class Recovery:
         counted = exact.map(lambda of: count_query(of.counts, task.adjacency, f"{name}: {COUNTED}"))
         counts = accountant.release(counted, counting)
         if self.kind == "picks":
-            sums, charge = self._picked(task, exact, rest, accountant, name)
+            sums, released, charge = self._picked(task, exact, rest, accountant, name)
         else:
             query = exact.map(
                 lambda of: sum_query(of.totals, lattice, task.adjacency, f"{name}: sums of rows")
             )
             noisy = accountant.release(query, rest)
-            sums, charge = noisy.value, noisy.charge
+            sums, released, charge = noisy.value, np.ones(noisy.value.shape, bool), noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
         clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
         return Clusters(
-            counts.value.astype(np.float64), sums, math.sqrt(counts.charge.variance), clear,
-            charge.variance, reach,
+            counts.value.astype(np.float64), sums, clear, counts.charge, charge, reach, released
         )  # fmt: skip
 
     def few_values(self, rows: Any) -> Any:
@@ -157,7 +169,7 @@ class Recovery:
 
     def _picked(
         self, task: PrivateTask, exact: Secret[_Sums], cost: Cost, accountant: Accountant, name: str
-    ) -> tuple[F64, Charge]:
+    ) -> tuple[F64, NDArray[np.bool_], Charge]:
         """Algorithm 5: features by the exponential mechanism, each cluster in turn, then sums."""
         k, d = task.k, task.domain.d
         picks = min(self.picks, d)
@@ -181,7 +193,7 @@ class Recovery:
         noisy = accountant.release(valued, valuing)
         sums = np.zeros((k, d))
         np.put_along_axis(sums, picked, noisy.value, 1)
-        return sums, noisy.charge
+        return sums, ~left, noisy.charge
 
     def _pick(self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums) -> Query[int]:
         """The largest absolute sum of a cluster. One more row moves each by `largest` at most."""

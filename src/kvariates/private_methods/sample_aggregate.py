@@ -25,11 +25,13 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods import weighted_kmeans
+from kvariates.private_methods.center_errors import CenterErrors
 from kvariates.private_methods.task import F64, PrivateResult, PrivateTask, row_count
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median
 MAX_ITER = 30  # of Lloyd, in a block
+OF_MEDIANS = CenterErrors(None, "an interval around each median was drawn, and no noise was added")
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,12 @@ class Gupt:
             lambda of: sum_query(of, lattice, task.adjacency, label, change="replace-one")
         )
         noisy = accountant.release(query, count.costs[0]).value
-        centers = (noisy / blocks).reshape(task.k, -1)
-        return PrivateResult(task.domain.clip(centers), tuple(accountant.charges))
+        means = (noisy / blocks).reshape(task.k, -1)
+        centers, charges = task.domain.clip(means), tuple(accountant.charges)
+        errors = CenterErrors.of_noise(
+            centers, means, charges[-1], 1 / blocks, 2 * task.domain.half, "the mean of all blocks"
+        )
+        return PrivateResult(centers, charges, errors=errors)
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,8 @@ class SampleAggregate:
             query = columns.map(partial(_median_of, i, ends, task.adjacency))
             which = accountant.release(query, cost)
             medians.append(float(ends[which.value] + ends[which.value + 1]) / 2)
-        centers = np.array(medians).reshape(task.k, -1)
-        return PrivateResult(task.domain.clip(centers), tuple(accountant.charges))
+        centers = task.domain.clip(np.array(medians).reshape(task.k, -1))
+        return PrivateResult(centers, tuple(accountant.charges), errors=OF_MEDIANS)
 
 
 def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:

@@ -33,6 +33,7 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import I64, Query, count_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.center_errors import UNKNOWN, CenterErrors
 from kvariates.private_methods.noisy_counts import NoisyCounts
 
 F64 = NDArray[np.float64]
@@ -223,15 +224,16 @@ class PrivateResult:
     """Centred centres, and the charges of the releases they were computed from.
 
     `counts`: noisy numbers of rows of the centres; None if the method releases none. `condition`
-    says what the privacy claim assumes about the data; None if nothing. `warning`: what the caller
-    should be told about the result, from public or released numbers.
+    says what the privacy claim assumes about the data; None if nothing. `notes`: what the caller
+    should be told about the result, from public or released numbers. `errors`: of the centres.
     """
 
     centers: F64
     charges: tuple[Charge, ...]
     counts: NoisyCounts | None = None
     condition: str | None = None
-    warning: str | None = None
+    notes: tuple[str, ...] = ()
+    errors: CenterErrors = UNKNOWN
 
 
 def count_clusters(

@@ -26,8 +26,6 @@ Centers_contra = TypeVar(
     "Centers_contra", contravariant=True
 )  # an array, or whatever stands for it
 
-AT_ONCE = 2**15  # values whose differences are computed at once
-
 
 class Statistics(Protocol):
     """What one assignment tells about each cluster. Valid until the next assignment."""
@@ -127,11 +125,12 @@ class FarRows(NamedTuple):
 
     def first(self, count: int) -> FarRows:
         """The farthest of them, in order. Ties go by the rows' values, not by their places."""
-
-        def key(i: int) -> tuple[float, bytes, float]:
-            return -self.costs[i], self.points[i].tobytes(), self.weights[i]
-
-        order = sorted(range(len(self.costs)), key=key)[:count]
+        near = -self.costs
+        last = np.partition(near, count - 1)[count - 1] if 0 < count < len(near) else np.inf
+        among = np.flatnonzero(near <= last)
+        points = np.ascontiguousarray(self.points[among])
+        as_bytes = points.view(f"S{points.itemsize * points.shape[1]}")[:, 0]
+        order = among[np.lexsort((self.weights[among], as_bytes, near[among]))[:count]]
         fields: Any = self
         return FarRows(*(values[order] for values in fields))
 
@@ -285,14 +284,7 @@ def fill_empty_clusters(statistics: ExactStatistics, assigner: ExactAssigner) ->
 
 def squared_moves(before: F64, after: F64) -> F64:
     """How far each centre moved, squared."""
-    k, d = before.shape
-    squares = np.empty(k)
-    rows = max(1, AT_ONCE // max(1, d))
-    for first in range(0, k, rows):
-        block = slice(first, first + rows)
-        step = after[block] - before[block]
-        np.einsum("ij,ij->i", step, step, out=squares[block])
-    return squares
+    return Rows.of(before).costs(after, np.arange(len(after), dtype=np.int32))
 
 
 def upper_bounds(squares: F64) -> NDArray[np.float32]:

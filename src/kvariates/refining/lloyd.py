@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
+from kvariates.data.rows import F64, Floats, Labels, Rows, squared_norms, total_cost
 from kvariates.data.scans import Scan
 from kvariates.refining import assigners
 from kvariates.refining.assigners import Statistics, squared_moves
@@ -113,7 +113,7 @@ class MeanUpdate:
 def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F64:
     """The means of the clusters; a centre without rows goes to the heaviest cluster."""
     sums, weights = statistics.sums, statistics.weights
-    scale = np.sqrt(np.einsum("ij,ij->i", sums, sums)) if unit else weights
+    scale = np.sqrt(squared_norms(sums)) if unit else weights
     full = (statistics.counts > 0) & (scale > 0)
     if full.all():
         own = isinstance(statistics, assigners.ExactStatistics)

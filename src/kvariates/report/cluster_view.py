@@ -63,15 +63,15 @@ def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
 
 
 def _cities(run: FitRun, flat: Plane) -> tuple[str, ...]:
-    """Names of cities near the centres of clusters that are listed; "" for the others."""
-    if not flat.degrees:
+    """Names of cities near the centres of clusters that are listed; "" for others and for noise."""
+    if not flat.degrees or run.medoids or run.medoid_ids:  # medoids have names of their own
         return ()
     listed = listed_clusters(run)
-    names = city_near(flat.centers[listed])
+    names = city_near(flat.centers[listed], nearest=hasattr(run.model, "medoid_indices_"))
     if not any(names) or 2 * len(set(names)) <= len(names):
         return ()
     near = dict(zip(listed, names, strict=True))
-    return tuple(near.get(i, "") for i in range(run.k))
+    return tuple("" if run.doubtful[i] else near.get(i, "") for i in range(run.k))
 
 
 def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
@@ -93,7 +93,7 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
         land=flat.land,
         regions=_has_regions(run, view),
         degrees=flat.degrees,
-        words=(run.medoids or view.cities or run.medoid_ids) if run.k <= MOST_WORDS else (),
+        words=(run.medoids or run.medoid_ids or view.cities) if run.k <= MOST_WORDS else (),
         aspect=flat.aspect if shown is None or shown.edges is None else _equal_units(flat),
         caption=" ".join(_caption(run, view)),
     )  # fmt: skip
@@ -188,5 +188,7 @@ def _has_regions(run: FitRun, view: View) -> bool:
     edges = view.shown is not None and view.shown.edges is not None
     given = run.parameters.get
     other = any(given(name) is not None for name in ("size_min", "size_max", "distortion"))
-    plain = given("metric", "euclidean") == "euclidean" and not run.table.scaled
+    plain = (
+        given("metric", "euclidean") == "euclidean" and not run.table.scaled and not run.table.steps
+    )
     return view.flat.own and plain and not other and not edges

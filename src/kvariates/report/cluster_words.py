@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from .plane import some_rows
 MOST_COLUMNS = 12  # in a table
 MOST_LISTED = 300  # clusters in a table
 WIDE = 8  # columns of a table that is printed in small letters
+ONLY_NOISE = "not known: this centre may be only noise"
 MOST_WORDS = 3  # differences of a cluster in words
 SMALLEST = 0.3  # a difference, in standard deviations, that is worth a word
 FEW = 200  # rows, or centres, all of which count
@@ -193,6 +194,8 @@ def _cluster_facts(run: FitRun, cities: tuple[str, ...]) -> dict[str, tuple[str,
         facts[run.unit] = tuple(number(size) for size in run.sizes)
     if medoids := run.medoid_names:
         facts["medoid"] = medoids
+    if run.doubtful.any() and not run.has_columns:  # otherwise it is said in place of differences
+        facts["noise"] = tuple("maybe only noise" if each else "" for each in run.doubtful)
     return facts | ({"near": cities} if cities else {})
 
 
@@ -217,14 +220,27 @@ def largest_clusters(run: FitRun) -> list[int]:
 
 
 def _difference_cells(run: FitRun, found: Contrast, cluster: int, columns: list[int]) -> str:
-    words = in_words(found, run.centers[cluster], cluster, run.table.names)
+    words, center = ONLY_NOISE, run.centers[cluster]
+    difference = found.difference[cluster]
+    if run.errors is not None:
+        # A difference that noise alone could make is none; NaN: nothing is known about it.
+        noise = np.abs(center - found.average) <= run.errors[cluster]
+        difference = np.where(noise, 0.0, difference)
+    if run.doubtful[cluster]:
+        difference = np.zeros_like(difference)
+    else:
+        words = in_words(replace(found, difference=difference[None]), center, 0, run.table.names)
+    errors = np.full(len(center), np.nan) if run.errors is None else run.errors[cluster]
     return f'<td class="apart">{text(words)}</td>' + "".join(
-        _value(run.centers[cluster, j], found.difference[cluster, j]) for j in columns
+        _value(center[j], errors[j], difference[j]) for j in columns
     )
 
 
-def _value(value: float, difference: float) -> str:
+def _value(value: float, error: float, difference: float) -> str:
+    words = number(value) + ("" if np.isnan(error) else f" ± {number(error, 2)}")
+    if not difference:
+        return f'<td class="n">{text(words)}</td>'
     step = int(np.searchsorted([0.5, 1.0, 2.0], abs(difference), side="right"))
     shade = f" {'z' if difference > 0 else 'y'}{step}" if step else ""
     tip = f"{abs(difference):.1f} standard deviations {'above' if difference > 0 else 'below'}"
-    return f'<td class="n{shade}" data-tip="{tip} the average">{text(number(value))}</td>'
+    return f'<td class="n{shade}" data-tip="{tip} the average">{text(words)}</td>'

@@ -26,11 +26,13 @@ def about_cost(run: FitRun) -> list[str]:
     what = f"distances of the {run.unit} to their medoids" if medoids else DISTANCES.get(metric)
     if what is None:
         return []
-    if not run.of_shell and not run.table.weighted:
-        what = f"(weighted) {what}"  # whether a fit in Python had weights is not known here
+    known = run.of_shell or run.table.weighted or hasattr(run.model, "cluster_demand_")
+    if not known:
+        what = f"(weighted) {what}"  # whether a k-means in Python had weights
     words = f"The cost is the sum of the {what.format(rows=run.unit)}"
     words += ", each times its weight" * run.table.weighted
     words += ", in scaled units" * (run.table.scaled and metric != "haversine")
+    words += f", after {', '.join(run.table.steps)}" if run.table.steps else ""
     return [f"{words}.{_in_km(run) if metric == 'haversine' else ''}"]
 
 

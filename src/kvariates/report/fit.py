@@ -90,13 +90,13 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "kvariates": version("kvariates"),
         "command": run.command,
         "data": _known(data),
-        "notes": list(run.notes),
+        "notes": [*run.warnings, *run.notes],
         "parameters": dict(run.parameters),
         "inertia": run.inertia,
         "n_iter": run.n_iter,
         "seconds": None if run.seconds is None else round(run.seconds, 6),
         "certificate": None if certificate is None else str(certificate),
-        "privacy": _privacy(run.model.ledger_) if run.private else None,
+        "privacy": _privacy(run.model) if run.private else None,
         "choice": None if run.choice is None else choice_summary(run.choice),
         "clusters": _clusters(run),
     })  # fmt: skip
@@ -108,17 +108,26 @@ def _known(found: dict[str, Any]) -> dict[str, Any]:
 
 def _clusters(run: FitRun) -> list[dict[str, Any]]:
     return [
-        {"label": label, _count_key(run): size} | ({} if run.private else {"weight": mass})
+        {"label": label, _count_key(run): size}
+        | (_noise(run, label) if run.private else {"weight": mass})
         for label, (size, mass) in enumerate(run.cluster_sizes())
     ]
 
 
-def _privacy(ledger: Any) -> dict[str, Any]:
+def _noise(run: FitRun, label: int) -> dict[str, Any]:
+    """What is known of the noise of a private centre."""
+    errors = None if run.errors is None else run.errors[label]
+    return {"may_be_only_noise": bool(run.doubtful[label]), "center_errors": errors}
+
+
+def _privacy(model: Any) -> dict[str, Any]:
+    ledger = model.ledger_
     return {
         "adjacency": ledger.adjacency,
         "claim": ledger.claim._asdict(),
         "total": ledger.total()._asdict(),
         "condition": getattr(ledger.facts, "condition", None),
+        "center_errors": model.center_errors_about_,
     }
 
 

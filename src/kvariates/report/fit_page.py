@@ -21,7 +21,7 @@ from .cost_words import about_cost, cost_change, degrees_note
 from .figures import Bar, Fact, Line, bars, facts, lines
 from .fit_run import FitRun, ShownRows
 from .page import Section, counted, number, page_html, paragraph, short, text
-from .private_page import ledger_section, privacy_section
+from .private_page import ledger_section, noise_warning, privacy_section
 from .proof_pages import guarantee_section, stream_section, transcript_section
 
 MOST_NAMES = 40  # of columns in a list
@@ -56,8 +56,8 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
         Section("clusters", "Clusters", _clusters(run, view, found)),
         Section("sizes", "Sizes", _sizes(run, look)),
         Section("centres", "Centres", _centers(run, found, look, view)),
-        Section("cost", "Cost by iteration", _costs(run)),
         choice_section(run),
+        Section("cost", "Cost by iteration", _costs(run)),
         guarantee_section(run),
         stream_section(run),
         transcript_section(run),
@@ -73,6 +73,7 @@ def _lead(run: FitRun) -> str:
     words = [kind] if run.table.path is None else [run.table.path.name, kind]
     words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
     words += ["columns scaled before clustering"] if run.table.scaled else []
+    words += [f"after {', '.join(run.table.steps)}"] if run.table.steps else []
     return " · ".join(words)
 
 
@@ -97,15 +98,16 @@ def _overview(run: FitRun, view: View | None) -> str:
     degrees = view is not None and view.flat.degrees
     said = [*about_cost(run), *run.notes, *degrees_note(run, degrees)]
     notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
-    return facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
+    return noise_warning(run) + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
     if view is not None:
         return drawn(run, view, found)
-    return paragraph(
-        "There is no drawing, because the file gives distances between points and no coordinates."
-    )
+    words = "There is no drawing, because the points have no coordinates."
+    if not run.of_shell and not callable(run.parameters.get("metric")):
+        words += " If you have some, give them to write_report as X."
+    return paragraph(words)
 
 
 def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
@@ -158,10 +160,10 @@ def _weights_note(run: FitRun) -> str:
         return paragraph("Counts are noisy: they were paid for, and may be published.", "note")
     if not run.table.weighted or run.masses is None:
         return ""
-    column = f" (column {run.table.weights})" if run.table.weights else ""
+    column = f" ({'column ' * run.of_shell}{run.table.weights})" if run.table.weights else ""
     total = number(float(np.sum(run.masses)))
-    words = f"Rows have weights{column}. Bars and per cents are parts of the total weight, {total}."
-    return paragraph(words, "note")
+    words = f"{run.unit.capitalize()} have weights{column}. Bars and per cents are parts of the"
+    return paragraph(f"{words} total weight, {total}.", "note")
 
 
 def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
@@ -169,8 +171,8 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
     if found is None:
         return center_table(run, None, look, cities)
     words = (
-        "Centres are in the units of the data. Shades show how far a value is above (orange) or "
-        f"below (blue) the average, in standard deviations of {found.measured_by}."
+        f"Centres are in the units {run.table.units}. Shades show how far a value is above "
+        f"(orange) or below (blue) the average, in standard deviations of {found.measured_by}."
     )
     shown, d = len(found.columns()), len(run.table.names)
     if shown < d:
@@ -178,7 +180,8 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
             f" The {shown} columns in which centres differ most are shown; centers.csv has all "
             f"{d:,}."
         )
-    return paragraph(words, "soft") + center_table(run, found, look, cities)
+    about = paragraph(run.model.center_errors_about_, "soft") if run.private else ""
+    return paragraph(words, "soft") + about + center_table(run, found, look, cities)
 
 
 def _costs(run: FitRun) -> str:
@@ -194,7 +197,7 @@ def _costs(run: FitRun) -> str:
 def _again(run: FitRun) -> str:
     table, seed = run.table, run.parameters.get("random_state")
     pairs = [
-        ("data", "" if table.path is None else text(table.path)),
+        ("data", "" if table.path is None else text(table.path.name)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),

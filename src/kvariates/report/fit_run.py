@@ -27,6 +27,8 @@ class FittedTable:
     streamed: bool = False
     kept: Array | None = None  # which rows of the file were clustered, as a mask; None: all
     weights: str = ""  # the name of the column of weights, if it is known
+    steps: tuple[str, ...] = ()  # of a pipeline before the clustering
+    units: str = "of the data"  # those of the centres
 
     def in_file(self, rows: Array) -> Array:
         """The numbers in the file, from 0, of clustered rows."""
@@ -52,6 +54,7 @@ class FitRun:
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
     notes: tuple[str, ...] = ()  # what was said about the data and the fit
     medoid_ids: tuple[str, ...] = ()  # names of rows that are medoids, from a column of the table
+    errors: Array | None = None  # error bars of private centres, in the units of the table
     choice: Choice | None = None  # how the number of clusters was chosen; None: it was given
 
     @property
@@ -60,7 +63,9 @@ class FitRun:
 
     @property
     def has_columns(self) -> bool:
-        """Whether centres are rows of numbers; medoids of a graph are not."""
+        """Whether centres are rows of numbers; medoids of a graph, or words, are not."""
+        if self.medoids:
+            return False
         medoids = hasattr(self.model, "medoid_indices_")
         rows = self.centers.ndim == 2 and self.centers.shape[1] == len(self.table.names) > 0
         return rows and (not medoids or hasattr(self.model, "cluster_centers_"))
@@ -122,6 +127,18 @@ class FitRun:
         return self.private and hasattr(self.model, "medoid_indices_")
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a private fit noticed about its result, computed from releases."""
+        return tuple(self.model.notes_) if self.private else ()
+
+    @property
+    def doubtful(self) -> Array:
+        """Which centres may be only noise, by their noisy counts."""
+        found = self.model.doubtful_ if self.private else None
+        mask: Array = np.zeros(self.k, bool) if found is None else np.asarray(found)
+        return mask
+
+    @property
     def shares(self) -> Array:
         """The masses as parts of the whole; noisy counts below 0 count as 0.
 
@@ -147,7 +164,7 @@ class FitRun:
             table, self.parameters, self.centers, counts, counts, model=self.model,
             command=self.command, medoids=self.medoids,
             notes=self.notes if self.public_points else (),
-            medoid_ids=self.medoid_ids if self.public_points else (),
+            medoid_ids=self.medoid_ids if self.public_points else (), errors=self.errors,
         )  # fmt: skip
 
 

@@ -43,15 +43,15 @@ def land_cells(cells: int) -> Array:
     return (np.unique(np.floor(cells * degrees), axis=0) + 0.5) / cells
 
 
-def city_near(places: Array) -> tuple[str, ...]:
-    """For each longitude and latitude, a large city near it; "" if there is none."""
+def city_near(places: Array, *, nearest: bool = False) -> tuple[str, ...]:
+    """For each longitude and latitude, a large city near it, or the nearest; "" if none is near."""
     cities = known_cities()
     x, y = np.radians(cities.degrees).T
     found = []
     for lon, lat in np.radians(np.asarray(places, dtype=np.float64)):
         cosine = np.sin(lat) * np.sin(y) + np.cos(lat) * np.cos(y) * np.cos(x - lon)
         distance = EARTH * np.arccos(np.clip(cosine, -1, 1))
-        close = np.flatnonzero(distance <= NEAR)
+        close = np.flatnonzero(distance <= (-1.0 if nearest else NEAR))
         city = int(close[0]) if len(close) else int(distance.argmin())
         found.append(cities.names[city] if distance[city] <= FAR else "")
     return tuple(found)

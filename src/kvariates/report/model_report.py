@@ -12,14 +12,27 @@ import numpy as np
 
 from kvariates.data.rows import Rows
 from kvariates.file_writing import write_aside
+from kvariates.sources.graph_files import edge_list
 
 from .colors import Array
 from .fit_page import fit_html
 from .fit_run import FitRun, FittedTable, ShownRows
-from .model_view import LabelledRows, as_rows, centers_of, coordinates_of, labelled_rows, names_of
+from .model_view import (
+    LabelledRows,
+    as_rows,
+    centers_of,
+    coordinates_of,
+    drawable,
+    has_coordinates,
+    labelled_rows,
+    names_of,
+    short_name,
+)
+from .pipelines import ModelAfterSteps
 
 READABLE = 0o644
 MOST_LETTERS = 80  # of a parameter in the line of Python
+NAMES_OF_X = {"graph": "graph", "precomputed": "distances"}  # in the line of Python, by metric
 
 
 def write_report(model: Any, path: str | PathLike[str], X: Any = None) -> None:
@@ -31,14 +44,17 @@ def write_report(model: Any, path: str | PathLike[str], X: Any = None) -> None:
 
     Parameters
     ----------
-    model : estimator or FederatedResult
-        Fitted.
+    model : estimator, Pipeline or FederatedResult
+        Fitted. Centres of a pipeline are written in the units before its steps, if each step has an
+        ``inverse_transform``; otherwise in those after them, and the page says so.
     path : str or path
         The file, as "report.html".
     X : array-like or CSR matrix of shape (n_samples, n_features), default=None
         The rows, which are drawn and counted. For `VerticalKMeans`, the columns of each party; for
-        ``metric="graph"`` and "precomputed", coordinates of the points. None: only centres are
-        drawn, and synopses of a stream. A model of private rows takes none.
+        ``metric="graph"`` and "precomputed", coordinates of the points: a graph is then drawn as
+        a map with its edges. (The graph or the distances themselves are taken, too, and not
+        drawn.) None: only centres are drawn, and synopses of a stream. A model of private rows
+        takes none.
 
     Examples
     --------
@@ -78,25 +94,59 @@ def _as_model(model: Any) -> Any:
     )  # fmt: skip
 
 
-def _run_of(model: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
+def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     """What the page is made from."""
+    parts = ModelAfterSteps.of(given)
+    model = parts.model
     if X is not None and _has_private_rows(model):
         raise ValueError("the rows of a private model are not drawn in its report; leave X out")
-    found = None if X is None else labelled_rows(model, X)
+    rows = parts.transformed(X)
+    drawn = None if rows is None else drawable(model, rows)
+    found = None if drawn is None else labelled_rows(model, drawn)
     centers = _numbers_of_points(model) if found is None else found.centers
     if centers is None:
         centers = centers_of(model)
-    labels = _labels(model, found)
-    n = getattr(model, "n_rows_seen_", None) if labels is None else len(labels)
-    names = names_of(model, centers.shape[1], X)
-    sizes = _sizes(model, labels, len(centers))
-    steps = getattr(model, "n_swaps_", getattr(model, "n_iter_", None))
+    first = parts.in_first_units(centers)
+    labels = _labels(model, rows, found)
+    sizes, demand = _sizes(model, labels, len(centers)), _demand(model, labels)
     run = FitRun(
-        FittedTable(None, names, (), n, streamed=hasattr(model, "synopses_") and X is None),
-        _parameters(model), centers, sizes, None if sizes is None else sizes.astype(float),
-        getattr(model, "inertia_", None), steps, model=model, command=_code(model),
+        _table(parts, first, centers, X, labels), _parameters(model),
+        centers if first is None else first, sizes,
+        demand if demand is not None or sizes is None else sizes.astype(float),
+        getattr(model, "inertia_", None),
+        getattr(model, "n_swaps_", getattr(model, "n_iter_", None)),
+        model=model, command=_code(parts), medoids=_objects(model),
+        notes=_about_units(parts, first),
+        errors=getattr(model, "center_errors_", None) if first is None else None,
     )  # fmt: skip
-    return run, _synopses(model) if found is None else _shown(model, found)
+    return run, _synopses(model) if found is None else _shown(parts, found, first, X)
+
+
+def _table(
+    parts: ModelAfterSteps, first: Array | None, centers: Array, X: Any, labels: Array | None
+) -> FittedTable:
+    model = parts.model
+    n = getattr(model, "n_rows_seen_", None) if labels is None else len(labels)
+    if first is None:
+        names = parts.columns() or names_of(model, centers.shape[1])
+    else:
+        names = names_of(parts.before or model, first.shape[1], X)
+    weighted = _demand(model, labels) is not None
+    return FittedTable(
+        None, names, (), n, weighted, streamed=hasattr(model, "synopses_") and X is None,
+        weights="demand" * weighted, steps=parts.names,
+        units="of the data" if first is not None else f"after {', '.join(parts.names)}",
+    )  # fmt: skip
+
+
+def _about_units(parts: ModelAfterSteps, first: Array | None) -> tuple[str, ...]:
+    """Which units the centres of a pipeline are in, and why."""
+    if not parts.names or not has_coordinates(parts.model):
+        return ()
+    steps = ", ".join(parts.names)
+    if first is None:
+        return (f"The units are those after {steps}: not every step can be undone.",)
+    return (f"Centres are in the units before {steps}, by inverse_transform.",)
 
 
 def _has_private_rows(model: Any) -> bool:
@@ -107,15 +157,25 @@ def _has_private_rows(model: Any) -> bool:
 
 def _numbers_of_points(model: Any) -> Array | None:
     """The numbers of medoids without coordinates, from 1, as a column; None if they have some."""
-    if hasattr(model, "cluster_centers_") or not hasattr(model, "medoid_indices_"):
+    if has_coordinates(model) or not hasattr(model, "medoid_indices_"):
         return None
     numbers: Array = np.asarray(model.medoid_indices_)[:, None] + 1
     return numbers
 
 
-def _labels(model: Any, found: LabelledRows | None) -> Array | None:
+def _objects(model: Any) -> tuple[str, ...]:
+    """Medoids that only a callable metric understands, such as words; empty for others."""
+    if has_coordinates(model) or not hasattr(model, "cluster_centers_"):
+        return ()
+    return tuple(map(short_name, model.cluster_centers_))
+
+
+def _labels(model: Any, rows: Any, found: LabelledRows | None) -> Array | None:
     """The labels of X, or of the fit; None if they are not known."""
-    labels = getattr(model, "labels_", None) if found is None else found.labels
+    if found is not None:
+        return found.labels
+    ask = rows is not None and _objects(model)
+    labels = model.predict(rows) if ask else getattr(model, "labels_", None)
     return labels if isinstance(labels, np.ndarray) else None  # Dask would compute them
 
 
@@ -126,10 +186,36 @@ def _sizes(model: Any, labels: Array | None, k: int) -> Array | None:
     return None if labels is None else np.bincount(labels[labels >= 0], minlength=k)
 
 
-def _shown(model: Any, found: LabelledRows) -> ShownRows:
-    rows = coordinates_of(model, found.rows)
+def _demand(model: Any, labels: Array | None) -> Array | None:
+    """The demand of each cluster, if points have some and are those of the fit."""
+    demand: Array | None = getattr(model, "cluster_demand_", None)
+    if demand is None or labels is None or not np.array_equal(labels, model.labels_):
+        return None
+    return demand
+
+
+def _shown(parts: ModelAfterSteps, found: LabelledRows, first: Array | None, X: Any) -> ShownRows:
+    """Two columns are drawn before the steps of a pipeline, more after them."""
+    model = parts.model
+    rows, centers = (coordinates_of(model, x) for x in (found.rows, found.centers))
     values = None if rows is found.rows else found.rows
-    return ShownRows(rows, found.labels, coordinates_of(model, found.centers), values=values)
+    if not parts.steps:
+        graph = getattr(model, "_graph", None)
+        edges = None if graph is None else edge_list(graph)
+        return ShownRows(rows, found.labels, centers, values=values, edges=edges)
+    before = None if first is None else _numbers(model, X, first.shape[1])
+    if before is not None and first is not None and first.shape[1] <= 2:
+        return ShownRows(before, found.labels, first)
+    return ShownRows(rows, found.labels, centers, values=before, names=parts.columns())
+
+
+def _numbers(model: Any, X: Any, d: int) -> Any:
+    """The rows before the steps; None if they are not d complete columns of numbers."""
+    try:
+        rows = as_rows(model, X)
+    except ValueError:
+        return None
+    return rows if rows.shape[1] == d else None
 
 
 def _synopses(model: Any) -> ShownRows | None:
@@ -145,13 +231,27 @@ def _parameters(model: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in ("client", "verbose")}
 
 
-def _code(model: Any) -> str:
-    """The line of Python that repeats the fit; empty if there is none.
+def _code(parts: ModelAfterSteps) -> str:
+    """The line of Python that repeats the fit; empty if there is none."""
+    model = parts.model
+    if not hasattr(model, "get_params"):
+        return ""
+    made = ", ".join(map(_constructor, [*parts.steps, model]))
+    made = f"make_pipeline({made})" if parts.steps else made
+    metric = getattr(model, "metric", None)
+    X = NAMES_OF_X.get(metric, "X") if isinstance(metric, str) else "X"
+    private_demand = hasattr(model, "ledger_") and hasattr(model, "medoid_indices_")
+    if private_demand or getattr(model, "cluster_demand_", None) is not None:
+        step = f"{type(model).__name__.lower()}__" if parts.steps else ""
+        X += f", {step}demand=demand"
+    return f"{made}.fit({X})"
+
+
+def _constructor(model: Any) -> str:
+    """The call that makes a model or a step.
 
     Parameters that are no short texts or numbers, such as arrays, are written by their names.
     """
-    if not hasattr(model, "get_params"):
-        return ""
     usual = {name: p.default for name, p in signature(type(model)).parameters.items()}
     values = {
         name: value.item() if isinstance(value, np.generic) else value
@@ -160,11 +260,9 @@ def _code(model: Any) -> str:
     words = [
         f"{name}={value!r}" if _is_plain(value) else f"{name}={name}"
         for name, value in values.items()
-        if not (_is_plain(value) and value == usual[name])
+        if not (_is_plain(value) and value == usual.get(name, ...))
     ]
-    private_demand = hasattr(model, "ledger_") and hasattr(model, "medoid_indices_")
-    given = "X, demand=demand" if private_demand else "X"
-    return f"{type(model).__name__}({', '.join(words)}).fit({given})"
+    return f"{type(model).__name__}({', '.join(words)})"
 
 
 def _is_plain(value: Any) -> bool:

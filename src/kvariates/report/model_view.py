@@ -52,6 +52,8 @@ class LabelledRows:
 
 def labelled_rows(model: Any, X: Any) -> LabelledRows:
     """What a fitted model says about rows. ValueError if they have other columns."""
+    if drawable(model, X) is None:
+        raise _no_coordinates(model)
     rows = as_rows(model, X)
     labels, centers = labels_of(model, X, rows), centers_of(model, rows)
     if centers.shape[1] != rows.shape[1]:
@@ -60,6 +62,28 @@ def labelled_rows(model: Any, X: Any) -> LabelledRows:
             "with the columns of the fit"
         )
     return LabelledRows(rows, labels, centers)
+
+
+def has_coordinates(model: Any) -> bool:
+    """Whether the centres are rows of numbers; medoids that are nodes, or words, are not."""
+    centers = getattr(model, "cluster_centers_", None)
+    if centers is None or not hasattr(model, "medoid_indices_"):
+        return centers is not None
+    try:
+        return np.asarray(centers, dtype=np.float64).ndim == 2
+    except (TypeError, ValueError):
+        return False
+
+
+def drawable(model: Any, X: Any) -> Any:
+    """X if its rows have coordinates; None if X is a graph, distances, or a list of anything."""
+    if has_coordinates(model) or not hasattr(model, "medoid_indices_"):
+        return X
+    if hasattr(model, "cluster_centers_"):
+        return None
+    n = len(model._labels_of_points)
+    square = getattr(X, "shape", None) == (n, n)
+    return None if square and (sparse.issparse(X) or not np.diagonal(X).any()) else X
 
 
 def coordinates_of(model: Any, rows: Any) -> Any:
@@ -75,17 +99,26 @@ def coordinates_of(model: Any, rows: Any) -> Any:
 
 def centers_of(model: Any, rows: Any = None) -> Array:
     """The centres; medoids without coordinates are taken from `rows`."""
-    if hasattr(model, "cluster_centers_"):
+    if has_coordinates(model):
         centers = model.cluster_centers_
-        return np.hstack(centers) if isinstance(centers, list) else _dense(centers)
+        return np.hstack(centers) if _is_vertical(model) else _dense(centers)
     if not hasattr(model, "medoid_indices_"):
         raise _no_centers(model)
     if rows is None:
-        raise ValueError(
-            f"the medoids of metric={model.metric!r} have no coordinates: give X, the coordinates "
-            "of all points"
-        )
+        raise _no_coordinates(model)
     return _dense(rows[np.asarray(model.medoid_indices_)])
+
+
+def _no_coordinates(model: Any) -> ValueError:
+    metric = "a callable" if callable(model.metric) else repr(model.metric)
+    how = "" if callable(model.metric) else ": give X, the coordinates of all points"
+    return ValueError(f"the medoids of metric={metric} have no coordinates{how}")
+
+
+def _is_vertical(model: Any) -> bool:
+    """Whether the centres are a list of the columns of each party."""
+    centers = getattr(model, "cluster_centers_", None)
+    return isinstance(centers, list) and not hasattr(model, "medoid_indices_")
 
 
 def _no_centers(model: Any) -> TypeError:
@@ -115,7 +148,7 @@ def labels_of(model: Any, X: Any, rows: Any) -> Array:
 
 def as_rows(model: Any, X: Any) -> Any:
     """A float64 array or a CSR matrix of finite numbers; the columns of all parties as one."""
-    if isinstance(getattr(model, "cluster_centers_", None), list):
+    if _is_vertical(model):
         X = _joined(X)
     if sparse.issparse(X):
         return sparse.csr_array(X, dtype=np.float64)

@@ -74,3 +74,19 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
 }
+
+// Tables that are cut fade at their right edge, and a line below says that they scroll.
+for (const box of document.querySelectorAll(".scroll")) {
+  const cue = document.createElement("p");
+  cue.className = "cue";
+  cue.textContent = "Scroll to the right for more columns →";
+  cue.setAttribute("aria-hidden", "true");
+  box.after(cue);
+  const update = () => {
+    const more = box.scrollWidth - box.clientWidth - box.scrollLeft > 2;
+    box.classList.toggle("more", more);
+    cue.hidden = !more;
+  };
+  box.addEventListener("scroll", update, { passive: true });
+  new ResizeObserver(update).observe(box);
+}

@@ -43,6 +43,11 @@ MAY_NOT_DEMAND = (
 MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the rows.", MAY_NOT[2])
 
 
+def noise_warning(run: FitRun) -> str:
+    """What a private fit noticed about its result, for the top of the page; empty if nothing."""
+    return _box("no", "Read this first", run.warnings) if run.warnings else ""
+
+
 def privacy_section(run: FitRun) -> Section:
     """Empty if the fit is not private."""
     if not run.private:

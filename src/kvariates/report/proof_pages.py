@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kvariates.guarantees import how_to_measure, is_certifiable
+
 from .figures import Fact, facts
 from .fit_run import FitRun
 from .option_words import as_options
 from .page import Section, number, paragraph, promise_box, table, text
 
-NOT_COMPUTED = "No bound was computed; certify=True tells how close to the best this fit is."
 POWER = re.compile(r"\b\d(?:\.\d+)?e[+-]\d+\b")
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -26,17 +27,12 @@ def guarantee_section(run: FitRun) -> Section:
     if guarantee is not None:
         parts.append(f"<h3>Guarantee</h3>{promise_box(_spoken(run, guarantee.explain()))}")
     elif lost is not None:
-        if certificate is None and _certifiable(model):
-            parts.append(paragraph(_spoken(run, NOT_COMPUTED)))
-        parts.append(paragraph(_spoken(run, f"No theorem bounds the cost of this fit: {lost}")))
+        if certificate is None and is_certifiable(model):
+            parts.append(paragraph(_spoken(run, how_to_measure(certifiable=True))))
+        parts.append(
+            paragraph(_spoken(run, f"No theorem bounds the cost of this fit in numbers: {lost}"))
+        )
     return Section("guarantee", "What is proved", "".join(parts))
-
-
-def _certifiable(model: Any) -> bool:
-    """Whether certify=True works for this model."""
-    given = getattr(model, "metric", None), getattr(model, "distortion", None)
-    medoids = hasattr(model, "medoid_indices_")
-    return hasattr(model, "certify") and (medoids or given == ("euclidean", None))
 
 
 def _spoken(run: FitRun, words: str) -> str:

@@ -16,6 +16,7 @@ from .plane import some_rows
 
 MOST_EDGES = 60_000
 MOST_IN_LEGEND = 300
+MOST_OPEN = 40  # clusters whose legend is open at first
 MANY = 65_535  # clusters: more do not fit in 16 bits
 CORNERS = {
     "circle": '<circle cx="8" cy="8" r="6.6"/>',
@@ -123,7 +124,10 @@ def _legend(plot: Scatter, look: Sequence[Look]) -> str:
         for i in range(len(look))
     )
     every = '<li><button type="button" class="all">all / none</button></li>'
-    return f'<ul class="legend" aria-label="Show and hide clusters">{items}{every}</ul>'
+    listed = f'<ul class="legend" aria-label="Show and hide clusters">{items}{every}</ul>'
+    if len(look) <= MOST_OPEN:
+        return listed
+    return f"<details><summary>Legend of {len(look)} clusters</summary>{listed}</details>"
 
 
 def _scatter_data(plot: Scatter, look: Sequence[Look]) -> dict[str, Any]:

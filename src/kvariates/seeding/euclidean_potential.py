@@ -51,6 +51,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         self._exponent = 0  # of the sums of costs
         self._rejected = 0  # proposals since the last flush
         self._filter_due = True
+        self._squares_checked = False
 
     def masses(self) -> F64:
         self.flush()
@@ -84,7 +85,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
                     return found.row
                 self._rejected += 1
             if self._flushed == self._known and total == 0:
-                self.points.spread()  # raises if squares merely vanished
+                self._check_squares()
                 return self._draw_by_weight(rng)
             self.flush()
 
@@ -135,8 +136,14 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         try:
             self._exponent = choose_unit(self._costs)
         except ValueError:
-            self.points.spread()  # raises if the rows are the reason
+            self._check_squares()  # raises if the rows are the reason
             raise
+
+    def _check_squares(self) -> None:
+        """Raise if squares of the rows vanish or overflow. All rows are read, but only once."""
+        if not self._squares_checked:
+            self.points.spread()
+            self._squares_checked = True
 
     def _refine_unit(self) -> None:
         """Choose the unit again if costs have fallen so far that it rounds them."""

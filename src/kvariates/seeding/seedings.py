@@ -73,8 +73,8 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "k-means++ with several draws for each centre, of which the best is kept (greedy), as "
             "in scikit-learn.",
             POTENTIAL,
-            lost="there is a proof only up to an unknown constant (Grunau et al. 2023). For a "
-            "bound in numbers use init='d2'.",
+            lost="with l draws for each centre, the cost is on average at most a constant times "
+            "(l ln k)^3 times the lowest, and the constant is not published (Grunau et al. 2023).",
         ),
         "d2": Entry(
             lambda p: sample_rows(p).centers,
@@ -86,8 +86,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             lambda p: kmeans_parallel(p).centers,
             "Draws many rows in few rounds, and then k of them; for many clusters.",
             DISTANCES,
-            lost="the published bound has an unknown constant (Bahmani et al. 2012). For a bound "
-            "in numbers use init='d2'.",
+            lost="the published bound has a constant that is not given (Bahmani et al. 2012).",
         ),
         "ls++": Entry(
             _local_search,
@@ -95,7 +94,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             DISTANCES | {"free centers"},
             # 100000 k log log k steps, from plain k-means++; here the start is greedy, too.
             lost="the published bound needs far more steps than are made here (Lattanzi and Sohler "
-            "2019). For a bound in numbers use init='d2'.",
+            "2019).",
         ),
         "global": Entry(
             _global,
@@ -103,23 +102,20 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             '"k-means++" is kept if it is better. Slower, with a lower cost.',
             DISTANCES,
             lost="no bound on global k-means is known. With Lloyd, one run and the same "
-            "random_state its cost is at most that of init='k-means++'. For a bound in numbers use "
-            "init='d2'.",
+            "random_state its cost is at most that of init='k-means++'.",
         ),
         "hst": Entry(
             lambda p: p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng)),
             "Embeds the rows in a random tree and solves the problem there; its time hardly "
             "depends on n_clusters.",
             DISTANCES,
-            lost="the published bound is for k-median, not for k-means (Fan et al. 2023). For a "
-            "bound in numbers use init='d2'.",
+            lost="the published bound is for k-median, not for k-means (Fan et al. 2023).",
         ),
         "random": Entry(
             _random,
             "Rows picked uniformly, all different.",
             POTENTIAL,
-            lost="rows that are drawn uniformly can miss a far cluster, so no bound holds. For a "
-            "bound in numbers use init='d2'.",
+            lost="rows that are drawn uniformly can miss a far cluster, so no bound holds.",
         ),
     },
 )

@@ -74,8 +74,10 @@ def _npz(archive: zipfile.ZipFile, name: str) -> Any:
     arrays = {key: _member(archive, info, name) for key, info in infos.items()}
     tables = {key: array for key, array in arrays.items() if array.ndim == 2}
     if len(tables) != 1:
-        found = f"several 2-D arrays ({listed(list(tables))})" if tables else "no 2-D array"
-        raise ValueError(f"{name}: {found}; name the one to read X")
+        found = f"{len(tables)} 2-D arrays ({listed(list(tables))})" if tables else "no 2-D array"
+        raise ValueError(
+            f"{name}: has {found}; save the table under the name X: np.savez(file, X=...)"
+        )
     return next(iter(tables.values()))
 
 

@@ -103,7 +103,7 @@ class JoinedColumns:
         import pyarrow as pa
 
         kind = self.column(name).type
-        if not (is_numeric(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        if not (is_numeric(kind) or pa.types.is_null(kind)):
             raise ValueError(
                 f"{next(iter(self.tables))}: column {name!r} holds {kind}, not numbers"
             )
@@ -111,10 +111,11 @@ class JoinedColumns:
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of numbers."""
+    """Whether an Arrow type is one of numbers; truth values are 0 and 1."""
     from pyarrow import types
 
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(test(kind) for test in tests)
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

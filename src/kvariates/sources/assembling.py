@@ -6,7 +6,7 @@ every column is written and the result is checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from kvariates.sources.pieces import (
     Values,
     scratch_for,
 )
+from kvariates.sources.row_digest import RowDigest
 
 CHUNK_BYTES = 2**20  # of rows that are copied and checked together: they fit into the cache
 
@@ -46,12 +47,15 @@ class BlockOptions:
         The weights of all rows of the source, if no column holds them.
     copies : bool
         Whether matrices are always copied, as an iterable may fill the same array again.
+    n_rows : int or None
+        The rows of the source, if known: no block needs room for more.
     """
 
     n_bytes: int
     drop: bool
     weights: F64 | None
     copies: bool
+    n_rows: int | None = None
 
 
 def rows_of_block(layout: Layout, n_bytes: int) -> int:
@@ -64,15 +68,18 @@ class DenseAssembler:
 
     `first` counts the rows of all blocks before, `dropped` the rows that were left out, and `seen`
     all rows of the pieces before. If rows may be left out, blocks have the numbers of their rows.
+    `digest` is that of the last block. `known`: the digests of blocks that earlier passes checked.
     """
 
-    def __init__(self, layout: Layout, options: BlockOptions) -> None:
-        self.layout, self.options = layout, options
+    def __init__(self, layout: Layout, options: BlockOptions, known: Sequence[int]) -> None:
+        self.layout, self.options, self.known = layout, options, known
         self.size = rows_of_block(layout, options.n_bytes)
+        if options.n_rows is not None:
+            self.size = min(self.size, options.n_rows)
         self.chunk = rows_of_block(layout, CHUNK_BYTES)
         self.scratch = scratch_for(self.chunk, len(layout.names), layout.dtype)
         self.memory = BlockMemory((self.size, len(layout.names)), layout.dtype)
-        self.first = self.dropped = self.seen = 0
+        self.first = self.dropped = self.seen = self.ended = self.digest = 0
         self._start_block()
 
     def add(self, piece: Piece) -> Iterator[Block]:
@@ -104,26 +111,38 @@ class DenseAssembler:
         self.X: Values | None = None
         self.weight: F64 | None = None
         self.numbers: I64 | None = None
-        self.filled = 0
+        self.filled, self._rows = 0, RowDigest()
 
     def _end_block(self) -> Block:
         n = self.filled
         block = Block(
             _trimmed(self.X, n), _trimmed(self.weight, n), self.first, _trimmed(self.numbers, n)
         )
-        self.first += n
+        self.digest = self._rows.value
+        self.first, self.ended = self.first + n, self.ended + 1
         self._start_block()
         return block
 
     def _view(self, columns: DenseColumns, start: int, stop: int) -> bool:
         """Take the rows as they are, if they are a clean matrix of the right type already."""
         X, weight = columns.matrix(start, stop), columns.weight
-        if X is None or not all(
-            is_clean(X[low : low + self.chunk], None) for low in range(0, len(X), self.chunk)
-        ):
+        if X is None:
             return False
         part = None if weight is None else np.array(weight[start:stop], dtype=np.float64)
         if part is not None and not is_clean(X[:0], part):
+            return False
+        # Rows of a digest that an earlier pass has seen were checked then.
+        known = self.known[self.ended] if self.ended < len(self.known) else None
+        for low in range(0, len(X), self.chunk):
+            chunk = X[low : low + self.chunk]
+            self._rows.add(chunk, low * X.shape[1])
+            if known is None and not is_clean(chunk, None):
+                self._rows = RowDigest()
+                return False
+        if part is not None:
+            self._rows.add(part, 0)
+        if known not in (None, self._rows.value):
+            self._rows = RowDigest()
             return False
         self.X, self.weight, self.filled = X, part, len(X)
         if self.options.drop:
@@ -153,6 +172,9 @@ class DenseAssembler:
                 if values is not None:
                     values[:n] = values[keep]
             self.dropped += high - low - n
+        self._rows.add(X[:n], self.filled * X.shape[1])
+        if weight is not None:
+            self._rows.add(weight[:n], self.filled)
         self.filled += n
 
 
@@ -164,11 +186,11 @@ def _trimmed(array: Any, n: int) -> Any:
 
 
 class SparseAssembler:
-    """Makes blocks of CSR rows; the counts are those of `DenseAssembler`."""
+    """Makes blocks of CSR rows; the counts and the digest are those of `DenseAssembler`."""
 
-    def __init__(self, layout: Layout, options: BlockOptions) -> None:
+    def __init__(self, layout: Layout, options: BlockOptions, known: Sequence[int]) -> None:
         self.layout, self.options = layout, options
-        self.first = self.dropped = self.seen = 0
+        self.first = self.dropped = self.seen = self.digest = 0
         self._start_block()
 
     def add(self, piece: Piece) -> Iterator[Block]:
@@ -213,7 +235,11 @@ class SparseAssembler:
     def _end_block(self) -> Block:
         X = self.parts[0] if len(self.parts) == 1 else sparse.vstack(self.parts, format="csr")
         block = Block(X, _joined(self.weights), self.first, _joined(self.numbers))
-        self.first += X.shape[0]
+        rows = RowDigest()
+        for place, values in enumerate((X.data, X.indices, X.indptr, block.weight)):
+            if values is not None:
+                rows.add(values if values.dtype.kind == "f" else values.astype(np.int64), place)
+        self.first, self.digest = self.first + X.shape[0], rows.value
         self._start_block()
         return block
 

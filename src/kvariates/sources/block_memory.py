@@ -22,9 +22,18 @@ class BlockMemory:
 
     def take(self) -> Values:
         """An empty matrix, in memory that no array uses."""
-        memory = self._free.pop() if self._free else np.empty(self.shape, self.dtype)
+        memory = self._free.pop() if self._free else self._new()
         # Every view of `flat` refers to `flat`, because `flat` itself refers to no array. So its
         # end is the end of all of them.
         flat = np.frombuffer(memory.data, self.dtype)
         weakref.finalize(flat, self._free.append, memory).atexit = False
         return flat.reshape(self.shape)
+
+    def _new(self) -> Values:
+        try:
+            return np.empty(self.shape, self.dtype)
+        except MemoryError:
+            size = self.shape[0] * self.shape[1] * self.dtype.itemsize
+            raise MemoryError(
+                f"there is no memory for a block of {size:,} bytes; give a smaller block_bytes"
+            ) from None

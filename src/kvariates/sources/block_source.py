@@ -23,7 +23,8 @@ from kvariates.sources.assembling import (
     rows_of_block,
 )
 from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
-from kvariates.sources.file_readers import CsvReader, file_reader
+from kvariates.sources.csv_reader import CsvReader
+from kvariates.sources.file_readers import file_reader
 from kvariates.sources.pieces import ArrowPiece, Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
 from kvariates.sources.readers import (
@@ -34,7 +35,7 @@ from kvariates.sources.readers import (
     RelationReader,
     memory_reader,
 )
-from kvariates.sources.text_format import TextOptions, comments_left_out
+from kvariates.sources.text_format import HINT, TextOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,8 +71,8 @@ def blocks(
         - A function without arguments that returns such an iterable, a new one for every pass.
     columns : sequence of str, optional
         The columns to read, in this order; x0, x1, ... are the columns of a matrix. By default
-        every numeric column is read. A named column may also hold truth values, or text that reads
-        as numbers.
+        every numeric column is read; truth values are 0 and 1. A named column may also hold text
+        that reads as numbers.
     weights : str or array-like of shape (n_rows,), optional
         The column of the rows' weights, which is not a column of the matrix, or the weights.
     block_bytes : int
@@ -118,17 +119,19 @@ def blocks(
     if weights is not None and not isinstance(weights, str):
         row_weights = _row_weights(reader, weights)
     copies = isinstance(reader, ItemsReader)
-    options = BlockOptions(block_bytes, missing == "drop", row_weights, copies)
+    drop = missing == "drop"
+    options = BlockOptions(block_bytes, drop, row_weights, copies, reader.n_rows)
     return Blocks(reader, choice, options, read_ahead, progress)
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """A block, or None at the end, the bytes that were read so far, and the rows left out."""
+    """A block and its digest, or None at the end; bytes that were read so far; rows left out."""
 
     block: Block | None
     n_bytes: int
     dropped: int
+    digest: int = 0
 
 
 class Blocks(SourceBlocks):
@@ -152,6 +155,8 @@ class Blocks(SourceBlocks):
         Whether it can be read more than once.
     rows_dropped : int
         The rows that the last pass left out so far.
+    rows_read : int or None
+        The rows of a whole pass, without those left out; None before there was one.
     """
 
     def __init__(
@@ -163,7 +168,7 @@ class Blocks(SourceBlocks):
         self._layout = _layout_of(reader, choice)
         self._known = self._layout is not None  # before the first pass
         self.left_out = _left_out(reader, choice)
-        self._n_rows: int | None = None  # of a complete pass
+        self._digests: list[int] = []  # of the blocks that any pass has read
         self._started = False
         self.rows_dropped = 0
         if reader.n_rows == 0:
@@ -184,15 +189,20 @@ class Blocks(SourceBlocks):
         return self._layout.names if self._reader.named and self._layout else None
 
     @property
-    def remarks(self) -> str:
-        """How a text table was read, in words; empty for other sources and plain CSV."""
-        return self._reader.format.words() if isinstance(self._reader, CsvReader) else ""
+    def remarks(self) -> list[str]:
+        """How a text table is read, in lines for the user; none for other sources."""
+        return self._reader.remarks if isinstance(self._reader, CsvReader) else []
 
     @property
-    def remarks_after(self) -> str:
-        """What the last pass left out of a text table, in words; empty if nothing."""
-        count = self._reader.comments.count if isinstance(self._reader, CsvReader) else 0
-        return comments_left_out(count) if count else ""
+    def remarks_after(self) -> list[str]:
+        """What the last pass left out of a text table, in lines for the user."""
+        return self._reader.remarks_after if isinstance(self._reader, CsvReader) else []
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        """Columns of a text table that are left out and look numeric: a line about each."""
+        found = self._reader.doubtful if isinstance(self._reader, CsvReader) else {}
+        return {name: line for name, line in found.items() if name in self.left_out}
 
     @property
     def n_rows(self) -> int | None:
@@ -228,10 +238,11 @@ class Blocks(SourceBlocks):
         reads = read_in_thread(self._reads()) if self._read_ahead else self._reads()
         rows = 0
         with closing(reads):
-            for read in reads:
+            for number, read in enumerate(reads):
                 self.rows_dropped, n_bytes = read.dropped, read.n_bytes
                 if read.block is None:
                     break
+                self._check_same(number, read.digest, read.block)
                 rows += read.block.X.shape[0]
                 yield read.block
                 del read  # the memory of the block can be used again
@@ -247,6 +258,18 @@ class Blocks(SourceBlocks):
             )
         self._started, self.rows_dropped = True, 0
 
+    def _check_same(self, number: int, digest: int, block: Block) -> None:
+        """ValueError if an earlier pass has read other rows in the place of this block."""
+        if number == len(self._digests):
+            self._digests.append(digest)
+        elif digest != self._digests[number]:
+            last = block.first + block.X.shape[0]
+            raise ValueError(
+                f"{self.description}: rows {block.first + 1} to {last} are not those that were "
+                "read before; every pass must give the same rows in the same order. Write them to "
+                "a file first, or sort by a unique column; after a change make new blocks(...)"
+            )
+
     def _end(self, rows: int) -> None:
         if not rows:
             why = f": all {self.rows_dropped} have a missing value" if self.rows_dropped else ""
@@ -257,12 +280,12 @@ class Blocks(SourceBlocks):
                 f"{self.description}: {read} rows were read, but it had {known} when it was "
                 "opened; it must not change"
             )
-        if self._n_rows not in (None, rows):
+        if self.rows_read not in (None, rows):
             raise ValueError(
-                f"{self.description}: has {rows} rows, but had {self._n_rows} when it was read "
+                f"{self.description}: has {rows} rows, but had {self.rows_read} when it was read "
                 "before; it must not change between passes"
             )
-        self._n_rows = rows
+        self.rows_read = rows
 
     def _pieces(self) -> Generator[Piece]:
         """Read the source, in a thread of its own if that takes time."""
@@ -283,14 +306,14 @@ class Blocks(SourceBlocks):
                     layout, schema = self._layout_of(piece), piece.schema
                 if assembler is None:
                     kind = SparseAssembler if isinstance(piece, SparsePiece) else DenseAssembler
-                    assembler = kind(layout, self._options)
+                    assembler = kind(layout, self._options, self._digests)
                 n_bytes = piece.bytes_read
                 for block in assembler.add(piece):
-                    yield _Read(block, n_bytes, assembler.dropped)
+                    yield _Read(block, n_bytes, assembler.dropped, assembler.digest)
                     del block
         if assembler is not None:
             for block in assembler.rest():
-                yield _Read(block, n_bytes, assembler.dropped)
+                yield _Read(block, n_bytes, assembler.dropped, assembler.digest)
                 del block
         yield _Read(None, n_bytes, 0 if assembler is None else assembler.dropped)
 
@@ -311,7 +334,10 @@ def _layout_of(reader: Reader, choice: ColumnChoice) -> Layout | None:
     parts = reader.parts
     if parts is None:
         return None
-    first = Layout.of(parts[0].place, parts[0].fields, choice)
+    hint = ""
+    if isinstance(reader, CsvReader):
+        hint = next(iter(reader.doubtful.values()), HINT)
+    first = Layout.of(parts[0].place, parts[0].fields, choice, hint)
     for part in parts[1:]:
         first.check_later(part.place, Layout.of(part.place, part.fields, choice))
     return first

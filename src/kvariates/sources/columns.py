@@ -21,7 +21,7 @@ class Field:
     dtype : float32 or float64, or None
         The type of its numbers. None: its values cannot be numbers (a date, a list).
     numeric : bool
-        Whether it is read if no columns are named. Text and truth values are not.
+        Whether it is read if no columns are named. Truth values are, as 0 and 1; text is not.
     type : str
         Its type in the source, for messages.
     """
@@ -55,9 +55,14 @@ class Layout:
         return [*self.names, *([self.weights] if self.weights is not None else [])]
 
     @classmethod
-    def of(cls, place: str, fields: Sequence[Field], choice: ColumnChoice) -> Layout:
-        """Choose among `fields`. Raise ValueError, which names `place`, if that is not possible."""
-        names, weights = _chosen(place, fields, choice), choice.weights
+    def of(
+        cls, place: str, fields: Sequence[Field], choice: ColumnChoice, hint: str = ""
+    ) -> Layout:
+        """Choose among `fields`. Raise ValueError, which names `place`, if that is not possible.
+
+        `hint` says what to try if none of them holds numbers.
+        """
+        names, weights = _chosen(place, fields, choice, hint), choice.weights
         if weights in names:
             raise ValueError(f"{place}: column {weights!r} holds the weights; do not read it twice")
         layout = cls(names, weights, np.dtype(np.float64))
@@ -83,15 +88,22 @@ class Layout:
             )
 
 
-def _chosen(place: str, fields: Sequence[Field], choice: ColumnChoice) -> tuple[str, ...]:
+def _chosen(
+    place: str, fields: Sequence[Field], choice: ColumnChoice, hint: str
+) -> tuple[str, ...]:
     if not fields or choice.columns == ():
         raise ValueError(f"{place}: no columns")
     if choice.columns is not None:
         return choice.columns
     names = tuple(f.name for f in fields if f.numeric and f.name != choice.weights)
     if not names:
-        raise ValueError(f"{place}: no numeric column (found {listed([f.name for f in fields])})")
+        raise ValueError(no_numbers(place, [f.name for f in fields], hint))
     return names
+
+
+def no_numbers(place: object, names: Sequence[str], hint: str) -> str:
+    """That no column holds numbers, and what to try."""
+    return f"{place}: no numeric column (found {listed(names)}){hint and f'; {hint}'}"
 
 
 def check_names(place: object, known: list[str], wanted: list[str]) -> None:
@@ -117,7 +129,7 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 def matrix_fields(d: int, dtype: np.dtype[Any]) -> tuple[Field, ...]:
     """The columns x0, x1, ... of a matrix."""
     number = number_type(dtype)
-    numeric = number is not None and dtype.kind in "iuf"
+    numeric = number is not None
     return tuple(Field(f"x{j}", number, numeric, str(dtype)) for j in range(d))
 
 

@@ -1,18 +1,16 @@
-"""Readers of CSV, Arrow and NumPy files, and the choice of a reader for a path.
+"""Readers of Arrow and NumPy files, and the choice of a reader for a path.
 
 | extension | read by | pieces |
 |---|---|---|
 | .parquet, or a folder of such files | `parquet_reader.py` | at most 65,536 rows |
-| text: .csv, .tsv and others, plain or .gz | pyarrow | 4 MB of text |
+| text: .csv, .tsv and others, plain or .gz | `csv_reader.py` | 4 MB of text |
 | .arrow, .feather, .ipc: file or stream format | pyarrow | record batches |
 | .npy | numpy | a memory map of a block |
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,21 +20,16 @@ import numpy as np
 
 from kvariates.extras import needed
 from kvariates.sources.columns import listed, matrix_fields
+from kvariates.sources.csv_reader import CsvReader, OneFile
 from kvariates.sources.input_file import InputFile
 from kvariates.sources.parquet_reader import ParquetReader
 from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
 from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors
-from kvariates.sources.text_check import TextCheck
-from kvariates.sources.text_format import TextFormat, TextOptions
-from kvariates.sources.text_numbers import find_numbers
-from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format, has_enough_lines
-from kvariates.sources.text_table import CommentFilter, convert_options, parse_options
+from kvariates.sources.text_format import TextOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import csv
 
-CSV_BYTES = 2**22
 IPC_MAGIC = b"ARROW1"  # the first bytes of the file format; the stream format has none
 
 
@@ -67,181 +60,7 @@ def file_reader(path: Path, text: TextOptions) -> Reader:
 
 
 @dataclass(frozen=True)
-class _File:
-    """What readers of one file share."""
-
-    path: Path
-    repeatable = decodes = True
-
-    @property
-    def description(self) -> str:
-        return str(self.path)
-
-    @property
-    def n_bytes(self) -> int:
-        return self.path.stat().st_size
-
-
-@dataclass(frozen=True)
-class CsvReader(_File):
-    """Reads a text table, plain or compressed."""
-
-    text: TextOptions
-    n_rows = None
-    named = True
-
-    @cached_property
-    def format(self) -> TextFormat:
-        """How the table is written, by its beginning."""
-        with one_line_errors(self.description), self._input() as (_, text):
-            sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
-            while len(sample) == size and not has_enough_lines(sample):
-                size *= 2
-                sample += text.read(size - len(sample))
-            try:
-                return find_format(sample, self.text, len(sample) < size)
-            except ValueError as error:
-                raise ValueError(f"{self.path}: {error}") from None
-
-    @cached_property
-    def comments(self) -> CommentFilter:
-        """The comments between the rows that the last pass left out."""
-        return CommentFilter()
-
-    @cached_property
-    def _first_types(self) -> dict[str, Any]:
-        """The types of the columns in the first lines; None for text that holds numbers."""
-        import pyarrow as pa
-
-        with self._errors(), self._input() as (_, text):
-            stream = self._stream(text, None, self.comments)
-            fields = list(stream.schema)
-            batch = next(iter(stream), None)
-        if batch is None:
-            raise ValueError(f"{self.path}: no rows")
-        types = {}
-        for field, column in zip(fields, batch.columns, strict=True):
-            text = pa.types.is_string(field.type)
-            marked = text and find_numbers(column, self.format.decimal).numbers is not None
-            types[field.name] = None if marked else field.type
-        return types
-
-    @property
-    def parts(self) -> list[Part]:
-        import pyarrow as pa
-
-        names = self.format.names
-        types = self._first_types
-        schema = pa.schema([(name, types[name] or pa.float64()) for name in names])
-        return [Part(self.description, arrow_fields(schema))]
-
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
-
-        # A column of integers may have decimals in later lines, so all numbers are float64.
-        found = {name: self._first_types[name] for name in wanted}
-        types = {n: _read_as(kind) for n, kind in found.items()}
-        marked = [name for name, kind in found.items() if kind is None]
-        self.comments.forget()
-        with self._errors(), self._input() as (file, text):
-            batches: Any = self._stream(text, types, self.comments)
-            if marked:
-                batches = self._without_marks(batches, marked)
-            yield from arrow_pieces(batches, self.description, file.tell)
-
-    def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """These columns as text, in batches."""
-        import pyarrow as pa
-
-        with self._errors(), self._input() as (_, text):
-            yield from self._stream(text, dict.fromkeys(names, pa.string()))
-
-    def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
-        """The batches with numbers in place of text with thousands separators and per cents."""
-        first = 0
-        for batch in batches:
-            for name in marked:
-                at = batch.schema.get_field_index(name)
-                column = find_numbers(batch.column(at), self.format.decimal)
-                if column.bad >= 0:
-                    where = Place(self.description, first).row(column.bad, name)
-                    cell = batch.column(at)[column.bad].as_py()
-                    raise ValueError(f"{where}: {cell!r} is not a number")
-                numbers = column.numbers
-                if numbers is None:  # all are missing
-                    numbers = batch.column(at).cast("float64", safe=False)
-                batch = batch.set_column(at, name, numbers)
-            first += batch.num_rows
-            yield batch
-
-    @contextmanager
-    def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
-        """The file, and its bytes without compression."""
-        import pyarrow as pa
-
-        with pa.OSFile(self.description) as file:
-            if InputFile(self.path).gzipped:
-                yield file, pa.CompressedInputStream(file, "gzip")
-            else:
-                yield file, file
-
-    def _stream(
-        self, text: pa.NativeFile, types: dict[str, Any] | None,
-        comments: CommentFilter | None = None,
-    ) -> csv.CSVStreamingReader:  # fmt: skip
-        """The rows in batches; of the columns with these types, if they are given."""
-        import pyarrow as pa
-        from pyarrow import csv
-
-        how = self.format
-        if how.encoding != "utf-8":
-            text = pa.transcoding_input_stream(text, how.encoding, "utf-8")
-        check = TextCheck(how.delimiter, place=f"{self.description}: ", skip=how.skip)
-        columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
-        # Messages have row numbers only without threads, and a stream is read by one thread anyway.
-        reading = {"block_size": CSV_BYTES, "use_threads": False, "skip_rows": how.skip}
-        return csv.open_csv(
-            pa.lib.TransformInputStream(text, check),
-            convert_options=convert_options(how, **columns),
-            **parse_options(how, comments or CommentFilter(), **reading),
-        )
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        import pyarrow as pa
-
-        with one_line_errors(self.description):
-            try:
-                yield
-            except pa.ArrowInvalid as error:
-                raise ValueError(self._with_row(str(error))) from error
-
-    def _with_row(self, message: str) -> str:
-        """A message of pyarrow, with the column's name and the row as `Place` counts it.
-
-        pyarrow counts columns from 0, and lines from 1 with those that are skipped, and comments.
-        """
-        if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
-            column = self.format.names[int(found[1])]
-            where = Place(self.description).row(self._row(int(found[2])) - 1, column)
-            return f"{where}: {found[3]!r} is not a number"
-        if found := re.match(r"CSV parse error: Row #(\d+): (.*)", message):
-            return f"{self.path}: row {self._row(int(found[1]))}: {found[2]}"
-        return message
-
-    def _row(self, line: int) -> int:
-        return line - self.format.skip - self.comments.before(line)
-
-
-def _read_as(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if kind is None:
-        return pa.string()
-    return kind if pa.types.is_boolean(kind) else pa.float64()
-
-
-@dataclass(frozen=True)
-class IpcReader(_File):
+class IpcReader(OneFile):
     """Reads an Arrow IPC file, in the file format (Feather) or in the stream format."""
 
     n_rows = None
@@ -285,7 +104,7 @@ def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True)
-class NpyReader(_File):
+class NpyReader(OneFile):
     """Reads a .npy file. Every piece has a memory map of its own, which is freed with it."""
 
     named = decodes = False

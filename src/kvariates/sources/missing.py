@@ -73,7 +73,7 @@ def complete_rows(chunk: Chunk, layout: Layout, drop: bool) -> NDArray[np.bool_]
     _check_range(chunk, bad, layout)
     complete = np.asarray(~bad.any(axis=1))
     if chunk.weight is not None:
-        _check_weights(chunk, layout)
+        check_weights(chunk.weight, chunk.place, layout.weights or "weights", chunk.rows)
         complete &= np.isfinite(chunk.weight)
     if not drop and not complete.all():
         i = int(complete.argmin())
@@ -96,13 +96,15 @@ def _check_range(chunk: Chunk, bad: NDArray[np.bool_], layout: Layout) -> None:
             raise ValueError(f"{where}: {number!r} is too large for {layout.dtype}; give dtype=")
 
 
-def _check_weights(chunk: Chunk, layout: Layout) -> None:
-    assert chunk.weight is not None  # noqa: S101
-    negative = chunk.weight < 0
+def check_weights(
+    weight: F64, place: Place, name: str, rows: NDArray[np.int64] | None = None
+) -> None:
+    """Raise ValueError if a weight is negative. `rows`: their index; None: all from the first."""
+    negative = weight < 0
     if negative.any():
         i = int(negative.argmax())
-        where = _cell(chunk, layout, i, None)
-        raise ValueError(f"{where}: the weight {float(chunk.weight[i])!r} is negative")
+        where = place.row(i if rows is None else int(rows[i]), name)
+        raise ValueError(f"{where}: the weight {float(weight[i])!r} is negative")
 
 
 def _cell(chunk: Chunk, layout: Layout, i: int, j: int | None) -> str:

@@ -25,12 +25,14 @@ from scipy import sparse
 
 from kvariates.sources.array_files import read_array
 from kvariates.sources.arrow_columns import JoinedColumns
-from kvariates.sources.columns import check_names, listed
+from kvariates.sources.columns import check_names, no_numbers
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile, TooLargeError
+from kvariates.sources.missing import check_weights
 from kvariates.sources.original_columns import original_columns
+from kvariates.sources.pieces import Place
 from kvariates.sources.private_text import each_number, fixed_format, private_table
-from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_format import HINT, TextOptions
 from kvariates.sources.text_table import read_text
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class OpenedTable:
         How the file was read, in lines for the user.
     doubtful : dict
         Columns of text that look numeric: a line about each.
+    hint : str
+        What to try if no column holds numbers.
     get_each : callable or None
         From a name to its numbers, each cell read by itself, NaN for text that is none.
     get_original : callable or None
@@ -69,6 +73,7 @@ class OpenedTable:
     matrix: Any = None
     remarks: tuple[str, ...] = ()
     doubtful: dict[str, str] = field(default_factory=dict)
+    hint: str = ""
     get_each: Callable[[str], npt.NDArray[np.generic]] | None = None
     get_original: Callable[[Sequence[str], bool], dict[str, Any]] | None = None
 
@@ -87,6 +92,7 @@ class OpenedTable:
         weight = None
         if weights is not None:
             weight = numbers_of(self.path, weights, self.get(weights), missing).astype(np.float64)
+            check_weights(weight, Place(str(self.path)), weights)
         if self.matrix is not None:
             return self._sparse_table(names, left_out, weight)
         get = self.get_each if missing == "keep" and self.get_each else self.get
@@ -116,9 +122,8 @@ class OpenedTable:
         if columns is None:
             left_out = tuple(name for name in names if name not in self.numeric)
             if len(left_out) == len(names):
-                why = next((f"; {line}" for line in self.doubtful.values()), "")
-                found = f"(found {listed(self.names)})"
-                raise ValueError(f"{self.path}: no numeric column {found}{why}")
+                why = next(iter(self.doubtful.values()), self.hint)
+                raise ValueError(no_numbers(self.path, self.names, why))
             names = [name for name in names if name in self.numeric]
         if columns is not None and weights in names:
             raise ValueError(
@@ -227,13 +232,7 @@ def open_table(
 
 def _text(file: InputFile, text: TextOptions) -> OpenedTable:
     found = read_text(file.data, text)
-    lines = {}
-    for name, column in found.text.items():
-        last = found.table.schema.get_all_field_indices(name)[-1]  # a name may stand twice
-        cell = found.table.column(last)[column.bad].as_py()
-        lines[name] = (
-            f"column {name!r} is left out: {cell!r} in row {column.bad + 1} is not a number"
-        )
+    lines = {name: column.why_left_out(name) for name, column in found.text.items()}
     made = _of_arrow(file, found.table)
 
     def originals(names: Sequence[str], identifiers: bool) -> dict[str, Any]:
@@ -243,7 +242,7 @@ def _text(file: InputFile, text: TextOptions) -> OpenedTable:
             read = original_columns(file.data, text, found.format, changed, identifiers)
         return {name: read.get(name, found.table.column(name)) for name in names}
 
-    return replace(made, remarks=found.remarks, doubtful=lines, get_original=originals)
+    return replace(made, remarks=found.remarks, doubtful=lines, hint=HINT, get_original=originals)
 
 
 def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:
@@ -251,7 +250,7 @@ def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:
     table = private_table(file.data, options)
 
     def numbers(name: str) -> npt.NDArray[np.generic]:
-        return each_number(table.column(name), options.decimal or ".")
+        return each_number(table.column(name), options)
 
     return replace(_of_arrow(file, table), get_each=numbers)
 
@@ -287,7 +286,7 @@ def _array(file: InputFile, _text: object) -> OpenedTable:
     if X.ndim != 2:
         raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
     names = [f"x{j}" for j in range(X.shape[1])]
-    numeric = set(names) if X.dtype.kind in "iuf" else set()
+    numeric = set(names) if X.dtype.kind in "biuf" else set()
     if sparse.issparse(X):
         return OpenedTable(
             file.path, names, numeric, lambda name: X[:, [int(name[1:])]].toarray()[:, 0], X

@@ -281,7 +281,10 @@ def _arrow_field(name: str, kind: pa.DataType) -> Field:
         return _arrow_field(name, kind.value_type)
     if types.is_float16(kind) or types.is_float32(kind):
         return Field(name, single, True, str(kind))
-    numeric = types.is_float64(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    numeric = (
+        types.is_float64(kind) or types.is_integer(kind) or types.is_decimal(kind)
+        or types.is_boolean(kind)
+    )  # fmt: skip
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    other = types.is_boolean(kind) or types.is_null(kind)
-    return Field(name, double if numeric or text or other else None, numeric, str(kind))
+    convertible = numeric or text or types.is_null(kind)
+    return Field(name, double if convertible else None, numeric, str(kind))

@@ -2,7 +2,7 @@
 
 | line | what is read |
 |---|---|
-| the first | the names of the columns; if there are none, only their number |
+| the first, after `skip` others | the names of the columns; if there are none, their number |
 | another with as many cells | a row |
 | with an odd number of quotation marks, or another number of cells | a row without any value |
 | empty | nothing |
@@ -46,6 +46,7 @@ def fixed_format(path: Path, text: TextOptions) -> TextOptions:
     return TextOptions(
         delimiter=text.delimiter or ("\t" if ".tsv" in path.suffixes else ","),
         decimal=text.decimal or ".", encoding=encoding, header=text.header is not False,
+        na=text.na, skip=text.skip,
     )  # fmt: skip
 
 
@@ -81,10 +82,8 @@ def private_table(data: bytes, options: TextOptions) -> pa.Table:
     import pyarrow as pa
 
     delimiter, encoding = options.delimiter or ",", options.encoding or "utf-8"
-    names = names_of(next(lines_of(data, encoding), ""), options)
-    lines = lines_of(data, encoding)
-    if options.header:
-        next(lines, None)
+    names = names_of(next(islice(lines_of(data, encoding), options.skip, None), ""), options)
+    lines = islice(lines_of(data, encoding), options.skip + (1 if options.header else 0), None)
     schema = pa.schema([(name, pa.large_string()) for name in names])
     rows = (_row(cells_of(line, delimiter), len(names)) for line in lines if line.strip())
     batches = []
@@ -98,9 +97,11 @@ def _row(cells: list[str], width: int) -> Sequence[str | None]:
     return cells if len(cells) == width else [None] * width
 
 
-def each_number(column: pa.ChunkedArray, decimal: str) -> NDArray[np.generic]:
+def each_number(column: pa.ChunkedArray, options: TextOptions) -> NDArray[np.generic]:
     """The numbers of a column of text, each cell read by itself; missing for other text."""
-    values: NDArray[np.generic] = find_numbers(column, decimal, each=True).numbers.to_numpy()
+    decimal, missing = options.decimal or ".", options.missing
+    found = find_numbers(column, decimal, missing, each=True)
+    values: NDArray[np.generic] = found.numbers.to_numpy()
     return values
 
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -163,11 +164,11 @@ class FrameReader:
     def n_rows(self) -> int:
         return len(self.frame)
 
-    @property
+    @cached_property  # it and `parts` ask every column
     def n_bytes(self) -> int:
         return int(self.frame.memory_usage(index=False).sum())
 
-    @property
+    @cached_property
     def parts(self) -> list[Part]:
         import pyarrow as pa
 
@@ -179,14 +180,24 @@ class FrameReader:
         import pyarrow as pa
 
         names = [str(name) for name in self.frame.columns]
+        place = {name: j for j, name in reversed([*enumerate(names)])}
         for first in range(0, self.n_rows, rows):
             part = self.frame.iloc[first : first + rows]
             with one_line_errors(self.description):
-                columns = [part.iloc[:, names.index(name)] for name in wanted or names]
-                arrays = [pa.array(column, from_pandas=True) for column in columns]
+                column = self._column_of(part)
+                columns = (column(place[name]) for name in wanted or names)
+                arrays = [pa.array(values, from_pandas=True) for values in columns]
                 batch = pa.RecordBatch.from_arrays(arrays, names=wanted or names)
             done = self.n_bytes * (first + len(part)) // self.n_rows
             yield ArrowPiece(batch, Place(self.description, first), done)
+
+    def _column_of(self, part: Any) -> Callable[[int], Any]:
+        """A function that returns a column of some rows by its number."""
+        kinds = self.frame.dtypes.unique()
+        if len(kinds) == 1 and isinstance(kinds[0], np.dtype) and kinds[0].kind in "fiu":
+            X = part.to_numpy()  # ten times faster than a Series for each column
+            return lambda j: X[:, j]
+        return lambda j: part.iloc[:, j]
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class StandardizedBlocks(SourceBlocks):
         for block in self._source:
             X = (block.X - self.scale.mean) / self.scale.spread
             yield replace(block, X=X.astype(block.X.dtype))
-        self.rows_dropped = self._source.rows_dropped
+        self.rows_dropped, self.rows_read = self._source.rows_dropped, self._source.rows_read
 
 
 def _scale(source: SourceBlocks) -> Scale:

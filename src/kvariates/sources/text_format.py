@@ -11,6 +11,10 @@ from dataclasses import dataclass
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "blanks"}
 BY_NAME = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 COMMENT = "#"
+HINT = (
+    "--skip N leaves out lines before the table, --delimiter and --decimal say how it is written, "
+    "--na WORD which cells are missing"
+)  # for a table without numbers
 MISSING = frozenset(
     [
         "NA",
@@ -50,14 +54,34 @@ MISSING = frozenset(
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What the caller knows about a text file. None: it is found out."""
+    """What the caller knows about a text file. None: it is found out.
+
+    Attributes
+    ----------
+    delimiter, decimal, encoding : str or None
+    header : bool or None
+        Whether the table begins with names.
+    na : tuple of str
+        Cells that are read as missing, as they are written, beside the usual ones.
+    skip : int
+        Lines before the table that are left out.
+    """
 
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    na: tuple[str, ...] = ()
+    skip: int = 0
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """The cells that say that a value is missing."""
+        return MISSING | {word.strip() for word in self.na}
 
     def __post_init__(self) -> None:
+        if self.skip < 0:
+            raise ValueError(f"the number of lines to skip must be 0 or more, not {self.skip}")
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", BY_NAME.get(self.delimiter, self.delimiter))
             plain = len(self.delimiter) == 1 and self.delimiter.isascii()
@@ -97,6 +121,10 @@ class TextFormat:
         How many lines before the first row begin with #, without that of the names.
     decimal_shown : bool
         Whether the beginning of the file shows the decimal mark.
+    missing : frozenset of str
+        The cells that say that a value is missing.
+    units : str
+        The row of units below the names, which is left out, or "".
     """
 
     encoding: str
@@ -109,6 +137,8 @@ class TextFormat:
     ambiguous: str = ""
     comments: int = 0
     decimal_shown: bool = True
+    missing: frozenset[str] = MISSING
+    units: str = ""
 
     def words(self) -> str:
         """What was found, in one line; empty for a plain CSV file."""
@@ -126,6 +156,8 @@ class TextFormat:
         if self.before:
             lines = "1 line" if self.before == 1 else f"{self.before} lines"
             parts.append(f"{lines} before the table left out")
+        if self.units:
+            parts.append(f"the row below the names left out, as units: {self.units}")
         if self.comments:
             parts.append(f"{comments_left_out(self.comments)} before the first row")
         if self.ambiguous:

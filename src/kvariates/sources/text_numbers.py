@@ -1,10 +1,19 @@
-"""Numbers as people write them: 1,234.5 and 1.234,5, 1 234 and 1'234, 20% and a long minus."""
+"""Numbers as people write them: 1,234.5 and 1.234,5, 1 234 and 1'234, 20%, $5, (5), a long minus.
+
+Cells that say that a number is missing may stand among them; `MISSING` are always read so, words
+as "unknown" only in a column whose other cells are numbers.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kvariates.sources.columns import listed
 from kvariates.sources.text_format import MISSING
 
 if TYPE_CHECKING:
@@ -12,6 +21,36 @@ if TYPE_CHECKING:
 
 GROUPS = "'\u2019 \u00a0\u202f\u2009"  # thousands separators beside the comma or the point
 MOSTLY = 0.8  # share of numbers from which a column of text looks numeric
+MOST_WORDS = 5  # that are no numbers, for which a remedy is offered
+# Words for a missing number, in small letters. A column of such words alone is text.
+MISSING_WORDS = frozenset({
+    "unknown", "unk", "unbekannt", "inconnu", "desconocido", "n.a.", "n. a.", "k.a.", "k. a.",
+    "keine angabe", "nicht verf\u00fcgbar", "n.v.", "n.d.", "nd", "s/d", "no data", "not available",
+    "not applicable", "undefined", "blank", "tbd", "*", "**", "..", "...", "---",
+    "\u2013", "\u2014",
+})  # fmt: skip
+
+_BLANKS = "[ \u00a0\u202f]*"
+_SIGNS = "+\u2212\\-"
+_SYMBOLS = "\u20a0-\u20bf\u00a3\u00a5\u0e3f"
+_CODES = (
+    "EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|INR|BRL|MXN|ZAR|KRW|AUD|CAD|NZD|SGD|"
+    "HKD|Euro|z\u0142|K\u010d"
+)
+CURRENCY = rf"(?:[A-Z]{{0,3}}\$|[{_SYMBOLS}]|{_CODES}|kr\.?|Fr\.)"
+# What is taken off a cell, in this order, and what stays of it.
+MONEY = (
+    (rf"^([{_SIGNS}(]?){_BLANKS}{CURRENCY}{_BLANKS}", r"\1"),
+    (rf"{_BLANKS}{CURRENCY}(\)?)$", r"\1"),
+    (rf"^\({_BLANKS}([\d.,].*)\)$", r"-\1"),
+)
+
+
+def without_currency(cell: str) -> str:
+    """The cell without a currency, and with a minus in place of parentheses."""
+    for pattern, stays in MONEY:
+        cell = re.sub(pattern, stays, cell)
+    return cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,28 +60,65 @@ class FoundNumbers:
     Attributes
     ----------
     numbers : pyarrow array of float64, or None
-        None if a cell is no number.
+        None if a cell is no number, or if there is none.
     marks : tuple of str
-        What was taken off: "thousands separators", "per cents".
+        What was taken off, such as "thousands separators", or read as missing.
     share : float
         The share of cells that are numbers, among those that are not missing.
     bad : int
         The index of the first cell that is neither a number nor missing; -1 if there is none.
+    words : tuple of str
+        Different cells that are neither numbers nor missing, in their order.
+    currency : str
+        The currency of the numbers, or "". A column with several of them is not read as numbers.
     """
 
     numbers: Any
-    marks: tuple[str, ...]
-    share: float
-    bad: int
+    marks: tuple[str, ...] = ()
+    share: float = 1.0
+    bad: int = -1
+    words: tuple[str, ...] = ()
+    currency: str = ""
 
     @property
     def looks_numeric(self) -> bool:
-        return self.numbers is None and self.share >= MOSTLY
+        return self.bad >= 0 and self.share >= MOSTLY
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all cells are missing, or words for a missing number."""
+        return self.numbers is None and self.bad < 0
+
+    def why_left_out(self, name: str) -> str:
+        """Why a column of this name that looks numeric is left out, and what helps."""
+        line = f"column {name!r} is left out: "
+        if self.currency:
+            return f"{line}it has several currencies: {self.currency}"
+        cell = f"{self.words[0]!r} in row {self.bad + 1} is not a number"
+        return f"{line}{cell}{na_remedy(self.words)}"
+
+
+def na_remedy(words: tuple[str, ...]) -> str:
+    """The options that read these cells as missing."""
+    if len(words) > MOST_WORDS:
+        return ""
+    options = " ".join(f"--na {shlex.quote(word)}" for word in words)
+    return f"; {options} reads {'it' if len(words) == 1 else 'them'} as missing"
+
+
+def said_marks(found: Mapping[str, FoundNumbers]) -> list[str]:
+    """What was taken off columns, in lines for the user."""
+    marked: dict[str, list[str]] = {}
+    for name, column in found.items():
+        for mark in column.marks:
+            marked.setdefault(mark, []).append(name)
+    return [f"{mark} in {listed(names)}" for mark, names in marked.items()]
 
 
 def find_numbers(
-    column: pa.ChunkedArray | pa.Array, decimal: str, *, each: bool = False
-) -> FoundNumbers:
+    column: pa.ChunkedArray | pa.Array, decimal: str, missing: AbstractSet[str] = MISSING, *,
+    each: bool = False,
+) -> FoundNumbers:  # fmt: skip
     """Read a column of text as numbers, missing cells as null.
 
     With `each`, a cell that is no number is null, too, and does not matter for the other cells.
@@ -50,18 +126,55 @@ def find_numbers(
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    text = pc.utf8_trim_whitespace(column)
-    text = pc.if_else(pc.is_in(text, pa.array(sorted(MISSING))), None, text)
-    known = len(text) - text.null_count
-    if known == 0 and not each:
-        return FoundNumbers(None, (), 0.0, -1)
+    written = pc.utf8_trim_whitespace(column)
+    written = pc.if_else(pc.is_in(written, pa.array(sorted(missing))), None, written)
+    text = written
+    for pattern, stays in MONEY:
+        text = pc.replace_substring_regex(text, pattern, stays)
     fits = pc.match_substring_regex(text, _pattern(decimal))
-    good = pc.sum(fits).as_py() or 0
-    if each:
-        text, known = pc.if_else(fits, text, None), good
-    if good < known:
-        bad = pc.index(fits, pa.scalar(False)).as_py()
-        return FoundNumbers(None, (), good / known, bad)
+    said: tuple[str, ...] = ()
+    if not each:
+        is_word = pc.is_in(pc.utf8_lower(written), pa.array(sorted(MISSING_WORDS)))
+        good, known = pc.sum(fits).as_py() or 0, len(written) - written.null_count
+        other = pc.invert(pc.or_(fits, is_word))
+        if pc.any(other).as_py():
+            words = pc.unique(written.filter(other).slice(0, 1000)).to_pylist()
+            at = pc.index(other, pa.scalar(True)).as_py()
+            return FoundNumbers(None, (), good / known, at, tuple(words))
+        if not good:
+            return FoundNumbers(None)
+        said = tuple(pc.unique(written.filter(is_word)).to_pylist())
+    text, written = pc.if_else(fits, text, None), pc.if_else(fits, written, None)
+    currencies = () if each else _currencies(written)
+    if len(currencies) > 1:  # amounts of several currencies cannot be compared
+        at = pc.index(pc.match_substring(written, currencies[1]), pa.scalar(True)).as_py()
+        return FoundNumbers(None, (), 1.0, at, (), listed(currencies))
+    numbers, taken = _numbers(text, decimal)
+    if currencies:
+        taken = (*taken, f"the currency {currencies[0]}")
+    if pc.any(pc.match_substring(written, "(")).as_py():
+        taken = (*taken, "negative numbers in parentheses")
+    if said:
+        taken = (*taken, f"{listed(said)} read as missing")
+    return FoundNumbers(numbers, taken, currency="".join(currencies))
+
+
+def _currencies(text: pa.ChunkedArray | pa.Array) -> tuple[str, ...]:
+    """The different currencies of numbers, in the order in which they appear."""
+    from pyarrow import compute as pc
+
+    signed = text.filter(pc.match_substring_regex(text, CURRENCY))
+    if not len(signed):
+        return ()
+    found = pc.struct_field(pc.extract_regex(signed, f"(?P<currency>{CURRENCY})"), "currency")
+    return tuple(pc.unique(found).to_pylist())
+
+
+def _numbers(text: pa.ChunkedArray | pa.Array, decimal: str) -> tuple[Any, tuple[str, ...]]:
+    """The numbers of cells that fit the pattern, and what was taken off."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
     per_cent = pc.ends_with(text, "%")
     plain = pc.utf8_rtrim(text, "% \t\r\n\f")
     plain = pc.replace_substring(pc.replace_substring(plain, "\u2212", "-"), "+", "")
@@ -73,7 +186,7 @@ def find_numbers(
     if pc.any(per_cent).as_py():
         numbers = pc.if_else(per_cent, pc.divide(numbers, 100.0), numbers)
         marks = (*marks, "per cents")
-    return FoundNumbers(numbers, marks, 1.0, -1)
+    return numbers, marks
 
 
 def _pattern(decimal: str) -> str:

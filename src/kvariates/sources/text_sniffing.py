@@ -25,6 +25,7 @@ from kvariates.sources.text_format import (
     TextOptions,
     find_encoding,
 )
+from kvariates.sources.text_numbers import MISSING_WORDS, without_currency
 
 SAMPLE_BYTES = 2**18
 MOST_SAMPLE_BYTES = 2**26  # of a table with very long lines
@@ -55,8 +56,11 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     lines = LINE_END.split(text)
     if not any(line.strip() for line in lines):
         raise ValueError("no rows: the file is empty")
-    said = re.fullmatch(r"\s*sep=(.)\s*", lines[0], re.IGNORECASE)  # a line for Excel
-    start = 1 if said else 0
+    if not any(line.strip() for line in lines[options.skip :]):
+        raise ValueError(f"no rows: nothing is left after the {options.skip:,} lines of --skip")
+    first_line = lines[options.skip]
+    said = re.fullmatch(r"\s*sep=(.)\s*", first_line, re.IGNORECASE)  # a line for Excel
+    start = options.skip + (1 if said else 0)
     delimiter = options.delimiter or (said[1] if said else _delimiter(lines[start:]))
     rows = sample_rows(lines[start:], delimiter)
     if not rows:
@@ -75,13 +79,15 @@ def find_format(sample: bytes, options: TextOptions, whole: bool) -> TextFormat:
     in_comment = comment is not None and not _is_header(cells[0], cells[1:])
     named = comment if in_comment else cells[0]
     used = first + (1 if header and not in_comment else 0)
+    units = _units(cells[used - first :]) if header else ""
+    used += 1 if units else 0
     skip = rows[used].begin if used < len(rows) else rows[-1].end
     names = _names(named or [], cells, width) if header else tuple(f"x{j}" for j in range(width))
     before = sum(not row.marked for row in rows[:first])
-    comments = sum(line.startswith(COMMENT) for line in lines[: start + skip])
+    comments = sum(line.startswith(COMMENT) for line in lines[start : start + skip])
     return TextFormat(
         encoding, delimiter, decimal.mark, names, header, start + skip, before, decimal.ambiguous,
-        comments - (1 if header and in_comment else 0), decimal.shown,
+        comments - (1 if header and in_comment else 0), decimal.shown, options.missing, units,
     )  # fmt: skip
 
 
@@ -168,7 +174,9 @@ def _one_column(rows: list[SampleRow]) -> bool:
     alone = [cells[0] for cells in body if len(cells) == 1]
     if not pairs or len(pairs) + len(alone) < len(body):
         return False
-    whole = all(WHOLE.fullmatch(a) and FRACTION.fullmatch(b) for a, b in pairs)
+    bare = [(without_currency(a), without_currency(b)) for a, b in pairs]
+    whole = all(WHOLE.fullmatch(a) and FRACTION.fullmatch(b) for a, b in bare)
+    alone = [without_currency(c) for c in alone]
     return whole and all(c in MISSING or WHOLE.fullmatch(c.rstrip("% ")) for c in alone)
 
 
@@ -221,8 +229,23 @@ def _names_in_comment(lines: list[str], delimiter: str, width: int) -> list[str]
 
 
 def is_marked_number(cell: str) -> bool:
-    """Whether a cell is a number, with any decimal mark, thousands separators or a per cent."""
-    return NUMBER.fullmatch(cell.strip()) is not None
+    """Whether a cell is a number, with any marks: thousands separators, a per cent, a currency."""
+    cell = cell.strip()
+    return (NUMBER.fullmatch(cell) or NUMBER.fullmatch(without_currency(cell))) is not None
+
+
+def _units(body: list[list[str]]) -> str:
+    """The first row in one line, if all columns of numbers below have text there: units.
+
+    Text in one column only must be in brackets: it could also be a missing number.
+    """
+    first, rest = body[0] if body else [], body[1:]
+    above = [cell for j, cell in enumerate(first) if cell and _numeric_column(rest, j)]
+    words = MISSING | MISSING_WORDS
+    if any(is_marked_number(cell) or cell.lower() in words for cell in above):
+        return ""
+    bracketed = any(re.fullmatch(r"\(.*\)|\[.*\]", cell) for cell in above)
+    return " ".join(filter(None, first)) if len(above) > 1 or bracketed else ""
 
 
 def _is_header(first: list[str], body: list[list[str]]) -> bool:
@@ -269,7 +292,7 @@ def find_decimal(columns: Iterable[Iterable[str]], delimiter: str) -> DecimalMar
     for column in columns:
         shown = Counter[str]()
         for cell in column:
-            shown.update(_shown_marks(cell.strip("+-\u2212% "), unsure))
+            shown.update(_shown_marks(without_currency(cell).strip("+-\u2212% "), unsure))
             if shown.total() == DECIMAL_CELLS:
                 break
         if shown:

@@ -14,13 +14,13 @@ from kvariates.sources.columns import listed
 from kvariates.sources.text_check import TextCheck
 from kvariates.sources.text_format import (
     COMMENT,
-    MISSING,
     TextFormat,
     TextOptions,
     comments_left_out,
     decoded,
 )
-from kvariates.sources.text_numbers import FoundNumbers, find_numbers
+from kvariates.sources.text_lines import TextLines
+from kvariates.sources.text_numbers import FoundNumbers, find_numbers, said_marks
 from kvariates.sources.text_sniffing import (
     MOST_LETTERS,
     SAMPLE_BYTES,
@@ -59,28 +59,22 @@ def read_text(data: bytes, options: TextOptions) -> TextTable:
     """Read the bytes of a text file. Raises ValueError if it is no table."""
     sample = sample_of(data)
     how = find_format(sample, options, len(data) <= len(sample))
-    body, how = _body(data, how, options)
-    body, dropped = _without_empty_end(body, how.delimiter)
+    body, how, lines = _body(data, how, options)
     comments = CommentFilter()
     table = _parsed(body, how, comments)
     if not how.decimal_shown and (later := _later_decimal(table, how.delimiter)).shown:
         other = replace(how, decimal=later.mark, ambiguous=later.ambiguous)
         again = _parsed(body, other, CommentFilter())
-        if _numeric(table, how.decimal) <= _numeric(again, other.decimal):
+        if _numeric(table, how) <= _numeric(again, other):
             table, how = again, other
     table = _without_empty_columns(table)
     remarks = [how.words()] if how.words() else []
     if comments.count:
         remarks.append(comments_left_out(comments.count))
-    if dropped:
-        rows = "1 empty row" if dropped == 1 else f"{dropped} empty rows"
-        remarks.append(f"{rows} at the end left out")
-    table, found = _with_numbers(table, how.decimal)
-    marked: dict[str, list[str]] = {}
-    for name, column in found.items():
-        for mark in column.marks:
-            marked.setdefault(mark, []).append(name)
-    remarks += [f"{mark} in {listed(names)}" for mark, names in marked.items()]
+    remarks += lines.remarks()
+    remarks += said_truth_values(table.schema)
+    table, found = _with_numbers(table, how)
+    remarks += said_marks(found)
     doubtful = {name: column for name, column in found.items() if column.looks_numeric}
     return TextTable(table, how, tuple(remarks), doubtful)
 
@@ -92,8 +86,7 @@ def rows_as_text(
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    body, how = _body(data, how, options)
-    body, _ = _without_empty_end(body, how.delimiter)
+    body, how, _ = _body(data, how, options)
     texts = {"include_columns": list(names), "column_types": dict.fromkeys(names, pa.string())}
     return arrow_csv.read_csv(
         pa.BufferReader(body), convert_options=arrow_csv.ConvertOptions(**texts),
@@ -101,14 +94,15 @@ def rows_as_text(
     )  # fmt: skip
 
 
-def _numeric(table: pa.Table, decimal: str) -> set[int]:
+def _numeric(table: pa.Table, how: TextFormat) -> set[int]:
     """The columns of numbers, also of numbers with marks."""
     import pyarrow as pa
 
     columns = zip(table.schema, table.columns, strict=True)
     return {
         i for i, (field, column) in enumerate(columns)
-        if not pa.types.is_string(field.type) or find_numbers(column, decimal).numbers is not None
+        if not pa.types.is_string(field.type)
+        or find_numbers(column, how.decimal, how.missing).numbers is not None
     }  # fmt: skip
 
 
@@ -130,8 +124,10 @@ def sample_of(data: bytes) -> bytes:
     return data[:size]
 
 
-def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, TextFormat]:
-    """The lines from the first row on, in UTF-8."""
+def _body(
+    data: bytes, how: TextFormat, options: TextOptions
+) -> tuple[bytes, TextFormat, TextLines]:
+    """The lines from the first row on, in UTF-8, and what was left out of them."""
     if how.encoding == "utf-8":
         try:
             data.decode("utf-8")
@@ -148,9 +144,16 @@ def _body(data: bytes, how: TextFormat, options: TextOptions) -> tuple[bytes, Te
         data = data.replace(b"\r", b"\n")
     ends = [found.end() for found in islice(re.finditer(rb"\r\n|\n|\r", data), how.skip)]
     body = data[ends[-1] :] if len(ends) == how.skip > 0 else data if how.skip == 0 else b""
-    if how.delimiter == " ":
-        body = re.sub(rb"(?m)^ +| +$", b"", re.sub(rb"[ \t]+", b" ", body.replace(b"\r\n", b"\n")))
-    return body, how
+    lines = TextLines(how.delimiter)
+    return lines(body) + lines(b""), how, lines
+
+
+def said_truth_values(schema: pa.Schema) -> list[str]:
+    """Which columns hold truth values, in a line for the user."""
+    import pyarrow as pa
+
+    names = [field.name for field in schema if pa.types.is_boolean(field.type)]
+    return [f"truth values read as 0 and 1 in {listed(names)}"] if names else []
 
 
 class CommentFilter:
@@ -198,7 +201,7 @@ def convert_options(how: TextFormat, **columns: Any) -> Any:
     from pyarrow import csv as arrow_csv
 
     return arrow_csv.ConvertOptions(
-        null_values=sorted(MISSING), decimal_point=how.decimal, **columns
+        null_values=sorted(how.missing), decimal_point=how.decimal, **columns
     )
 
 
@@ -249,17 +252,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _without_empty_end(body: bytes, delimiter: str) -> tuple[bytes, int]:
-    """The lines without those at the end whose cells are all empty, and the number of these."""
-    empty = b" \t\r\n" + delimiter.encode()
-    end = body.rstrip(empty)
-    line = body.find(b"\n", len(end))  # the end of the last line that is not empty
-    if line < 0:
-        return body, 0
-    rest = body[line + 1 :]
-    return body[: line + 1], sum(1 for part in rest.split(b"\n") if part.strip())
-
-
 def _without_empty_columns(table: pa.Table) -> pa.Table:
     """The table without columns that have neither a name nor a value."""
     import pyarrow as pa
@@ -272,7 +264,7 @@ def _without_empty_columns(table: pa.Table) -> pa.Table:
     return table.select(kept) if 0 < len(kept) < table.num_columns else table
 
 
-def _with_numbers(table: pa.Table, decimal: str) -> tuple[pa.Table, dict[str, FoundNumbers]]:
+def _with_numbers(table: pa.Table, how: TextFormat) -> tuple[pa.Table, dict[str, FoundNumbers]]:
     """The table with numbers in place of text where each cell is a number."""
     import pyarrow as pa
 
@@ -280,7 +272,7 @@ def _with_numbers(table: pa.Table, decimal: str) -> tuple[pa.Table, dict[str, Fo
     columns = list(table.columns)
     for i, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = find_numbers(columns[i], decimal)
+            column = find_numbers(columns[i], how.decimal, how.missing)
             found[field.name] = column
             if column.numbers is not None:
                 columns[i] = column.numbers

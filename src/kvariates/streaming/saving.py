@@ -15,7 +15,7 @@ from typing import Any
 from kvariates.extras import needed
 from kvariates.file_writing import write_aside
 
-FORMAT = 1  # raised whenever a state changes its meaning
+FORMAT = 2  # raised whenever a state changes its meaning
 
 
 def save_state(path: str | Path, kind: str, state: dict[str, Any]) -> None:

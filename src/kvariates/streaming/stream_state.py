@@ -1,8 +1,11 @@
 """What is known of a stream: a summary, a few witness rows, and how many rows were seen.
 
 With a half-life h, a row's weight is halved by every h rows that follow. New rows get weights that
-grow instead, and what is read is divided by the weight of a row that came just now. When the
-weights get large, all of them are scaled.
+grow instead, and what is read is divided by the weight of a row that came just now. After a fixed
+number of rows, before the weights get large, all of them are scaled.
+
+Totals are exact integers, in units of 2**-1074, so that they do not depend on how rows are cut into
+batches.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.exact_sums import exact_total, from_float, to_float
 from kvariates.data.rows import F64, Rows
 from kvariates.summaries.reservoir import Reservoir
 from kvariates.summaries.synopses import SYNOPSES
@@ -66,7 +70,7 @@ class StreamState:
         self._summary = SYNOPSES[synopsis].run(self.options)
         self._witnesses = Reservoir(SummaryOptions(WITNESSES, k))
         self.rows_seen = 0
-        self._weight = 0.0
+        self._weight = 0  # of all rows, exactly
         self._clock = 0  # rows of this stream, without merged ones
         self._halvings = 0  # that all weights were scaled by
 
@@ -78,28 +82,37 @@ class StreamState:
     @property
     def weight_seen(self) -> float:
         """The weight of all rows, less what was forgotten."""
-        return self._weight * math.exp2(-self._age)
+        return to_float(self._weight) * math.exp2(-self._age)
 
     def add(self, X: Any, weight: F64 | None) -> None:
         """Take in a batch of rows, or nothing of it if that fails.
 
         Pre: clean, with the features, layout and dtype of those before.
         """
-        most = X.shape[0] if self.half_life is None else int(DOUBLINGS * self.half_life)
         before = dict(self.__dict__)
         draws = self._rng.bit_generator.state, self._witness_rng.bit_generator.state
         self._summary, self._witnesses = self._summary.copy(), self._witnesses.copy()
         try:
-            for first in range(0, X.shape[0], max(1, most)):
-                part = slice(first, first + most)
+            first = 0
+            while first < X.shape[0]:
+                part = slice(first, first + self._rows_until_scaled(X.shape[0]))
                 self._add(X[part], None if weight is None else weight[part])
+                first = part.stop
         except BaseException:
             self.__dict__ = before
             self._rng.bit_generator.state, self._witness_rng.bit_generator.state = draws
             raise
 
+    def _rows_until_scaled(self, n: int) -> int:
+        """How many rows follow until all weights are scaled; n if they never are."""
+        if self.half_life is None:
+            return n
+        period = int(DOUBLINGS * self.half_life)
+        return period - self._clock % period
+
     def _add(self, X: Any, weight: F64 | None) -> None:
         n = X.shape[0]
+        is_scaled = self.half_life is not None and n == self._rows_until_scaled(n)
         if self.half_life is not None:
             rows = np.arange(self._clock + 1, self._clock + n + 1)
             growth = np.exp2(rows / self.half_life - self._halvings)
@@ -107,10 +120,10 @@ class StreamState:
         points = WeightedPoints.of(X, weight)
         self._summary.add(points, self._rng)
         self._witnesses.add(points, self._witness_rng)
-        self._weight += points.total
+        self._weight += exact_total(points.weights)
         self.rows_seen += n
         self._clock += n
-        if self._age > DOUBLINGS:
+        if is_scaled:
             halvings = math.floor(self._age)
             self._rescale(math.ldexp(1.0, -halvings))
             self._halvings += halvings
@@ -179,11 +192,17 @@ class StreamState:
         stream._halvings = state["halvings"]
         return stream
 
+    # A pickle must hold the rows that were kept, not the memory that buffers reserve for others.
+    __getstate__ = to_dict
+
+    def __setstate__(self, state: State) -> None:
+        self.__dict__ = StreamState.from_dict(state).__dict__
+
     def _rescale(self, factor: float) -> None:
         if factor != 1:
             self._summary.rescale(factor)
             self._witnesses.rescale(factor)
-            self._weight *= factor
+            self._weight = from_float(to_float(self._weight) * factor)
 
     def _now(self, points: WeightedPoints) -> WeightedPoints:
         """Weights as of now. Rows that are forgotten up to a rest below float64 are left out."""

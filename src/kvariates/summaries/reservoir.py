@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kvariates.data.exact_sums import exact_total, from_float, to_float
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
@@ -50,7 +51,7 @@ class Reservoir:
         self._parts: list[KeyedRows] = []
         self._held = 0  # rows of the parts
         self._dropped = np.inf  # the smallest key of a row that is not kept
-        self._total = 0.0  # weight of all rows
+        self._total = 0  # weight of all rows, exactly, in units of 2**-1074
         self._whole = True  # whether all weights are integers
 
     @property
@@ -68,7 +69,7 @@ class Reservoir:
             self._whole = self._whole and lightest == np.rint(lightest)
         else:
             self._whole = self._whole and bool((rows.weights == np.rint(rows.weights)).all())
-        self._total += rows.total
+        self._total += exact_total(rows.weights)
         with np.errstate(over="ignore"):
             most = -np.expm1(-heaviest * self._dropped)
         perhaps = np.flatnonzero(u <= most)
@@ -95,9 +96,10 @@ class Reservoir:
         if self.complete:
             return rows
         weights = rows.weights / -np.expm1(-rows.weights * self._dropped)
-        weights *= self._total / weights.sum()
+        total = to_float(self._total)
+        weights *= total / weights.sum()
         if self._whole:
-            weights = rounded_to_integers(weights, self._total, rng)
+            weights = rounded_to_integers(weights, total, rng)
         return WeightedPoints(rows.points, weights).positive()
 
     def copy(self) -> Reservoir:
@@ -107,7 +109,7 @@ class Reservoir:
         return copy
 
     def rescale(self, factor: float) -> None:
-        self._total *= factor
+        self._total = from_float(to_float(self._total) * factor)
         self._dropped /= factor
         self._whole = False
         self._parts = [part.scaled(factor) for part in self._parts]

@@ -1,0 +1,207 @@
+"""Confirms a number of clusters on two halves of the rows, or says what speaks against it.
+
+| what is asked | how |
+|---|---|
+| no cluster divides | tested again, with other halves and at a level that is easier to pass |
+| no more than k | each half is searched alone, with other draws and another highest k |
+| the same clusters | nearly all rows have the same cluster by the centres of either half |
+| a valley between any two neighbours | centres of one half, counts of the other: see below |
+
+Two clusters are neighbours if one is the second nearest of some row of the other, and if no other
+centre lies between them. They are compared in the direction from centre to centre. Rows of the
+two clusters alone would show a valley in any data: their cells touch in a face that is narrower
+than the cells. So all rows count that lie in a convex region around the two centres, cut off half
+way to all other centres. A log-concave density has no valley in such a region.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.data.rows import F64, Labels, Rows, count_distinct
+from kvariates.numerics.draws import I64
+from kvariates.numerics.valleys import (
+    BINS,
+    RoundedColumns,
+    Valley,
+    ValleyCounts,
+    pooled_p_value,
+)
+from kvariates.seeding.seeding_problem import SeedingProblem
+
+from .search import TESTED, DivisionTest, KSearchOptions, Search
+
+FALSE_ALARM = 0.01  # of one pair without a valley, divided by the number of pairs
+DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
+ALIKE = 0.95  # of the rows have the same cluster by either half
+MAY_DIVIDE = 0.05  # a p-value below MAY_DIVIDE / k is a doubt, though no proof of a division
+FEW = 8  # rows of a cluster below which halves of them show nothing
+REPEATS = 2  # of the test of all clusters
+COPIES = 10  # of every distinct row, from which on each is a cluster
+EQUAL = 0.01  # distances that differ by less than this part are equal
+FURTHER = 3  # how much higher than k the search of a half goes
+MARGIN = 0.25  # how far beyond two centres rows are counted, in distances of the two
+
+
+class Confirmation(NamedTuple):
+    """What speaks against k clusters, empty if nothing does; how many pairs have a gap."""
+
+    doubt: str = ""
+    pairs: int = 0
+
+
+def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirmation:
+    """Whether the clusters of a search hold. Pre: it found more than one."""
+    labels = search.found[(search.k or 0) - 1].labels
+    sizes = np.bincount(labels)
+    large = np.flatnonzero(sizes >= FEW)
+    k = len(large)
+    if k < len(sizes):  # the few rows apart are clusters that halves of the rows cannot show
+        members = np.flatnonzero(sizes[labels] >= FEW)
+        problem, labels = _part(problem, members, k), labels[members]
+    if k == 1:
+        return Confirmation("all but one have only a few rows")
+    for _ in range(REPEATS):
+        test = DivisionTest(problem, columns=True)
+        if any(test.p_value(np.flatnonzero(labels == j)) < MAY_DIVIDE / k for j in large):
+            return Confirmation("some of them may divide further")
+    rows, rng = problem.rows, problem.rng
+    options = KSearchOptions(every_row, every_k=False)
+    parts = max(2, math.ceil(2 * rows.n / TESTED))
+    part = rng.permutation(rows.n) % parts
+    halves = [_part(problem, np.flatnonzero(part == half), k) for half in (0, 1)]
+    if min(half.k for half in halves) < k:
+        return Confirmation(f"half of the rows are too few to find {k} clusters again")
+    centers = []
+    for half in halves:
+        again = Search.of(half, options)
+        if again.k is None or again.k > k:
+            return Confirmation(f"half of the rows, searched alone, {_found(again)}")
+        centers.append(again.found[k - 1].centers.astype(np.float64))
+    both = rows.subset(np.flatnonzero(part < 2))
+    one, two = (both.nearest(each) for each in centers)
+    match = _matched(one, two, k)
+    alike = float(np.mean(match[one] == two))
+    if alike < ALIKE or len(np.unique(match)) < k:
+        return Confirmation(
+            f"two halves of the rows lead to different clusters for {1 - alike:.0%} of the rows"
+        )
+    centers[1] = centers[1][match]
+    return _without_valley([half.rows for half in halves], centers, both, rng)
+
+
+def are_copies(rows: Rows, labels: Labels) -> bool:
+    """Whether the clusters are the distinct rows, with COPIES of each or more.
+
+    Ratings and counts are repeated too: values at equal distances in every column prove nothing,
+    unless there are only two rows.
+    """
+    sizes = np.bincount(labels)
+    m = len(sizes)
+    if m == 1 or sizes.min() < COPIES or count_distinct(rows, m + 1) > m:
+        return False
+    distinct = rows.take(np.unique(labels, return_index=True)[1])
+    return m == 2 or any(_uneven(column) for column in np.asarray(distinct).T)
+
+
+def _uneven(values: F64) -> bool:
+    gaps = np.diff(np.unique(values))
+    return gaps.size > 1 and gaps.max() > (1 + EQUAL) * gaps.min()
+
+
+def _part(problem: SeedingProblem, members: I64, k: int) -> SeedingProblem:
+    """The problem for some of the rows, up to a few more than k clusters."""
+    rows = problem.rows.subset(members)
+    weight = None if problem.weight is None else problem.weight[members]
+    most = count_distinct(rows, k + FURTHER)
+    return SeedingProblem(rows, weight, most, lloyd=problem.lloyd, rng=problem.rng)
+
+
+def _found(search: Search) -> str:
+    return f"divide into more than {len(search.found)}" if search.k is None else f"show {search.k}"
+
+
+def _matched(one: Labels, two: Labels, k: int) -> I64:
+    """For each cluster of `one`, that of `two` with the most of its rows."""
+    together = np.bincount(one.astype(np.int64) * k + two, minlength=k * k).reshape(k, k)
+    return np.asarray(together.argmax(axis=1))
+
+
+class Pair(NamedTuple):
+    i: int
+    j: int
+
+
+def _without_valley(
+    halves: list[Rows], centers: list[F64], both: Rows, rng: np.random.Generator
+) -> Confirmation:
+    """Whether all neighbours have a valley between them."""
+    tests = [PairTest(centers[at], halves[at], halves[1 - at]) for at in (0, 1)]
+    rounding = RoundedColumns(both.X)
+    pairs = neighbours(both, centers[0])
+    joined = [
+        pair
+        for pair in pairs
+        if not _is_valley([test.counts(pair, rounding, rng) for test in tests], len(pairs))
+    ]
+    if not joined:
+        return Confirmation(pairs=len(pairs))
+    return Confirmation(
+        f"{len(joined)} of {len(pairs)} pairs of neighbours have no certain gap between them"
+        f" (false-alarm rate {FALSE_ALARM:g} for all pairs)"
+    )
+
+
+def _is_valley(counts: list[ValleyCounts], pairs: int) -> bool:
+    middle, side = (sum(of) for of in zip(*counts, strict=True))
+    return middle <= DEEP * side and pooled_p_value(counts) < FALSE_ALARM / pairs
+
+
+def neighbours(rows: Rows, centers: F64) -> list[Pair]:
+    """Pairs of clusters with no other centre between them that meet at some row."""
+    near = rows.two_nearest(centers)
+    met = np.unique(np.sort(np.c_[near.labels, near.second], axis=1), axis=0)
+    apart = Rows.of(centers).distances(centers, squared=True)
+    around = apart[met[:, 0]] + apart[met[:, 1]]
+    np.put_along_axis(around, met.astype(np.int64), np.inf, axis=1)
+    free = around.min(axis=1) >= apart[met[:, 0], met[:, 1]]
+    return [Pair(int(i), int(j)) for i, j in met[free]]
+
+
+class PairTest:
+    """Tests pairs of clusters: the rows of one half choose a valley, those of the other count."""
+
+    def __init__(self, centers: F64, chooses: Rows, counts: Rows) -> None:
+        self._centers, self._gram = centers, centers @ centers.T
+        self._products = [np.asarray(rows.X @ centers.T) for rows in (chooses, counts)]
+
+    def counts(
+        self, pair: Pair, rounding: RoundedColumns, rng: np.random.Generator
+    ) -> ValleyCounts:
+        """Rows in the valley and beside it, between the two centres of `pair`."""
+        i, j = pair
+        direction = self._centers[j] - self._centers[i]
+        length = float(direction @ direction)
+        start = float(self._centers[i] @ direction)
+        edges = np.linspace(-MARGIN, 1 + MARGIN, BINS + 1)
+        along = []
+        for products in self._products:
+            inside = self._inside(products, pair, length)
+            values = products[inside, j] - products[inside, i]
+            along.append((rounding.fill(values, direction, rng) - start) / length)
+        valley = Valley.of(along[0], edges)
+        return ValleyCounts(0, 0) if valley is None else valley.counts(along[1])
+
+    def _inside(self, products: F64, pair: Pair, length: float) -> NDArray[np.bool_]:
+        """Which rows lie in the convex region around the two centres of `pair`."""
+        (i, j), gram = pair, self._gram
+        others = np.delete(np.arange(len(gram)), [i, j])
+        at = np.clip((gram[others, j] - gram[others, i] - gram[i, j] + gram[i, i]) / length, 0, 1)
+        foot = (1 - at) ** 2 * gram[i, i] + at**2 * gram[j, j] + 2 * at * (1 - at) * gram[i, j]
+        limit = (np.diag(gram)[others] - foot) / 2
+        toward = products[:, others] - (1 - at) * products[:, [i]] - at * products[:, [j]]
+        return np.asarray((toward <= limit).all(axis=1))
