@@ -57,7 +57,7 @@ def test_topics_of_text_are_counted():
 def test_noise_has_no_clear_answer(kind, shape):
     choice = choose_k(choosing.noise(kind, *shape, 0), (1, 8), random_state=0)
     assert (choice.k, choice.clear) == (1, False)
-    assert choice.reason.startswith("no clear answer: no separate clusters were found.")
+    assert choice.reason.startswith("no clear answer: ")
 
 
 def test_noise_with_a_division_by_chance_has_no_clear_answer():

@@ -4,7 +4,8 @@
 |---|---|
 | no cluster divides | tested again, with other halves and at a level that is easier to pass |
 | no more than k | each half is searched alone, with other draws and another highest k |
-| the same clusters | nearly all rows have the same cluster by the centres of either half |
+| the same clusters | nearly all rows have the same cluster by the centres of either half, |
+| | which start from its own search or from the centres of all rows: the better one |
 | a valley between any two neighbours | centres of one half, counts of the other: see below |
 
 Two clusters are neighbours if one is the second nearest of some row of the other, and if no other
@@ -35,10 +36,10 @@ from kvariates.seeding.seeding_problem import SeedingProblem
 
 from .search import TESTED, DivisionTest, KSearchOptions, Search
 
-FALSE_ALARM = 0.01  # of one pair without a valley, divided by the number of pairs
+FALSE_ALARM = 0.01  # the chance that any of the pairs without a valley passes for one with it
 DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
 ALIKE = 0.95  # of the rows have the same cluster by either half
-MAY_DIVIDE = 0.05  # a p-value below MAY_DIVIDE / k is a doubt, though no proof of a division
+MAY_DIVIDE = 0.02  # a p-value below MAY_DIVIDE / k is a doubt, though no proof of a division
 FEW = 8  # rows of a cluster below which halves of them show nothing
 REPEATS = 2  # of the test of all clusters
 COPIES = 10  # of every distinct row, from which on each is a cluster
@@ -56,7 +57,8 @@ class Confirmation(NamedTuple):
 
 def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirmation:
     """Whether the clusters of a search hold. Pre: it found more than one."""
-    labels = search.found[(search.k or 0) - 1].labels
+    found = search.found[(search.k or 0) - 1]
+    labels = found.labels
     sizes = np.bincount(labels)
     large = np.flatnonzero(sizes >= FEW)
     k = len(large)
@@ -81,7 +83,9 @@ def confirm(problem: SeedingProblem, search: Search, every_row: bool) -> Confirm
         again = Search.of(half, options)
         if again.k is None or again.k > k:
             return Confirmation(f"half of the rows, searched alone, {_found(again)}")
-        centers.append(again.found[k - 1].centers.astype(np.float64))
+        from_all = problem.needed_lloyd(half.rows, half.weight, found.centers[large])
+        best = min(again.found[k - 1], from_all, key=lambda solution: solution.inertia)
+        centers.append(best.centers.astype(np.float64))
     both = rows.subset(np.flatnonzero(part < 2))
     one, two = (both.nearest(each) for each in centers)
     match = _matched(one, two, k)
@@ -143,22 +147,26 @@ def _without_valley(
     tests = [PairTest(centers[at], halves[at], halves[1 - at]) for at in (0, 1)]
     rounding = RoundedColumns(both.X)
     pairs = neighbours(both, centers[0])
-    joined = [
-        pair
-        for pair in pairs
-        if not _is_valley([test.counts(pair, rounding, rng) for test in tests], len(pairs))
-    ]
-    if not joined:
+    counts = [[test.counts(pair, rounding, rng) for test in tests] for pair in pairs]
+    if not (joined := _joined(counts)):
         return Confirmation(pairs=len(pairs))
     return Confirmation(
-        f"{len(joined)} of {len(pairs)} pairs of neighbours have no certain gap between them"
+        f"{joined} of {len(pairs)} pairs of neighbours have no certain gap between them"
         f" (false-alarm rate {FALSE_ALARM:g} for all pairs)"
     )
 
 
-def _is_valley(counts: list[ValleyCounts], pairs: int) -> bool:
+def _joined(counts: list[list[ValleyCounts]]) -> int:
+    """How many pairs have no certain valley, by the method of Holm (1979)."""
+    p_values = [pooled_p_value(each) if _is_deep(each) else 1.0 for each in counts]
+    limits = FALSE_ALARM / np.arange(len(counts), 0, -1)
+    missed = np.flatnonzero(np.sort(p_values) >= limits)
+    return len(counts) - int(missed[0]) if missed.size else 0
+
+
+def _is_deep(counts: list[ValleyCounts]) -> bool:
     middle, side = (sum(of) for of in zip(*counts, strict=True))
-    return middle <= DEEP * side and pooled_p_value(counts) < FALSE_ALARM / pairs
+    return middle <= DEEP * side
 
 
 def neighbours(rows: Rows, centers: F64) -> list[Pair]:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import bdtr
 
@@ -138,18 +140,39 @@ def deepest_valley(bins: I64) -> tuple[Intervals, float]:
 
     The difference is measured in its standard deviations; wider intervals win a tie.
     """
-    sums, best, depth = np.r_[0, np.cumsum(bins)], Intervals(0, 1, 2, 1), -np.inf
-    for width in range(1, len(bins) // 3 + 1):
-        inside = sums[width:] - sums[:-width]
-        middle = np.arange(width, len(inside) - width)
-        left = np.maximum.accumulate(inside)[middle - width]
-        right = np.maximum.accumulate(inside[::-1])[::-1][middle + width]
-        outer, counted = np.minimum(left, right), inside[middle]
-        deep = (outer - counted) / np.sqrt(np.maximum(outer + counted, 1))
-        deepest = np.flatnonzero(deep == deep.max())
-        at = int(middle[deepest[len(deepest) // 2]])
-        if deep.max() >= depth:
-            first, last = np.argmax(inside[: at - width + 1]), np.argmax(inside[at + width :])
-            depth = float(deep.max())
-            best = Intervals(int(first), at, at + width + int(last), width)
-    return best, depth
+    sums, windows = np.r_[0, np.cumsum(bins)], _windows(len(bins))
+    inside = np.where(windows.within, sums[windows.end] - sums[:-1], -1)
+    left = np.maximum.accumulate(inside, axis=1)
+    right = np.maximum.accumulate(inside[:, ::-1], axis=1)[:, ::-1]
+    rows = np.arange(len(inside))[:, None]
+    outer = np.minimum(left[rows, windows.before], right[rows, windows.after])
+    deep = (outer - inside) / np.sqrt(np.maximum(outer + inside, 1))
+    deep[~windows.middle] = -np.inf
+    depth = deep.max()
+    row = int(np.flatnonzero((deep == depth).any(axis=1))[-1])
+    deepest, width = np.flatnonzero(deep[row] == depth), row + 1
+    at = int(deepest[len(deepest) // 2])
+    first, last = np.argmax(inside[row, : at - row]), np.argmax(inside[row, at + width :])
+    return Intervals(int(first), at, at + width + int(last), width), float(depth)
+
+
+class Windows(NamedTuple):
+    """All intervals of bins: a row for each width, a column for each bin they begin at."""
+
+    end: I64  # the bin after the interval, or the last one
+    within: NDArray[np.bool_]  # whether the interval ends within the bins
+    before: I64  # the last bin at which an interval to the left can begin
+    after: I64  # the first bin at which an interval to the right can begin
+    middle: NDArray[np.bool_]  # whether there are intervals on both sides
+
+
+@cache
+def _windows(n: int) -> Windows:
+    start, width = np.arange(n), np.arange(1, n // 3 + 1)[:, None]
+    return Windows(
+        np.minimum(start + width, n),
+        start + width <= n,
+        np.maximum(start - width, 0),
+        np.minimum(start + width, n - 1),
+        (start >= width) & (start + 2 * width <= n),
+    )
