@@ -141,13 +141,20 @@ class TestPasses:
         with pytest.raises(ValueError, match="was already read"):
             next(iter(source))
 
-    def test_a_source_that_changes(self):
+    @pytest.mark.parametrize(
+        ("rows", "words"),
+        [
+            (100, "list: has 4100 rows, but had 100 when it was read"),
+            (4000, "list: rows 1 to 4000 are not those that were read before"),
+        ],
+    )
+    def test_a_source_that_changes(self, rows, words):
         arrays = [X[:100]]
-        source = blocks(arrays)
+        source = blocks(arrays, block_bytes=X[:rows].nbytes)
         assert source.repeatable
         list(source)
         arrays.append(X)
-        with pytest.raises(ValueError, match="list: has 4100 rows, but had 100 when it was read"):
+        with pytest.raises(ValueError, match=words):
             list(source)
 
     @pytest.mark.parametrize("read_ahead", [True, False])

@@ -251,10 +251,9 @@ def test_more_clusters_than_rows_is_one_clear_error():
     with pytest.raises(ValueError, match=r"n_clusters=1000, .* together describe 240 rows; lower"):
         fitted(grid_of(np.array_split(X, 3), max_points=1000), k=1000)
     copies = np.repeat(X[:8], 10, axis=0)
-    with pytest.raises(ValueError, match=r"n_clusters=60, .* only 8 distinct values; lower it"):
-        fitted(grid_of(np.array_split(copies, 3), max_points=1000), k=60)
-    with pytest.warns(UserWarning, match=r"n_clusters=12, but only \d+ centres are distinct"):
-        fitted(grid_of(np.array_split(copies, 3), max_points=1000), k=12)
+    for k in (12, 60):  # a warning, as of KMeans in memory
+        with pytest.warns(UserWarning, match=rf"n_clusters={k}, but only \d centres are distinct"):
+            fitted(grid_of(np.array_split(copies, 3), max_points=1000), k=k)
 
 
 def test_the_caller_is_warned_of_a_peer_whose_data_cannot_be_loaded():

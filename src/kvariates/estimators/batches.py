@@ -82,10 +82,10 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
         validation.no_weights(sample_weight)
         yield from ((block, None) for block in X)
     elif is_table(X):
-        if np.ndim(X) == 0:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if len(X.shape) == 0:
             yield X, None  # is refused as a batch
             return
-        X = X if hasattr(X, "shape") else np.asarray(X)
         if sparse.issparse(X):
             check_sparse(X)
             X = X.tocsr()

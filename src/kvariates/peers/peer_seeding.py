@@ -94,12 +94,6 @@ class PeersPotential(AddedCenters):
         self.flush()
         values = np.array(list(self._values.values()))
         if not values.any():  # all rows are centres
-            if self._known and not self._noisy:
-                distinct = len(np.unique(self.centers, axis=0))
-                raise ValueError(
-                    f"n_clusters={len(self._centers)}, but the rows of all peers have only "
-                    f"{distinct} distinct values; lower it."
-                )
             known = self._coordinator.descriptions
             values = np.array([known[peer].weight for peer in self._values])
         return int(draw_proportional(values, 1, rng)[0])

@@ -123,7 +123,9 @@ class CountedCells:
         # A cell whose count became 0 had noise, too: it is shared by its points.
         mass = np.where(held[self.cells] > 0, estimate, 1.0)
         parts = np.bincount(nearest * number + self.cells, mass, minlength=k * number)
-        shares = parts.reshape(k, number) / np.bincount(self.cells, mass, minlength=number)
+        masses = np.bincount(self.cells, mass, minlength=number)
+        # A cell without points has no part of any medoid.
+        shares = parts.reshape(k, number) / np.where(masses > 0, masses, 1.0)
         cells = np.maximum((shares**2).sum(axis=1), 1.0)  # no part is less noisy than a cell
         counts: F64 = np.bincount(nearest, estimate, minlength=k).astype(np.float64)
         return NoisyCounts.of(counts, self.noisy.deviation * np.sqrt(cells))

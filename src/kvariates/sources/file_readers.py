@@ -111,7 +111,10 @@ class NpyReader(OneFile):
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
-        return self._map().shape
+        X = self._map()
+        if X.ndim != 2:
+            raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
+        return X.shape
 
     @property
     def n_rows(self) -> int:
@@ -119,10 +122,7 @@ class NpyReader(OneFile):
 
     @property
     def parts(self) -> list[Part]:
-        X = self._map()
-        if X.ndim != 2:
-            raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
-        return [Part(self.description, matrix_fields(X.shape[1], X.dtype))]
+        return [Part(self.description, matrix_fields(self._shape[1], self._map().dtype))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
         for first in range(0, self.n_rows, rows):
