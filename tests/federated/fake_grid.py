@@ -31,7 +31,7 @@ class Node:
         return self.app(message, self.context)
 
 
-def ask(node: Node, name: str, fit: int = 1, **arguments: Any) -> Any:
+def ask(node: Node, name: str, /, fit: int = 1, **arguments: Any) -> Any:
     """The reply of a node to one question."""
     envelope = encode_envelope(Envelope(fit, 0, Question(name, arguments)))
     message = Message(content_of(envelope=envelope), 999, MESSAGE_TYPE)

@@ -294,3 +294,37 @@ def test_plain_questions_are_refused_and_groups_counted_in_any_process(fresh):
             client._cached.clear()
         reply = ask(node, "group", index=1, public_keys=[keys[0], own, keys[1]])
         assert reason is None or reason in reply.reason
+
+
+def fit_with_invented_peers(confirm):
+    """A coordinator that invents two peers with rows that it knows: the rest is the true one's."""
+    true = Node(client_app(lambda _: X[:7], secure_sums=True, confirm=confirm), 0)
+    invented = client_app(lambda _: np.zeros((1, 2)), secure_sums=True)
+    grid = FakeGrid([true, Node(invented, 1), Node(invented, 2)])
+    return true, lambda: secure_fit(grid, k=1, init=np.zeros((1, 2)), max_iter=1)
+
+
+@pytest.mark.parametrize("answer", [False, None])
+def test_a_peer_that_does_not_confirm_the_keys_sends_no_sums_to_invented_peers(answer):
+    seen = []
+    _, fit = fit_with_invented_peers(None)
+    np.testing.assert_allclose(fit().centers[0] * 9, X[:7].sum(axis=0))  # its sums are known
+    true, fit = fit_with_invented_peers(lambda text: seen.append(text) or answer)
+    with pytest.raises(PeerLost, match=r"fingerprint 3 keys: .* was not confirmed"):
+        fit()
+    assert len(seen) == 1
+    arguments = {"name": "column_sums", "arguments": {"exponent": 0}, "round": 1, "last": 0}
+    assert "the state is lost" in ask(true, "masked_sum", **arguments).reason
+
+
+def test_peers_are_asked_about_the_fingerprint_of_each_group():
+    seen, shards = [], np.array_split(X, 4)
+    grid = secure_grid(shards, confirm=lambda text: seen.append(text) or True)
+    doubting = client_app(loader(shards), secure_sums=True, confirm=lambda _: False)
+    grid.nodes[1000] = Node(doubting, 0)
+    found = secure_fit(grid, **STEPS)
+    assert_same(found, fitted(grid_of(shards[1:]), **STEPS))
+    assert "was not confirmed" in found.transcript.dropped[0].reason
+    assert seen[-3:] == found.transcript.fingerprints * 3
+    with pytest.raises(ValueError, match="confirm needs secure_sums=True"):
+        client_app(loader(shards), confirm=lambda _: True)

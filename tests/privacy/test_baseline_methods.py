@@ -4,6 +4,7 @@ Their proofs need that the cell and the block of a row do not depend on other ro
 """
 
 import math
+import time
 from unittest.mock import patch
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import seen
 
+from kvariates import PrivateKMeans
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.mechanisms import Accountant, charge_of, release
+from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
 from kvariates.private_methods import noisy_grid, sample_aggregate
 from kvariates.private_methods.noisy_forgy import NoisyForgy
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
@@ -117,6 +120,17 @@ def test_results_are_ordered_and_inside_and_blocks_may_be_empty():
     assert found.shape == (20, 3, 2)
     assert (np.diff(found[:, :, 0], axis=1) >= 0).all()
     assert (np.abs(found) <= BOX.half).all()
+
+
+@pytest.mark.parametrize("method", [Gupt(power=0.6), SampleAggregate(power=0.6)])
+def test_a_number_of_rows_that_is_noise_does_not_make_a_fit_long(method):
+    model = PrivateKMeans(50, epsilon=1e-6, method=method, bounds=([0, 0], [1, 1]))
+    begin = time.process_time()
+    with _REPEATABLE_NOISE_FOR_TESTS_ONLY(4, i_know_that_this_protects_nobody=True):
+        model.fit([[0.5, 0.5]])  # by its noisy number it has more than 10^7 rows
+    assert time.process_time() - begin < 2
+    if isinstance(method, Gupt):
+        assert "sum of 16384 blocks' centres" in str(model.ledger_)
 
 
 @pytest.mark.parametrize("method", [Gupt(power=0.3), SampleAggregate(power=0.3)])

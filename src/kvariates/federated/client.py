@@ -67,6 +67,7 @@ class ClientOptions:
     seed: int
     key: str
     max_groups: int | None  # None: without secure sums
+    confirm: Callable[[str], bool] | None
 
 
 def client_app(
@@ -80,6 +81,7 @@ def client_app(
     random_state: int | None = None,
     secure_sums: bool = False,
     max_groups: int = 3,
+    confirm: Callable[[str], bool] | None = None,
 ) -> ClientApp:
     """Make the ClientApp of a peer that keeps its rows.
 
@@ -110,6 +112,10 @@ def client_app(
     max_groups : int
         How many groups this peer joins in a run of Flower. A group is needed at the start of a fit,
         and whenever a peer is dropped.
+    confirm : callable or None
+        With `secure_sums`: is given the fingerprint of a group's public keys before a sum is sent,
+        and returns whether the other peers see the same. If it does not return True, this peer
+        refuses the group, and is dropped.
 
     Returns
     -------
@@ -122,6 +128,8 @@ def client_app(
         raise ValueError(f"private must be a Private, 'central' or None; got {private!r}.")
     if secure_sums and private is not None:
         raise ValueError("secure_sums does not work with private: choose one.")
+    if confirm is not None and not secure_sums:
+        raise ValueError("confirm needs secure_sums=True: without it there are no keys to compare.")
     for name, value, least in (("max_points", max_points, 0), ("max_groups", max_groups, 1)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value!r}.")
@@ -130,7 +138,7 @@ def client_app(
     seed = secrets.randbits(63) if random_state is None else int(random_state)
     options = ClientOptions(
         load_data, limits, allowed, private, max_points, clip, seed, secrets.token_hex(8),
-        max_groups if secure_sums else None,
+        max_groups if secure_sums else None, confirm,
     )  # fmt: skip
     return answering_app(partial(_reply, options))
 
@@ -194,7 +202,9 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
         data = clipped(data, options.bounds, clip=options.clip)
     rows = Rows.of(data.X)
     if options.max_groups is not None:
-        return MaskedPeer(rows, data.weight, options.seed, options.policy, options.max_groups)
+        return MaskedPeer(
+            rows, data.weight, options.seed, options.policy, options.max_groups, options.confirm
+        )
     return Peer(rows, data.weight, options.seed, options.policy)
 
 

@@ -87,14 +87,18 @@ class MaskedPeer:
     max_groups : int
         How many groups the peer joins. From the sums of two groups of which one has a peer less,
         the sums of that peer follow.
+    confirm : callable or None
+        Is given the fingerprint of a group's public keys before a sum is sent, and returns whether
+        the other peers see the same. If it does not return True, the group is refused.
     """
 
     def __init__(
-        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy, max_groups: int
-    ) -> None:
+        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy, max_groups: int,
+        confirm: Callable[[str], bool] | None = None,
+    ) -> None:  # fmt: skip
         plain = replace(policy, questions=policy.questions - SUMMED.keys())
         self._peer = Peer(rows, weight, seed, plain)
-        self._max_groups = max_groups
+        self._max_groups, self._confirm = max_groups, confirm
         self._state = PeerState(rows, weight, (seed,))
         self._assigned: tuple[bytes, list[float]] | None = None  # the last centres, and the scale
 
@@ -138,6 +142,12 @@ class MaskedPeer:
         if len(public_keys) < MIN_GROUP:
             raise ValueError(f"a group needs at least {MIN_GROUP} peers; got {len(public_keys)}")
         keys = PairwiseKeys(KeyPair(kept.secret), index, public_keys)
+        if self._confirm is not None and self._confirm(keys.fingerprint) is not True:
+            self._leave(kept, store)
+            raise ValueError(
+                f"the fingerprint {keys.fingerprint} was not confirmed: perhaps the coordinator "
+                "relayed false keys. No sums were sent; find out why before another fit"
+            )
         _save(store, replace(kept, groups=kept.groups + 1, index=index, public_keys=public_keys))
         return {"fingerprint": keys.fingerprint}
 

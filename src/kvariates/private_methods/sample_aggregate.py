@@ -31,12 +31,13 @@ from kvariates.private_methods.task import F64, PrivateResult, PrivateTask, row_
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median
 MAX_ITER = 30  # of Lloyd, in a block
+MOST_BLOCKS = 2**14  # public: the noise of a small epsilon alone can give a very large number
 OF_MEDIANS = CenterErrors(None, "an interval around each median was drawn, and no noise was added")
 
 
 @dataclass(frozen=True)
 class Gupt:
-    """The noisy mean of the results of n^power blocks."""
+    """The noisy mean of the results of n^power blocks, at most `MOST_BLOCKS`."""
 
     power: float = 0.4
 
@@ -66,7 +67,10 @@ class Gupt:
 
 @dataclass(frozen=True)
 class SampleAggregate:
-    """The median result of n^power blocks, for each coordinate (exponential mechanism)."""
+    """The median result of n^power blocks, for each coordinate (exponential mechanism).
+
+    There are at most `MOST_BLOCKS` blocks.
+    """
 
     power: float = 0.5
 
@@ -90,7 +94,10 @@ class SampleAggregate:
 
 
 def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:
-    """(blocks, k, d): k-means of each block. The block of a row depends on no other row."""
+    """(blocks, k, d): k-means of each block. The block of a row depends on no other row.
+
+    The result of an empty block is k times the centre of the domain, as `_cluster` would find.
+    """
     drawing, *own = np.random.default_rng().spawn(blocks + 1)
 
     def results(rows: F64) -> F64:
@@ -98,8 +105,10 @@ def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:
         # By coordinates inside a block, so that the order of the rows does not matter.
         order = np.lexsort((*rows.T, block))
         ends = np.searchsorted(block[order], np.arange(blocks + 1))
-        parts = zip(ends[:-1], ends[1:], own, strict=True)
-        return np.stack([_cluster(task, rows[order[low:high]], rng) for low, high, rng in parts])
+        found = np.zeros((blocks, task.k, task.domain.d))
+        for b in np.flatnonzero(np.diff(ends)):
+            found[b] = _cluster(task, rows[order[ends[b] : ends[b + 1]]], own[b])
+        return found
 
     return task.rows.map(results)
 
@@ -136,7 +145,7 @@ def _check_power(method: Gupt | SampleAggregate) -> None:
 
 
 def _number_of_blocks(n: int, power: float) -> int:
-    return max(1, round(math.pow(n, power)))
+    return min(max(1, round(math.pow(n, power))), MOST_BLOCKS)
 
 
 def _lattice_of_results(task: PrivateTask) -> Lattice:
