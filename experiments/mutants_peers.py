@@ -42,6 +42,12 @@ PEERS = [
         "federated/test_secure_sums.py",
     ),
     Mutant(
+        "secure sums: any answer confirms a group", "peers.masked_peer",
+        "self._confirm(keys.fingerprint) is not True",
+        "self._confirm(keys.fingerprint) is False",
+        "federated/test_secure_sums.py",
+    ),
+    Mutant(
         "secure sums: a peer is missing in the sum", "peers.masked_group",
         "if len(answers) < len(calls):",
         "if not answers:",

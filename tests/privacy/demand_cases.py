@@ -81,6 +81,8 @@ class DemandCase:
         result = seen.result
         charges = {charge.label: [charge.scale, charge.cost] for charge in result.charges}
         others = {name: value for name, value in vars(result).items() if name != "charges"}
+        others |= {} if result.counts is None else vars(result.counts)
+        del others["counts"]
         return {"released": seen.values, "charges": charges, "result": others}
 
 

@@ -56,7 +56,11 @@ def test_draws_by_large_weights_have_the_exact_law():
     assert stats.chisquare(hits[shown], expected).pvalue > ALPHA
 
 
-def test_every_subset_is_equally_likely():
+@pytest.mark.parametrize("bits", [3, 64])
+def test_every_subset_is_equally_likely(bits, monkeypatch):
+    """Also with short keys, of which many are equal."""
+    words = noise_source.random_words
+    monkeypatch.setattr(noise_source, "random_words", lambda n: words(n) >> np.uint64(64 - bits))
     hits = np.zeros(10)
     for _ in range(2000):
         kept = noise_source.subset(5, 3)

@@ -18,6 +18,7 @@ from kvariates.cli.screen import phase, print_table, said_warnings
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.k_selection import Choice
+from kvariates.report.choice_page import mark_of
 from kvariates.seeding.seedings import SEEDINGS
 
 FEWEST, MOST = 2, 20  # clusters, if -k is not given
@@ -64,7 +65,10 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         choice = self.choice
-        suggestion = {"k": int(choice.k), "clear": bool(choice.clear), "reason": choice.reason}
+        suggestion = {
+            "k": int(choice.k), "clear": bool(choice.clear), "guess": int(choice.guess),
+            "reason": choice.reason,
+        }  # fmt: skip
         return {
             "rows": self.rows,
             "suggestion": suggestion,
@@ -146,7 +150,7 @@ def show_comparison(found: Comparison) -> None:
         cells += [f"{sum(line.seconds for line in lines.values()):.2f}"]
         cells += ["-" if not gaps else f"{min(gaps):.1%}"] * certified
         cells += [_number(first.silhouette), _number(first.elbow)]
-        rows.append((*cells, "<" if k == found.choice.k else ""))
+        rows.append((*cells, mark_of(found.choice, k)))
     print_table(head, rows)
     end = "; the gap is how far the best cost can be above the optimum" if certified else ""
     typer.echo(f"under each seeding: how much more it costs than the best{end}")

@@ -22,13 +22,13 @@ from kvariates.k_selection import Choice
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.report import fit as report
+from kvariates.report.choice_page import how_sure
 from kvariates.report.option_words import as_options
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.sources import Scale, scale_for
 from kvariates.sources.parquet_writer import write_labels
 
 MOST_CHOSEN = 20  # clusters that -k auto tries
-CLEAR = " The answer is clear."  # otherwise the reason begins with "no clear answer"
 MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
 KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
@@ -98,7 +98,7 @@ def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
         choice = choose_k(
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
-    remark(f"k = {choice.k}: {as_options(choice.reason)}{CLEAR * choice.clear}")
+    remark(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")
     return choice
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from rich.progress import Progress
 
 from kvariates.cli.app import remark, remarks
-from kvariates.cli.fit_command import CLEAR, MOST_CHOSEN, check_names, parameters_of
+from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names, say_formulas, say_left_out, say_remarks
 from kvariates.cli.saved_model import save_model
@@ -24,6 +24,7 @@ from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
 from kvariates.report import fit as report
+from kvariates.report.choice_page import how_sure
 from kvariates.report.option_words import as_options
 from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
 from kvariates.sources.parquet_writer import write_label_parts
@@ -128,7 +129,7 @@ def _choice(request: FitRequest, source: SourceBlocks, reading: ReadingProgress)
     most = min(MOST_CHOSEN, len(points))
     with said_warnings():
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
-    why = f"{as_options(choice.reason)}{CLEAR * choice.clear}"
+    why = f"{as_options(choice.reason)} {how_sure(choice)}"
     remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return choice
 

@@ -39,6 +39,7 @@ def compare(
     with tidy_errors():
         from kvariates.cli import compare_command as command
         from kvariates.cli.screen import progress_display, show_json
+        from kvariates.report.choice_page import how_sure
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
                            weights=weights, identifier=identifier)  # fmt: skip
@@ -58,6 +59,7 @@ def compare(
             command.show_comparison(found)
             tried = f"{found.choice.ks.min()} to {found.choice.ks.max()} were tried"
             typer.echo(f"k = {found.choice.k} ({tried}): {as_options(found.choice.reason)}")
+            typer.echo(how_sure(found.choice))
             typer.echo(command.LEGEND)
             typer.echo(f"seed {drawn}")
 

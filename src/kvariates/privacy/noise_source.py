@@ -176,12 +176,16 @@ def draw(weights: I64) -> int:
 
 
 def subset(n: int, size: int) -> I64:
-    """`size` of n row numbers, ascending: those with the smallest of n random keys.
+    """`size` of n row numbers, ascending; all sets of so many are exactly equally likely.
 
-    One more row, with a key of its own, changes at most one of the chosen rows.
+    They have the smallest of n random keys. Keys are drawn again if it depends on the order of the
+    rows which of two equal ones is chosen. Pre: 0 < size < n.
     """
-    keys = random_words(n)
-    return np.sort(np.argsort(keys, kind="stable")[:size])
+    while True:
+        keys = random_words(n)
+        order = np.argsort(keys)
+        if keys[order[size - 1]] < keys[order[size]]:
+            return np.sort(order[:size])
 
 
 @contextmanager

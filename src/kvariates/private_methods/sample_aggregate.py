@@ -107,7 +107,8 @@ def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:
         ends = np.searchsorted(block[order], np.arange(blocks + 1))
         found = np.zeros((blocks, task.k, task.domain.d))
         for b in np.flatnonzero(np.diff(ends)):
-            found[b] = _cluster(task, rows[order[ends[b] : ends[b + 1]]], own[b])
+            low, high = ends[b : b + 2]
+            found[b] = _cluster(task, rows[order[low:high]], own[b])
         return found
 
     return task.rows.map(results)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from kvariates.k_selection import WEAK, Choice
+from kvariates.k_selection.confirmation import FALSE_ALARM
 
 from .curves import Line, lines
 from .fit_run import FitRun
@@ -14,10 +15,13 @@ from .page import MINUS, Section, number, paragraph, table
 
 HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow", "")
 CRITERIA = (
-    "A cluster splits if it has two groups with few rows between them. The number is clear if two "
-    "things hold: no cluster splits, and any cluster joined with its nearest one would split "
-    f"again. Otherwise it is a guess by the silhouette (below {WEAK:g} it shows nothing) or the "
-    "elbow, the depth of the bend in the cost."
+    "A cluster splits if it has two groups with few rows between them. The search looks for the "
+    "smallest number from which on no cluster splits. This number is clear if two halves of the "
+    "rows, searched alone, lead to the same clusters and not to more, and if there is a gap between "
+    f"any two neighbours (false-alarm rate {FALSE_ALARM:g} for all pairs together). Distinct rows "
+    "with many copies each can be clear clusters too. Otherwise there is only a guess: the largest "
+    f"silhouette or, if all are below {WEAK:g}, which is weak, the elbow, the depth of the bend in "
+    "the cost."
 )
 
 
@@ -27,12 +31,23 @@ def choice_section(run: FitRun) -> Section:
     if choice is None:
         return Section("choice", "Number of clusters", "")
     reason = as_options(choice.reason) if run.of_shell else choice.reason
-    clear = " The answer is clear." if choice.clear else ""
-    html = paragraph(f"k = {choice.k}: {reason}{clear}")
+    html = paragraph(f"k = {choice.k}: {reason}") + paragraph(how_sure(choice))
     html += _costs(choice) + _silhouettes(choice) + _criteria(choice)
     what = "weighted synopses of the rows" if run.table.streamed else "all rows"
     note = f"Costs are those of {what} in this search; the fit above was made anew with this k."
     return Section("choice", "Number of clusters", html + paragraph(note, "note"))
+
+
+def how_sure(choice: Choice) -> str:
+    """One sentence: how sure the answer is."""
+    if choice.clear:
+        return "The answer is clear."
+    if choice.k != choice.guess:
+        return (
+            f"The answer is not clear: all rows stay one cluster, and k = {choice.guess} is only a "
+            "guess."
+        )
+    return f"The answer is not clear: k = {choice.k} is only a guess."
 
 
 def choice_summary(choice: Choice) -> dict[str, Any]:
@@ -40,6 +55,7 @@ def choice_summary(choice: Choice) -> dict[str, Any]:
     return {
         "k": choice.k,
         "clear": choice.clear,
+        "guess": choice.guess,
         "reason": choice.reason,
         "tried": choice.ks,
         "costs": choice.inertia,
@@ -69,13 +85,20 @@ def _silhouettes(choice: Choice) -> str:
 
 
 def _marked(name: str, choice: Choice, values: list[float]) -> list[Line]:
-    """The curve where its values are known, and the point of the chosen k."""
+    """The curve where its values are known, and the points of the chosen k and of a guess."""
     known = [p for p in zip(choice.ks.tolist(), values, strict=True) if not math.isnan(p[1])]
     if not known:
         return []
     x, y = zip(*known, strict=True)
-    chosen = [(k, value) for k, value in known if k == choice.k]
-    return [Line(name, x, y), *(Line(f"chosen: {k}", [k], [value]) for k, value in chosen)]
+    marks = [(mark_of(choice, k), k, value) for k, value in known]
+    return [Line(name, x, y), *(Line(f"{m}: {k}", [k], [value]) for m, k, value in marks if m)]
+
+
+def mark_of(choice: Choice, k: int) -> str:
+    """What is said about this k."""
+    if k == choice.guess and not choice.clear:
+        return "guess"
+    return "chosen" if k == choice.k else ""
 
 
 def _criteria(choice: Choice) -> str:
@@ -83,7 +106,7 @@ def _criteria(choice: Choice) -> str:
         (
             str(choice.ks[i]), number(choice.inertia[i], 6), str(choice.dividing[i]),
             _known(choice.silhouette[i]), _known(choice.elbow[i]),
-            "chosen" if choice.ks[i] == choice.k else "",
+            mark_of(choice, choice.ks[i]),
         )
         for i in range(len(choice.ks))
     ]  # fmt: skip
