@@ -2,8 +2,9 @@
 How many clusters?
 ==================
 
-:func:`kvariates.choose_k` tests whether clusters divide into groups with few rows between them.
-It gives a number and the reason, or says that there is no clear answer.
+:func:`kvariates.choose_k` tests whether clusters divide into groups with few rows between them,
+and whether two halves of the rows lead to the same clusters. It gives a number and the reason, or
+says that there is no clear answer; then ``k`` is 1, and ``guess`` is for those who need groups.
 """
 
 import matplotlib.pyplot as plt
@@ -19,6 +20,7 @@ noise = rng.uniform(0, 10, size=(1050, 2))
 for name, X in (("seven groups", groups), ("noise", noise)):
     choice = choose_k(X, (1, 12), random_state=0)
     print(f"{name}: k = {choice.k}, clear: {choice.clear}. {choice.reason}")
+    print(f"guess: {choice.guess}")
 
 # %%
 # The number of clusters that still divide reaches zero at the right k.

@@ -11,7 +11,7 @@ from browser.pages import plain
 from browser.reports import blobs, case
 from cli.test_fit import run
 
-from kvariates import choose_k
+from kvariates import choose_k, plot
 from kvariates.report.choice_page import choice_section
 from kvariates.report.fit import write_fit
 from kvariates.report.fit_page import fit_html
@@ -40,6 +40,27 @@ def test_the_section_has_every_k_and_marks_the_choice():
     assert f"chosen: {CHOICE.k}: " in section  # the marked point of both curves
     assert section.count("<svg role=") == 2
     assert CHOICE.reason in plain(section)
+
+
+def test_an_answer_that_is_not_clear_names_the_guess_everywhere(tmp_path):
+    X = blobs(400, 2, 1)
+    pd.DataFrame(X, columns=["x", "y"]).to_csv(tmp_path / "a.csv", index=False)
+    words = ["fit", tmp_path / "a.csv", "-k", "auto", "--seed", 0, "-o", tmp_path / "out"]
+    said = run(*words)
+    choice = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["choice"]
+    guess = choice["guess"]
+    assert (choice["k"], choice["clear"]) == (1, False)
+    sure = f"all rows stay one cluster, and k = {guess} is only a guess."
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    section = page.split('<section id="choice">')[1].split("</section>")[0]
+    assert sure in " ".join(said.stderr.split())
+    assert sure in plain(section)
+    assert "chosen: 1: " in section
+    assert f"guess: {guess}: " in section
+    ax = plot.choice(choose_k(X, (1, 20), random_state=0))
+    assert {line.get_xdata()[0] for line in ax.get_lines()[:2]} == {1, guess}
+    compared = run("compare", tmp_path / "a.csv", "-k", "2:4", "--seed", 0).stdout
+    assert "The answer is not clear: k = " in compared
 
 
 def test_small_silhouettes_look_small():
@@ -106,3 +127,14 @@ def test_the_command_writes_how_it_chose(tmp_path, stream):
         expected = choose_k(X, (1, 20), random_state=3)
         assert (choice["k"], choice["clear"]) == (expected.k, expected.clear)
         np.testing.assert_allclose(choice["costs"], expected.inertia)
+
+
+def test_the_command_in_the_page_has_no_folders_and_k_comes_before_the_cost(tmp_path):
+    pd.DataFrame(blobs(400, 2, 3), columns=["x", "y"]).to_csv(tmp_path / "a.csv", index=False)
+    out = tmp_path / "out"
+    assert run("fit", tmp_path / "a.csv", "-k", "auto", "--seed", 3, "-o", out).exit_code == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert str(tmp_path) not in page
+    assert "kvariates fit a.csv -k auto --seed 3 -o out --force" in plain(page)
+    ids = re.findall(r'<section id="(\w+)"', page)
+    assert ids.index("choice") + 1 == ids.index("cost")

@@ -180,3 +180,11 @@ def test_the_legend_of_many_clusters_is_closed(browser, reports):
     for name, shown in (("fifty", False), ("two_columns", True)):
         with Visit(browser, reports(name)) as visit:
             assert visit.page.locator(".legend").first.is_visible() == shown
+
+
+def test_no_link_of_the_navigation_is_cut_on_a_phone(browser, reports):
+    with Visit(browser, reports("private"), viewport=PHONE) as visit:
+        for link in visit.page.locator("nav a").all():
+            box = link.bounding_box()
+            assert box["x"] + box["width"] <= PHONE["width"]
+    assert visit.wrong == []

@@ -165,7 +165,7 @@ class TestCompare:
         X = np.loadtxt(folder / "a.csv", delimiter=",", skiprows=1, usecols=(2, 3))
         choice = choose_k(X, (2, 5), random_state=4)
         assert found["suggestion"] == {
-            "k": choice.k, "clear": choice.clear, "reason": choice.reason,
+            "k": choice.k, "clear": choice.clear, "guess": choice.guess, "reason": choice.reason,
         }  # fmt: skip
         assert {(run["k"], run["init"]) for run in found["runs"]} == {
             (k, init) for k in range(2, 6) for init in ("k-means++", "d2", "random")

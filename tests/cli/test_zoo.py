@@ -238,6 +238,17 @@ def test_words_for_missing_numbers_are_said(table, tmp_path):
         assert "zoo.csv: unknown read as missing in y" in result.stderr
 
 
+@pytest.mark.parametrize("how", ["--stream", "--no-stream"])
+def test_a_number_that_cannot_be_read_is_not_to_be_missing(table, tmp_path, how):
+    rows = [f"{i},{i * i},0x{i:x},{i}" for i in range(20)]
+    text = "\n".join(["x,y,code,n", *rows, "1,2,3.5,12:30", ""])
+    result = run("fit", table(text.encode()), "-k", 1, how, "-o", tmp_path / "out")
+    assert "column 'code' is left out: '0x0' in row 1 is not a number" in result.stderr
+    assert "write hexadecimal numbers as decimal ones" in result.stderr
+    assert "column 'n' is left out: '12:30' in row 21 is not a number" in result.stderr
+    assert "--na" not in result.stderr
+
+
 def test_a_stream_with_an_identifier_says_what_it_left_out(table, tmp_path):
     path = table(b"id,plan,x,y\n" + b"1,a,2,3\n" * 9 + b"2,b,x1,4\n")
     out = tmp_path / "out"

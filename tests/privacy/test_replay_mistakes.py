@@ -134,7 +134,8 @@ MISTAKES = {
         TREE, SKEWED, "costs", delta=1e-6,
     ),
     "a block of m rows takes the first m rows": Mistake(
-        sample_aggregate.block_results, "rows[order[low:high]]", "rows[: high - low]",
+        sample_aggregate.block_results,
+        "rows[order[ends[b] : ends[b + 1]]]", "rows[: ends[b + 1] - ends[b]]",
         Gupt(power=1.0), pair(np.zeros((11, 1)), [1.0], "replace-one"), "costs", "replace-one", k=1,
     ),
     "empty cells are skipped": Mistake(

@@ -99,13 +99,15 @@ def draw_regions(folder: Path, progress: Progress) -> demo_page.CityClusters:
 
 
 def _found(results: demo_page.Results) -> tuple[tuple[str, str], ...]:
+    from kvariates.demo.folds_section import compared
+
     price, plan, folds = results.private.price, results.plan, results.folds
     budgets = zip(price.epsilons, price.mean, strict=True)
-    less = folds.random_errors.std() / max(folds.errors.std(), 1e-300)
+    varies = compared((folds.errors.std(), folds.random_errors.std()), "less", "more")
     return (
         ("the same, privately", "; ".join(f"ε {e:g}: {m:.3f} times the cost" for e, m in budgets)),
         ("facilities", f"{plan.mean:,.0f} m of way on average, {plan.certificate}"),
-        ("folds", f"the cross-validated error varies {less:.1f} times less"),
+        ("folds", f"the cross-validated error varies {varies}"),
     )
 
 

@@ -63,6 +63,7 @@ class KMeans(CallbackSupportMixin, HasClient, FittedCenters):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : as ``predict(X)``, lazy
+        Not saved or copied with the model.
     inertia_ : float
         Weighted sum of squared distances to the nearest centre.
     n_iter_ : int

@@ -90,7 +90,7 @@ def write_regions(
         cities.people,
         centers,
         {r.city: f"{r.name}\n{r.people / 1e6:,.0f} M" for r in regions},
-        title="Twelve regions of the urban world",
+        title=f"{len(regions)} regions of the urban world",
         subtitle=f"{len(cities.names):,} cities, {cities.people.sum() / 1e9:.2f} billion people, "
         "clustered on the sphere · data: GeoNames, CC BY 4.0",
     )

@@ -33,10 +33,12 @@ def cities_section(found: CityClusters) -> Section:
             for r in rows
         ),
     )  # fmt: skip
+    k, starts = len(found.regions), found.model.n_init
     words = (
-        "Each city is a point on the globe, weighted by its people. Spherical k-means puts twelve "
-        "centres where the angles between people and centres are smallest. The best of ten starts "
-        "is kept; the same seed gives the same regions on any number of threads."
+        f"Each city is a point on the globe, weighted by its people. Spherical k-means looks for "
+        f"{k} centres such that the sum of 1 - cos of the angles between people and their nearest "
+        f"centres is small. The best of {starts} starts is kept; the same seed gives the same "
+        "regions on any number of threads."
     )
     guarantee = found.model.guarantee_
     lost = found.model.guarantee_lost_
@@ -46,15 +48,15 @@ def cities_section(found: CityClusters) -> Section:
         facts([
             Fact("cities", f"{len(found.cities.names):,}"),
             Fact("people in them", f"{people / 1e9:.2f} billion"),
-            Fact("regions", f"{len(found.regions)}"),
-            Fact("the fit, ten starts", f"{found.seconds:.2f} s"),
+            Fact("regions", f"{k}"),
+            Fact(f"the fit, {starts} starts", f"{found.seconds:.2f} s"),
         ])
         + paragraph(words)
-        + picture(found.picture, "image/png", "Map of twelve regions of the urban world", caption)
+        + picture(found.picture, "image/png", f"Map of {k} regions of the urban world", caption)
         + listed
         + promise_box(promise)
         + preformatted(
-            'KMeans(12, metric="cosine", n_init=10, random_state=0)'
+            f'KMeans({k}, metric="cosine", n_init={starts}, random_state=0)'
             ".fit(places, sample_weight=people)"
         )
     )  # fmt: skip

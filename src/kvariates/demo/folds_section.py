@@ -24,14 +24,14 @@ def folds_section(found: FoldTrials) -> Section:
     listed = table(
         ("column", "folds by anti-clustering", "folds at random", "beside random"),
         (
-            (name, f"{a:.4f}", f"{b:.4f}", _compared((a, b), "smaller", "larger"))
+            (name, f"{a:.4f}", f"{b:.4f}", compared((a, b), "smaller", "larger"))
             for name, a, b in pairs
         ),
     )
     spreads = [float(errors.std(ddof=1)) for errors in (found.errors, found.random_errors)]
     means = [float(errors.mean()) for errors in (found.errors, found.random_errors)]
     far = [float(found.difference.mean()), float(found.random_difference.mean())]
-    closer = _compared(far, "closer", "farther away")
+    closer = compared(far, "closer", "farther away")
     names = ("folds by anti-clustering", "folds at random")
     chart = bars([
         Bar(name, spread, f"{spread:.5f}") for name, spread in zip(names, spreads, strict=True)
@@ -50,7 +50,7 @@ def folds_section(found: FoldTrials) -> Section:
             Fact("rows", f"{found.rows:,}"),
             Fact("folds", f"{FOLDS}"),
             Fact("means of the folds", closer),
-            Fact("spread of the score", _compared(spreads, "smaller", "larger")),
+            Fact("spread of the score", compared(spreads, "smaller", "larger")),
         ])
         + paragraph(words)
         + listed
@@ -64,7 +64,7 @@ def folds_section(found: FoldTrials) -> Section:
     return Section("folds", "Folds that are alike", html)
 
 
-def _compared(pair: Sequence[float], less: str, more: str) -> str:
+def compared(pair: Sequence[float], less: str, more: str) -> str:
     """The first number beside the second one, such as "3 times smaller"."""
     low, high = sorted(pair)
     if low == high:

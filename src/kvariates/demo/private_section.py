@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from kvariates.demo.cities import Array, Cities
-from kvariates.demo.private_cities import DELTA, EPSILONS, PrivateCities
+from kvariates.demo.private_cities import DELTA, PrivateCities
 from kvariates.privacy import ledger_report
 from kvariates.report.curves import Line, lines
 from kvariates.report.figures import Fact, facts, picture
@@ -18,7 +18,7 @@ from kvariates.report.small_maps import SmallMap, small_maps
 def private_section(cities: Cities, found: PrivateCities) -> Section:
     """The price of privacy, maps, and where the budget went."""
     price = found.price
-    runs, mean = price.ratios.shape[1], price.mean
+    k, runs, mean = len(found.plain_centers), price.ratios.shape[1], price.mean
     low, high = price.ratios.min(axis=1), price.ratios.max(axis=1)
     words = (
         f"The same {len(cities.names):,} cities, but now one city is a secret row. With budget ε, "
@@ -39,7 +39,7 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     chart = lines([curve], "budget ε", "extra cost, in per cent", log_x=True, log_y=above)
     shown = picture(
         small_maps(cities.places, matched_maps(found)), "image/png",
-        "Four maps: regions without privacy and for three budgets",
+        f"Maps of regions: without privacy, and for {len(price.epsilons)} budgets",
         f"The fit of median cost among {runs} for each budget. Colours follow the centres that are "
         "nearest to those without privacy.",
     )  # fmt: skip
@@ -56,10 +56,10 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
     ]
     html = facts(cells) + paragraph(words) + shown + chart + paragraph(measured, "note") + listed
     code = preformatted(
-        "best = KMeans(12, n_init=10, random_state=0).fit(places)\n"
+        f"best = KMeans({k}, n_init=10, random_state=0).fit(places)\n"
         "privacy.price(\n"
-        "    lambda epsilon: PrivateKMeans(12, epsilon=epsilon, delta=1e-6, radius=1.0),\n"
-        f"    places, {list(EPSILONS)}, against=best.inertia_, runs={runs},\n)"
+        f"    lambda epsilon: PrivateKMeans({k}, epsilon=epsilon, delta={DELTA:g}, radius=1.0),\n"
+        f"    places, {list(price.epsilons)}, against=best.inertia_, runs={runs},\n)"
     )
     return Section("private", "The same, privately", html + _ledger(found) + code)
 

@@ -117,7 +117,7 @@ default="k-means++"
     labels_ : ndarray of shape (n_samples,)
         The nearest centre of every row; ties go to the lowest index. Equal to ``predict(X)``,
         unless there are limits on sizes. Of blocks: an iterable with such an array for each block,
-        which is computed when it is read.
+        which is computed when it is read; not saved or copied with the model.
     inertia_ : float
         Weighted sum of squared distances to the centres of ``labels_`` (of 1 - cos for "cosine").
     assignment_gap_ : float

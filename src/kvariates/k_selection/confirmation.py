@@ -13,6 +13,9 @@ centre lies between them. They are compared in the direction from centre to cent
 two clusters alone would show a valley in any data: their cells touch in a face that is narrower
 than the cells. So all rows count that lie in a convex region around the two centres, cut off half
 way to all other centres. A log-concave density has no valley in such a region.
+
+A ring that is cut in two has a valley in the direction between the two parts, because it bends.
+So large clusters are cut in two and compared again, by the parts that are nearest to each other.
 """
 
 from __future__ import annotations
@@ -34,10 +37,11 @@ from kvariates.numerics.valleys import (
 )
 from kvariates.seeding.seeding_problem import SeedingProblem
 
-from .search import TESTED, DivisionTest, KSearchOptions, Search
+from .search import TESTED, DivisionTest, KSearchOptions, Search, two_centers
 
 FALSE_ALARM = 0.01  # the chance that any of the pairs without a valley passes for one with it
 DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
+DEEP_PARTS = 0.5  # the same between parts of clusters
 ALIKE = 0.95  # of the rows have the same cluster by either half
 MAY_DIVIDE = 0.02  # a p-value below MAY_DIVIDE / k is a doubt, though no proof of a division
 FEW = 8  # rows of a cluster below which halves of them show nothing
@@ -45,6 +49,7 @@ REPEATS = 2  # of the test of all clusters
 COPIES = 10  # of every distinct row, from which on each is a cluster
 EQUAL = 0.01  # distances that differ by less than this part are equal
 FURTHER = 3  # how much higher than k the search of a half goes
+SPLIT = 50  # rows of a cluster in one half, from which on it is cut in two
 MARGIN = 0.25  # how far beyond two centres rows are counted, in distances of the two
 
 
@@ -144,11 +149,24 @@ def _without_valley(
     halves: list[Rows], centers: list[F64], both: Rows, rng: np.random.Generator
 ) -> Confirmation:
     """Whether all neighbours have a valley between them."""
-    tests = [PairTest(centers[at], halves[at], halves[1 - at]) for at in (0, 1)]
+    whole = [(half, np.arange(len(half))) for half in centers]
+    split = [_split(*half, rng) for half in zip(halves, centers, strict=True)]
+    tests, finer = (
+        [PairTest(*each[i], halves[i], halves[1 - i]) for i in (0, 1)] for each in (whole, split)
+    )
     rounding = RoundedColumns(both.X)
+
+    def p_value(pair: Pair) -> float:
+        """The p-value of "no valley"; 1 if the valley is not deep."""
+        counts, parts = (
+            [test.counts(pair, rounding, rng) for test in each] for each in (tests, finer)
+        )
+        deep = _is_below(DEEP, counts) and _is_below(DEEP_PARTS, parts)
+        return pooled_p_value(counts) if deep else 1.0
+
     pairs = neighbours(both, centers[0])
-    counts = [[test.counts(pair, rounding, rng) for test in tests] for pair in pairs]
-    if not (joined := _joined(counts)):
+    p_values = [p_value(pair) for pair in pairs]
+    if not (joined := _above(p_values)):
         return Confirmation(pairs=len(pairs))
     return Confirmation(
         f"{joined} of {len(pairs)} pairs of neighbours have no certain gap between them"
@@ -156,17 +174,27 @@ def _without_valley(
     )
 
 
-def _joined(counts: list[list[ValleyCounts]]) -> int:
-    """How many pairs have no certain valley, by the method of Holm (1979)."""
-    p_values = [pooled_p_value(each) if _is_deep(each) else 1.0 for each in counts]
-    limits = FALSE_ALARM / np.arange(len(counts), 0, -1)
-    missed = np.flatnonzero(np.sort(p_values) >= limits)
-    return len(counts) - int(missed[0]) if missed.size else 0
+def _split(rows: Rows, centers: F64, rng: np.random.Generator) -> tuple[F64, I64]:
+    """Two centres for each large cluster, one for the others; and the cluster of each centre."""
+    labels = rows.nearest(centers)
+    parts = []
+    for j, center in enumerate(centers):
+        members = np.flatnonzero(labels == j)
+        large = len(members) >= SPLIT
+        parts.append(two_centers(rows.subset(members), None, rng) if large else center[None])
+    return np.concatenate(parts), np.repeat(np.arange(len(centers)), [len(p) for p in parts])
 
 
-def _is_deep(counts: list[ValleyCounts]) -> bool:
+def _is_below(share: float, counts: list[ValleyCounts]) -> bool:
     middle, side = (sum(of) for of in zip(*counts, strict=True))
-    return middle <= DEEP * side
+    return middle <= share * side
+
+
+def _above(p_values: list[float]) -> int:
+    """How many p-values show nothing, by the method of Holm (1979)."""
+    limits = FALSE_ALARM / np.arange(len(p_values), 0, -1)
+    missed = np.flatnonzero(np.sort(p_values) >= limits)
+    return len(p_values) - int(missed[0]) if missed.size else 0
 
 
 def neighbours(rows: Rows, centers: F64) -> list[Pair]:
@@ -181,28 +209,40 @@ def neighbours(rows: Rows, centers: F64) -> list[Pair]:
 
 
 class PairTest:
-    """Tests pairs of clusters: the rows of one half choose a valley, those of the other count."""
+    """Tests pairs of clusters: the rows of one half choose a valley, those of the other count.
 
-    def __init__(self, centers: F64, chooses: Rows, counts: Rows) -> None:
-        self._centers, self._gram = centers, centers @ centers.T
+    A cluster may have several centres: the two that are nearest to each other count for a pair.
+    """
+
+    def __init__(self, centers: F64, clusters: I64, chooses: Rows, counts: Rows) -> None:
+        self._centers, self._clusters, self._gram = centers, clusters, centers @ centers.T
         self._products = [np.asarray(rows.X @ centers.T) for rows in (chooses, counts)]
 
     def counts(
         self, pair: Pair, rounding: RoundedColumns, rng: np.random.Generator
     ) -> ValleyCounts:
-        """Rows in the valley and beside it, between the two centres of `pair`."""
-        i, j = pair
+        """Rows in the valley and beside it, between the two clusters of `pair`."""
+        i, j = self._nearest(pair)
         direction = self._centers[j] - self._centers[i]
         length = float(direction @ direction)
         start = float(self._centers[i] @ direction)
         edges = np.linspace(-MARGIN, 1 + MARGIN, BINS + 1)
         along = []
         for products in self._products:
-            inside = self._inside(products, pair, length)
-            values = products[inside, j] - products[inside, i]
-            along.append((rounding.fill(values, direction, rng) - start) / length)
+            values = products[:, j] - products[:, i]
+            near = np.flatnonzero(np.abs(values - start - length / 2) <= (0.6 + MARGIN) * length)
+            inside = near[self._inside(products[near], Pair(i, j), length)]
+            along.append((rounding.fill(values[inside], direction, rng) - start) / length)
         valley = Valley.of(along[0], edges)
         return ValleyCounts(0, 0) if valley is None else valley.counts(along[1])
+
+    def _nearest(self, pair: Pair) -> Pair:
+        """The centres of the two clusters that are nearest to each other."""
+        one, two = (np.flatnonzero(self._clusters == cluster) for cluster in pair)
+        square = np.diag(self._gram)
+        apart = square[one, None] + square[two] - 2 * self._gram[np.ix_(one, two)]
+        i, j = np.unravel_index(apart.argmin(), apart.shape)
+        return Pair(int(one[i]), int(two[j]))
 
     def _inside(self, products: F64, pair: Pair, length: float) -> NDArray[np.bool_]:
         """Which rows lie in the convex region around the two centres of `pair`."""

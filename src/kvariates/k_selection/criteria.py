@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.rows import F64, Floats, Labels, Rows
 from kvariates.numerics.draws import I64
 
 from .search import Solutions
@@ -34,11 +34,12 @@ def silhouettes(
         picked = np.sort(rng.choice(rows.n, size, replace=False))
     sample = rows.subset(picked)
     mass = np.ones(sample.n) if weight is None else weight[picked]
-    apart = sample.distances(sample.take(np.arange(sample.n))).astype(np.float64)
+    apart = sample.distances(sample.take(np.arange(sample.n)))
+    apart = (apart / (apart.max() or 1)).astype(np.float32)  # products take half the time
     return np.array([silhouette_of(apart, mass, solution.labels[picked]) for solution in found])
 
 
-def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
+def silhouette_of(apart: Floats, mass: F64, labels: Labels) -> float:
     """The mean silhouette; a row alone in its cluster has 0. NaN if there is only one cluster."""
     member = np.zeros((len(labels), int(labels.max()) + 1))
     member[np.arange(len(labels)), labels] = mass
@@ -48,7 +49,7 @@ def silhouette_of(apart: F64, mass: F64, labels: Labels) -> float:
     own = member > 0
     others = member.sum(axis=0) - member  # the weight of each cluster without the row
     alone = own.sum(axis=0)[own.argmax(axis=1)] == 1
-    total = apart @ member
+    total = (apart @ member.astype(apart.dtype)).astype(np.float64)
     a = total[own] / np.where(alone, 1, others[own])
     b = np.where(own, np.inf, total / np.where(own, 1, others)).min(axis=1)
     wide = np.maximum(a, b)

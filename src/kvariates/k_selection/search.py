@@ -153,10 +153,14 @@ class DivisionTest:
 
     def _between_two(self, part: Rows, mass: F64 | None) -> F64:
         """The direction from one centre to another, for two centres of these rows."""
-        pair = SeedingProblem(part, mass, 2, rng=self._problem.rng)
-        seeds = sample_rows(pair, trials=TRIALS).centers
-        one, two = refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
+        one, two = two_centers(part, mass, self._problem.rng)
         return np.asarray(two - one)
+
+
+def two_centers(part: Rows, mass: F64 | None, rng: np.random.Generator) -> F64:
+    """Two centres of some rows, by a few iterations."""
+    seeds = sample_rows(SeedingProblem(part, mass, 2, rng=rng), trials=TRIALS).centers
+    return refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
 
 
 def settled(dividing: I64) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -223,10 +225,23 @@ def _weights(run: FitRun) -> str:
 def _command(run: FitRun) -> str:
     if not run.command:
         return ""
+    words = _without_folders(run.command) if run.of_shell else run.command
+    note = "Folders of this computer are left out." if words != run.command else ""
     return (
-        f'<div class="command"><pre class="wrap"><code>{text(run.command)}</code></pre>'
-        f'<button type="button" data-copy="{text(run.command)}">Copy</button></div>'
+        f'<div class="command"><pre class="wrap"><code>{text(words)}</code></pre>'
+        f'<button type="button" data-copy="{text(words)}">Copy</button></div>'
+        + (paragraph(note, "note") if note else "")
     )
+
+
+def _without_folders(command: str) -> str:
+    """The command with names in place of absolute paths, which say who made the page."""
+    words = []
+    for word in shlex.split(command):
+        option, sign, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        name = Path(value).name if value.startswith("/") else value
+        words.append(f"{option}{sign}{name}")
+    return command if words == shlex.split(command) else shlex.join(words)
 
 
 def _repeated(run: FitRun) -> str:

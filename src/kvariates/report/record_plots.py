@@ -29,6 +29,8 @@ def draw_choice(choice: Choice, ax: Axes | None) -> Axes:
     """See `kvariates.plot.choice`."""
     own, ax = ax is None, new_axes(ax, (6.4, 4.4))
     ax.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
+    if choice.guess != choice.k:
+        ax.axvline(choice.guess, color=FAINT, lw=1, ls=":", zorder=1)
     ax.plot(choice.ks, choice.inertia, color=COST, lw=1.6, zorder=2)
     for divides, fill in ((True, "white"), (False, COST)):
         at = (choice.dividing > 0) == divides
@@ -71,6 +73,8 @@ def _choice_legend(ax: Axes, choice: Choice, *, in_one_row: bool) -> None:
         handles.append(
             Line2D([], [], marker="s", ls="--", ms=4.5, color=SILHOUETTE, label="silhouette")
         )
+    if choice.guess != choice.k:
+        handles.append(Line2D([], [], ls=":", color=FAINT, label=f"guess: k = {choice.guess}"))
     below = ax.transAxes + ScaledTranslation(0, BELOW / 72, ax.figure.dpi_scale_trans)
     ax.legend(
         handles=handles, frameon=False, fontsize="small", labelcolor=INK, loc="upper center",

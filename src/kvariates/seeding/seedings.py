@@ -74,7 +74,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             "in scikit-learn.",
             POTENTIAL,
             lost="with l draws for each centre, the cost is on average at most a constant times "
-            "(l ln k)^3 times the lowest, and the constant is not published (Grunau et al. 2023).",
+            "(l ln k)^3 times the lowest, and the constant is not given (Grunau et al. 2023).",
         ),
         "d2": Entry(
             lambda p: sample_rows(p).centers,
@@ -86,7 +86,9 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             lambda p: kmeans_parallel(p).centers,
             "Draws many rows in few rounds, and then k of them; for many clusters.",
             DISTANCES,
-            lost="the published bound has a constant that is not given (Bahmani et al. 2012).",
+            # With k-means++ for the last step: O(log k), after enough rounds; five are made here.
+            lost="the published bound needs a number of rounds that grows with the data, and has a "
+            "constant that is not given (Bahmani et al. 2012).",
         ),
         "ls++": Entry(
             _local_search,

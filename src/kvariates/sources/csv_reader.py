@@ -19,7 +19,7 @@ from kvariates.sources.readers import Part, arrow_pieces, one_line_errors
 from kvariates.sources.text_check import TextCheck
 from kvariates.sources.text_format import TextFormat, TextOptions, comments_left_out
 from kvariates.sources.text_lines import TextLines
-from kvariates.sources.text_numbers import FoundNumbers, find_numbers, na_remedy, said_marks
+from kvariates.sources.text_numbers import FoundNumbers, cell_remedy, find_numbers, said_marks
 from kvariates.sources.text_sniffing import SAMPLE_BYTES, find_format, has_enough_lines
 from kvariates.sources.text_table import (
     CommentFilter,
@@ -301,7 +301,7 @@ def _no_number(where: str, cell: str, currencies: str = "") -> str:
     """That a cell is no number, although those before it are, and what to do."""
     if currencies:
         return f"{where}: {cell!r} has another currency than the cells before it ({currencies})"
-    remedy = f"{na_remedy((cell,))}; --no-stream looks at all rows to find out how they are read"
+    remedy = f"{cell_remedy((cell,))}; --no-stream looks at all rows to find out how they are read"
     return f"{where}: {cell!r} is not a number{remedy}"
 
 

@@ -110,19 +110,13 @@ class NpyReader(OneFile):
     named = decodes = False
 
     @cached_property
-    def _shape(self) -> tuple[int, ...]:
-        X = self._map()
-        if X.ndim != 2:
-            raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
-        return X.shape
-
-    @property
     def n_rows(self) -> int:
-        return self._shape[0]
+        return len(self._map())
 
     @property
     def parts(self) -> list[Part]:
-        return [Part(self.description, matrix_fields(self._shape[1], self._map().dtype))]
+        X = self._map()
+        return [Part(self.description, matrix_fields(X.shape[1], X.dtype))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
         for first in range(0, self.n_rows, rows):
@@ -132,7 +126,10 @@ class NpyReader(OneFile):
 
     def _map(self) -> Values:
         with one_line_errors(self.description):
-            return np.asarray(np.lib.format.open_memmap(self.path, mode="r"))
+            X = np.asarray(np.lib.format.open_memmap(self.path, mode="r"))
+        if X.ndim != 2:
+            raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
+        return X
 
 
 STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")

@@ -82,7 +82,7 @@ class FoundNumbers:
 
     @property
     def looks_numeric(self) -> bool:
-        return self.bad >= 0 and self.share >= MOSTLY
+        return self.bad >= 0 and (self.share >= MOSTLY or _is_hexadecimal(self.words[0]))
 
     @property
     def is_empty(self) -> bool:
@@ -95,15 +95,21 @@ class FoundNumbers:
         if self.currency:
             return f"{line}it has several currencies: {self.currency}"
         cell = f"{self.words[0]!r} in row {self.bad + 1} is not a number"
-        return f"{line}{cell}{na_remedy(self.words)}"
+        return f"{line}{cell}{cell_remedy(self.words)}"
 
 
-def na_remedy(words: tuple[str, ...]) -> str:
-    """The options that read these cells as missing."""
-    if len(words) > MOST_WORDS:
+def cell_remedy(words: tuple[str, ...]) -> str:
+    """What to do about these cells. Those that begin with digits are not missing."""
+    if _is_hexadecimal(words[0]):
+        return "; write hexadecimal numbers as decimal ones"
+    if len(words) > MOST_WORDS or any(re.match(r"[+-]?[.,]?\d", word) for word in words):
         return ""
     options = " ".join(f"--na {shlex.quote(word)}" for word in words)
     return f"; {options} reads {'it' if len(words) == 1 else 'them'} as missing"
+
+
+def _is_hexadecimal(cell: str) -> bool:
+    return re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", cell) is not None
 
 
 def said_marks(found: Mapping[str, FoundNumbers]) -> list[str]:
