@@ -187,7 +187,7 @@ def _split(rows: Rows, centers: F64, rng: np.random.Generator) -> tuple[F64, I64
 
 def _is_below(share: float, counts: list[ValleyCounts]) -> bool:
     middle, side = (sum(of) for of in zip(*counts, strict=True))
-    return middle <= share * side
+    return bool(middle <= share * side)
 
 
 def _above(p_values: list[float]) -> int:
