@@ -2,6 +2,7 @@
 
 `python -m experiments.choosing` prints a line for each kind of set, and the wrong answers.
 The parameters of `k_selection` were chosen on the sets of `--half tuned`; the default is the rest.
+`--real` prints the answers for real sets instead, for several seeds.
 
 | kind | what |
 |---|---|
@@ -24,6 +25,7 @@ import numpy as np
 from benchmarks.report import table
 from benchmarks.workloads import Array, Data, data_folder
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from kvariates import choose_k
 
@@ -144,12 +146,42 @@ def known_sets(half: str) -> Iterator[KnownSet]:
                 yield KnownSet("sipu", name, X, len(kept["centers"]))
 
 
+def real_sets() -> Iterator[tuple[str, Array]]:
+    """Names and scaled rows of real sets; those of the data folder if it exists."""
+    for load in (load_iris, load_wine, load_digits, load_breast_cancer):
+        yield load.__name__.removeprefix("load_").replace("_", " "), load().data
+    folder = data_folder()
+    for name, columns in (("wholesale_customers", range(2, 8)), ("online_retail_rfm", (1, 2, 3))):
+        path = folder / f"geo_demo/{name}.csv.gz"
+        if path.exists():
+            X = np.loadtxt(path, delimiter=",", skiprows=1, usecols=tuple(columns))
+            yield f"{name.replace('_', ' ')}, log(1 + x)", np.log1p(np.maximum(X, 0))
+    if (path := folder / "uci/covertype.npz").exists():
+        with np.load(path, allow_pickle=False) as kept:
+            some = np.random.default_rng(0).choice(len(kept["X"]), 5000, replace=False)
+            yield "covertype, 5,000 rows, 10 columns", kept["X"][some, :10].astype(np.float64)
+
+
+def print_real(seeds: int = 4) -> None:
+    """Print what `choose_k` says about real sets."""
+    for name, X in real_sets():
+        scaled = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+        choices = [choose_k(scaled, (1, 12), random_state=seed) for seed in range(seeds)]
+        answers = ", ".join(f"{c.k}{' clear' * c.clear} (guess {c.guess})" for c in choices)
+        print(f"{name}: k = {answers}\n  {choices[0].reason}")
+
+
 def main() -> None:
     """Run `choose_k` on every set and print the counts."""
     parser = argparse.ArgumentParser(prog="python -m experiments.choosing", description=__doc__)
     parser.add_argument("--half", choices=SEEDS, default="rest")
+    parser.add_argument("--real", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.real:
+        print_real()
+        return
     begin, right, wrong = time.monotonic(), dict[str, list[bool]](), []
-    for known in known_sets(parser.parse_args().half):
+    for known in known_sets(chosen.half):
         highest = 12 if known.k == 1 else known.k + max(5, known.k // 4)
         choice = choose_k(known.X, (1, highest), random_state=0)
         good = choice.k == known.k and choice.clear == (known.k > 1)

@@ -23,6 +23,7 @@ from kvariates.numerics.draws import I64
 from .search import Solutions
 
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
+SHALLOW = 0.02  # an elbow below this is none
 
 
 def silhouettes(
@@ -83,6 +84,7 @@ def guess(ks: I64, elbow: F64, silhouette: F64) -> Guess:
     if silhouette[best] >= WEAK or np.isnan(elbow).all():
         return Guess(int(ks[best]), "largest mean silhouette")
     k, depth = int(ks[np.nanargmax(elbow)]), float(np.nanmax(elbow))
-    if depth <= 0:  # as at the lowest k
-        return Guess(k, "neither the silhouette nor the elbow helps; this is the lowest k")
+    if depth < SHALLOW:
+        weak = "neither the silhouette nor the elbow helps; this is the largest mean silhouette"
+        return Guess(int(ks[best]), f"{weak}, {silhouette[best]:.2g}")
     return Guess(k, f"all silhouettes are below {WEAK:g}; the elbow value is largest, {depth:.2g}")
