@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from contracts.k_choices import blobs
-from experiments import choosing
+from experiments import choosing, choosing_families
 from laws import brute
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -149,6 +149,15 @@ def test_groups_beside_a_column_of_noise_are_not_cut_by_the_noise():
             choice = choose_k(X, (1, most), random_state=seed)
             assert (choice.k, choice.clear) == (2, True)
     assert not choose_k(X[:, 1:], (1, 10), random_state=0).clear
+
+
+@pytest.mark.parametrize("family", choosing_families.TUNED + choosing_families.HELD)
+@pytest.mark.filterwarnings("ignore:Deviations of columns")
+def test_no_family_has_a_false_clear_answer(family):
+    """`python -m experiments.choosing_families` counts false answers on many more sets."""
+    for number in range(14, 17):
+        found = choosing_families.answers(family, number, seeds=1)
+        assert not found.false
 
 
 def test_digits_have_no_clear_number():
