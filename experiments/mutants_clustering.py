@@ -4,6 +4,24 @@ from experiments.mutant import Mutant
 
 CLUSTERING = [
     Mutant(
+        "a number of clusters is clear without a confirmation", "k_selection.choice",
+        "confirmed = confirm(problem, search, how.every_row)",
+        "confirmed = Confirmation(pairs=1)",
+        "contracts/test_choose_k.py",
+    ),
+    Mutant(
+        "parts of bent clusters are not compared", "k_selection.confirmation",
+        " and _is_below(DEEP_PARTS, parts)",
+        "",
+        "contracts/test_choose_k.py",
+    ),
+    Mutant(
+        "repeated ratings are clusters", "k_selection.confirmation",
+        "return m == 2 or any(",
+        "return True or any(",
+        "contracts/test_choose_k.py",
+    ),
+    Mutant(
         "a worse assignment within limits is taken", "refining.size_limits",
         "if best is None or kept <= cost:",
         "if best is None:",
