@@ -1,6 +1,7 @@
 """KMeans on blocks: passes, memory, results, callbacks and errors."""
 
 import pickle
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -152,6 +153,15 @@ def test_a_source_that_changes_between_passes_is_refused():
     tables = swapped()
     with pytest.raises(ValueError, match=r"rows 1 to 600 are not those that were read before"):
         KMeans(5, init=INIT).fit(blocks(lambda: [next(tables)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_source_may_cut_the_same_rows_otherwise_in_every_pass(dtype):
+    rows, parts = np.tile(X, (4, 1)).astype(dtype), count(1)
+    source = blocks(lambda: np.array_split(rows, next(parts)))
+    model = KMeans(5, init=INIT).fit(source)
+    assert np.array_equal(model.cluster_centers_, KMeans(5, init=INIT).fit(rows).cluster_centers_)
+    assert next(parts) > 3
 
 
 CHANGES = {

@@ -20,7 +20,8 @@ class RowDigest:
     """The digest of one block."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros(SUMS, dtype=np.uint64)
+        # Values of 4 bytes have sums of their own, of 4 bytes: so sums of parts overflow alike.
+        self._sums = {size: np.zeros(SUMS, dtype=f"u{size}") for size in (4, 8)}
 
     def add(self, values: Any, place: int) -> None:
         """Add an array of 4 or 8 bytes a value, in C order. `place`: that of its first value."""
@@ -28,8 +29,8 @@ class RowDigest:
         whole = len(bits) - len(bits) % SUMS
         sums = np.add.reduce(bits[:whole].reshape(-1, SUMS), axis=0, dtype=bits.dtype)
         sums[: len(bits) - whole] += bits[whole:]
-        self._sums += np.roll(sums, place % SUMS)
+        self._sums[values.itemsize] += np.roll(sums, place % SUMS)
 
     @property
     def value(self) -> int:
-        return zlib.crc32(self._sums.tobytes())
+        return zlib.crc32(b"".join(sums.tobytes() for sums in self._sums.values()))
