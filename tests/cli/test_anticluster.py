@@ -132,3 +132,13 @@ def test_group_sizes_and_links(tmp_path):
     assert line == "--cannot-link team: 3 rows have the same value, and there are 2 groups"
     line = failure("anticluster", path, "-g", 2, "--group-sizes", "3,4", "-o", tmp_path / "b")
     assert "--group-sizes add up to 7" in line
+
+
+def test_cells_that_are_missing_by_na_link_no_rows(tmp_path):
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("x,y,team\n1,2,guest\n2,3,guest\n3,4,a\n4,5,guest\n5,6,a\n6,7,guest\n")
+    words = ["-g", 2, "--na", "guest", "-o", out]
+    assert run("anticluster", path, *words, "--cannot-link", "team").exit_code == 0
+    groups = [cell for (cell,) in rows_of(out / "groups.csv")[1:]]
+    assert groups[2] != groups[4]
+    assert run("anticluster", path, *words, "--must-link", "team", "--force").exit_code == 0

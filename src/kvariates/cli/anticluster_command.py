@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import combinations
@@ -24,7 +25,6 @@ from kvariates.report.files import json_text, write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
-from kvariates.sources.text_format import MISSING
 
 FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
 
@@ -92,28 +92,36 @@ def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
         columns = [complete_values(data.opened, name) for name in request.balance]
         columns = [column if kept is None else column[kept] for column in columns]
         found["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
+    missing = request.reading.text.missing
     if request.must_link is not None:
-        found["must_link"] = _numbered(data, request.must_link)
+        found["must_link"] = _numbered(data, request.must_link, missing)
     if request.cannot_link is not None:
-        numbers = _numbered(data, request.cannot_link)
-        alike = [np.flatnonzero(numbers == i) for i in range(numbers.max(initial=-1) + 1)]
-        groups = request.choices["n_groups"]
-        if (most := max(map(len, alike), default=0)) > groups:
-            raise ValueError(
-                f"--cannot-link {request.cannot_link}: {most:,} rows have the same value, and "
-                f"there are {groups:,} groups"
-            )
-        found["cannot_link"] = [pair for rows in alike for pair in combinations(rows.tolist(), 2)]
+        numbers = _numbered(data, request.cannot_link, missing)
+        found["cannot_link"] = _pairs_apart(request, numbers)
     return found
 
 
-def _numbered(data: ReadTable, name: str) -> Any:
+def _pairs_apart(request: GroupRequest, numbers: Any) -> list[tuple[int, int]]:
+    """All pairs of rows with the same number; numbers below 0 do not count."""
+    order = np.argsort(numbers, kind="stable")
+    starts = np.searchsorted(numbers[order], np.arange(numbers.max(initial=-1) + 1))
+    alike = np.split(order, starts)[1:]
+    most, groups = max(map(len, alike), default=0), request.choices["n_groups"]
+    if most > groups:
+        raise ValueError(
+            f"--cannot-link {request.cannot_link}: {most:,} rows have the same value, and "
+            f"there are {groups:,} groups"
+        )
+    return [pair for rows in alike for pair in combinations(rows.tolist(), 2)]
+
+
+def _numbered(data: ReadTable, name: str, missing: AbstractSet[str]) -> Any:
     """A number for each different value of a column, in the rows that are kept; -1 if missing."""
     assert data.opened is not None  # noqa: S101
     values = np.asarray(data.opened.originals([name], identifiers=True)[name]).tolist()
     kept, numbers = data.table.kept, dict[Any, int]()
     found = [
-        -1 if value is None or value != value or value in MISSING
+        -1 if value is None or value != value or str(value).strip() in missing
         else numbers.setdefault(value, len(numbers)) for value in values
     ]  # fmt: skip
     return np.array(found) if kept is None else np.array(found)[kept]
