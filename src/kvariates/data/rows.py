@@ -195,12 +195,14 @@ def spread_around(mean: F64, shards: Iterable[Rows], n: int) -> float:
 
 def count_distinct(rows: Rows, limit: int) -> int:
     """The number of distinct rows, or `limit` if there are at least so many."""
-    distinct, step = np.empty((0, rows.d)), max(limit, 2**20 // rows.d)
-    for first in range(0, rows.n, step):
+    distinct, first = np.empty((0, rows.d)), 0
+    step = max(2 * limit, 2**10)  # mostly enough
+    while first < rows.n:
         block = rows.take(np.arange(first, min(first + step, rows.n)))
         distinct = np.unique(np.concatenate([distinct, block]), axis=0)
         if len(distinct) >= limit:
             return limit
+        first, step = first + step, max(limit, 2**20 // rows.d)
     return len(distinct)
 
 
