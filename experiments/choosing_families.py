@@ -264,12 +264,12 @@ def main() -> None:
     lines = []
     for name in [*(family.__name__ for family in families), "all"]:
         some = [each for each in all_answers if name in {each.family, "all"}]
-        first = [each.false for each in some]
+        false = sum(each.false for each in some)
         found = sum(each.clear[0] and each.right[0] for each in some)
         grouped = sum(each.known > 1 for each in some)
         lines.append([
             name, str(len(some)), str(sum(each.clear[0] and not each.right[0] for each in some)),
-            f"{sum(first)} of {len(some) * chosen.seeds}",
+            f"{false} of {len(some) * chosen.seeds}",
             f"{found} of {grouped}" if grouped else "-", str(sum(each.same for each in some)),
         ])  # fmt: skip
     print(table(["family", "sets", "false", "false, all seeds", "found", "same"], lines))

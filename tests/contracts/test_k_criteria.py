@@ -11,6 +11,7 @@ from sklearn.metrics import silhouette_score
 
 from kvariates import KMeans, choose_k
 from kvariates.data.rows import Rows
+from kvariates.k_selection.confirmation import FALSE_ALARM
 from kvariates.k_selection.criteria import elbow_of, silhouette_of
 from kvariates.k_selection.search import DivisionTest
 from kvariates.numerics.valleys import RoundedColumns, deepest_valley, pooled_p_value, valley_counts
@@ -43,6 +44,17 @@ def test_a_p_value_without_a_valley_is_at_least_uniform():
         for level in (0.3, 0.05, 0.01):
             count = np.count_nonzero(np.array(p_values) <= level)
             assert binom.sf(count - 1, 1500, level) > 1e-6
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_halves_that_count_for_each_other_keep_the_false_alarm_rate(n):
+    """They are not independent, but at the level that is used the p-value still holds."""
+    rng, false = np.random.default_rng(7), 0
+    for _ in range(1500):
+        one, two = rng.random((2, n))
+        counts = [valley_counts(one, two), valley_counts(two, one)]
+        false += pooled_p_value(counts) < FALSE_ALARM
+    assert binom.sf(false - 1, 1500, FALSE_ALARM) > 1e-6
 
 
 def test_two_peaks_have_a_small_p_value():

@@ -42,11 +42,12 @@ def choose_k(
     """Suggest a number of clusters and give the reason, or say that there is no clear answer.
 
     A cluster divides if it can be split into two groups with few rows between them (a valley). A k
-    is ``clear`` if no cluster divides, if two halves of the rows, searched alone, lead to the same
-    clusters and not to more, and if any two neighbours have a valley between them, in the direction
-    from centre to centre (false-alarm rate 0.01 for all pairs together). Clusters should have
-    twenty rows or more; groups that overlap count as one. Up to ``k_range`` distinct rows with ten
-    copies each are clusters too, unless they may be ratings or counts.
+    is ``clear`` if no cluster divides, if two halves of the rows (of 20,000 drawn rows, if there
+    are more) lead to the same clusters and not to more, and if any two neighbours have a valley
+    between them, in the direction from centre to centre (false-alarm rate 0.01 for all pairs
+    together). Clusters should be convex and have twenty rows or more; groups that overlap count as
+    one. If X has no more distinct rows than the highest k, and ten copies or more of each, they are
+    clusters too, unless they may be ratings or counts.
 
     Where no k is clear, k is 1, and ``guess`` is the best k of at least 2 by the silhouette or the
     elbow. There is a warning if the deviations of dense columns differ by a factor of 100 or more.
@@ -58,7 +59,8 @@ def choose_k(
     k_range : pair of int, range or sequence of consecutive int, default=(1, 10)
         The lowest and the highest number of clusters, both included; or all of them.
     sample_weight : array-like of shape (n_samples,), default=None
-        A row of weight w counts as w rows, but it is not its own neighbour in the silhouette.
+        A row of weight w counts as w rows for centres and costs; it is not its own neighbour in
+        the silhouette. The tests of valleys, and of copies, count each row once.
     method : {"warm", "global"}, default="warm"
         The solution for k starts from the solution for k - 1 and one more centre. "warm" cuts the
         cluster where that helps most, from drawn rows; "global" adds the best of all rows, which is

@@ -2,7 +2,7 @@
 
 | what is asked | how |
 |---|---|
-| no cluster divides | tested again, with other halves and at a level that is easier to pass |
+| no cluster divides | tested again, with other halves; a weaker sign of a division is a doubt |
 | no more than k | each half is searched alone, with other draws and another highest k |
 | the same clusters | nearly all rows have the same cluster by the centres of either half, |
 | | which start from its own search or from the centres of all rows: the better one |
@@ -13,6 +13,9 @@ centre lies between them. They are compared in the direction from centre to cent
 two clusters alone would show a valley in any data: their cells touch in a face that is narrower
 than the cells. So all rows count that lie in a convex region around the two centres, cut off half
 way to all other centres. A log-concave density has no valley in such a region.
+
+The p-value is exact if one half counts. Here both do, for each other, and their centres may start
+from those of all rows; so the false-alarm rate was also counted (`experiments.choosing_families`).
 
 A ring that is cut in two has a valley in the direction between the two parts, because it bends.
 So large clusters are cut in two and compared again, by the parts that are nearest to each other.
@@ -43,18 +46,18 @@ FALSE_ALARM = 0.01  # the chance that any of the pairs without a valley passes f
 DEEP = 0.25  # the rows in a valley are at most this share of those on its lower side
 DEEP_PARTS = 0.5  # the same between parts of clusters
 ALIKE = 0.95  # of the rows have the same cluster by either half
-MAY_DIVIDE = 0.02  # a p-value below MAY_DIVIDE / k is a doubt, though no proof of a division
+MAY_DIVIDE = 0.02  # a p-value below MAY_DIVIDE / k is a doubt; one below LEVEL / k shows a division
 FEW = 8  # rows of a cluster below which halves of them show nothing
 REPEATS = 2  # of the test of all clusters
 COPIES = 10  # of every distinct row, from which on each is a cluster
 EQUAL = 0.01  # distances that differ by less than this part are equal
-FURTHER = 3  # how much higher than k the search of a half goes
+FURTHER = 3  # the search of a half goes up to k + FURTHER
 SPLIT = 50  # rows of a cluster in one half, from which on it is cut in two
 MARGIN = 0.25  # how far beyond two centres rows are counted, in distances of the two
 
 
 class Confirmation(NamedTuple):
-    """What speaks against k clusters, empty if nothing does; how many pairs have a gap."""
+    """What speaks against k clusters, or "": then `pairs` is how many neighbours have a gap."""
 
     doubt: str = ""
     pairs: int = 0

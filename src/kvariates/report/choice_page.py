@@ -17,7 +17,7 @@ HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow
 CRITERIA = (
     "A cluster splits if it has two groups with few rows between them. The search looks for the "
     "smallest number from which on no cluster splits. This number is clear if two halves of the "
-    "rows, searched alone, lead to the same clusters and not to more, and if there is a gap "
+    "rows lead to the same clusters and not to more, and if there is a gap "
     f"between any two neighbours (false-alarm rate {FALSE_ALARM:g} for all pairs together). "
     "Distinct rows with many copies each can be clear clusters too. Otherwise there is only a "
     f"guess: the largest silhouette or, if all are below {WEAK:g}, which is weak, the elbow, the "
