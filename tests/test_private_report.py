@@ -14,6 +14,7 @@ from browser.reports import blobs, run_of
 from kvariates import PrivateKMeans, PrivateKMedian
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.report import write_report
 from kvariates.report.fit import FitRun, FittedTable, ShownRows, write_fit
 from kvariates.report.fit_page import fit_html
 from kvariates.report.private_page import release_costs, times_as_likely
@@ -253,6 +254,15 @@ def test_error_bars_are_shown_and_differences_inside_them_are_not():
     assert "b " not in first[0]  # 30 is more than the difference
     assert "8.5<" in last[1]  # not known
     assert "b " in last[0]
+
+
+def test_a_report_of_a_private_model_shows_its_error_bars(tmp_path):
+    model, path = fitted()[1].model, tmp_path / "report.html"
+    model.center_errors_ = np.array([[0.5, 30.0, 0.25], [np.nan] * 3, [0.125, 0.5, 0.5]])
+    write_report(model, path)
+    words = plain(path.read_text(encoding="utf-8"))
+    assert "9.875 ± 0.5" in words
+    assert "2.25 ± 30" in words
 
 
 def test_the_summary_has_notes_and_error_bars(tmp_path):

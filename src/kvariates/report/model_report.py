@@ -117,7 +117,7 @@ def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
         getattr(model, "n_swaps_", getattr(model, "n_iter_", None)),
         model=model, command=_code(parts), medoids=_objects(model),
         notes=_about_units(parts, first),
-        errors=getattr(model, "center_errors_", None) if first is None else None,
+        errors=getattr(model, "center_errors_", None),  # private rows have no steps before
     )  # fmt: skip
     return run, _synopses(model) if found is None else _shown(parts, found, first, X)
 
