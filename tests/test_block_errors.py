@@ -265,6 +265,11 @@ class TestNothing:
             ({"columns": [0]}, TypeError, "columns must be names, such as 'x0' for a matrix"),
             ({"missing": "ignore"}, ValueError, "missing must be 'error' or 'drop', not 'ignore'"),
             ({"block_bytes": 0}, ValueError, "block_bytes must be at least 1, not 0"),
+            (
+                {"block_bytes": "1GB"},
+                TypeError,
+                "block_bytes must be an integer, such as 2**26, not",
+            ),
             ({"dtype": "int32"}, ValueError, "dtype must be float32 or float64, not int32"),
             ({"weights": [1.0]}, ValueError, "ndarray: has 20 rows, but weights has shape (1,)"),
         ],

@@ -237,8 +237,34 @@ class TestSources:
 def test_a_block_takes_no_more_memory_than_its_source():
     for source in (np.ones((1000, 6)), pd.DataFrame(np.ones((1000, 6)))):
         assert [block.X.shape for block in blocks(source, block_bytes=2**44)] == [(1000, 6)]
-    with pytest.raises(MemoryError, match="give a smaller block_bytes"):
-        list(blocks([np.ones((1000, 6))], block_bytes=2**50))
+
+
+def test_a_block_takes_no_more_memory_than_a_source_of_unknown_length(tmp_path):
+    X = np.random.default_rng(0).normal(size=(1000, 6))
+    path = tmp_path / "rows.csv"
+    pd.DataFrame(X, columns=list("abcdef")).to_csv(path, index=False)
+    for source in ([X], path, duckdb.read_csv(str(path))):
+        np.testing.assert_array_equal(joined(blocks(source, block_bytes=2**50)), X)
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_large_blocks_hold_the_same_rows(missing, monkeypatch):
+    monkeypatch.setattr(assembling, "FIRST_BYTES", 1)
+    monkeypatch.setattr(assembling, "CHUNK_BYTES", 960)
+    X = np.random.default_rng(0).normal(size=(1000, 6))
+    if missing == "drop":
+        X[::7, 1] = np.nan
+    kept = np.flatnonzero(np.isfinite(X).all(axis=1))
+    frame = pd.DataFrame(X).rename(columns=str).assign(w=np.arange(1000.0))
+    for size in (2400, 30_000, 2**50):
+        parts = [frame[:300], frame[300:]]
+        source = blocks(parts, weights="w", missing=missing, block_bytes=size)
+        rows, weights = joined(source)
+        np.testing.assert_array_equal(rows, X[kept])
+        np.testing.assert_array_equal(weights, kept)
+        if missing == "drop":
+            numbers = np.concatenate([block.numbers for block in source])
+            np.testing.assert_array_equal(numbers, kept)
 
 
 def test_the_representation_tells_the_columns_left_out(tmp_path):

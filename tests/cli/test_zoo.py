@@ -249,6 +249,16 @@ def test_a_number_that_cannot_be_read_is_not_to_be_missing(table, tmp_path, how)
     assert "--na" not in result.stderr
 
 
+@pytest.mark.parametrize("cell", ["$3.50", "3,50 \u20ac", "(\u00a33.50)", "-CHF 3"])
+def test_money_that_a_stream_cannot_read_is_not_to_be_missing(table, monkeypatch, cell):
+    monkeypatch.setattr("kvariates.sources.csv_reader.CSV_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.csv_reader.SAMPLE_BYTES", 512)
+    path = table(late("x;y\n" + "1.5;2.5\n" * 300, f"3.5;{cell}\n"))
+    with pytest.raises(ValueError, match="is not a number; --no-stream looks at all rows") as error:
+        list(blocks(path))
+    assert "--na" not in str(error.value)
+
+
 def test_a_stream_with_an_identifier_says_what_it_left_out(table, tmp_path):
     path = table(b"id,plan,x,y\n" + b"1,a,2,3\n" * 9 + b"2,b,x1,4\n")
     out = tmp_path / "out"

@@ -31,6 +31,7 @@ from kvariates.sources.pieces import (
 from kvariates.sources.row_digest import RowDigest
 
 CHUNK_BYTES = 2**20  # of rows that are copied and checked together: they fit into the cache
+FIRST_BYTES = 2**26  # a block that may be larger begins with this much memory, and doubles it
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,8 @@ class DenseAssembler:
             self.size = min(self.size, options.n_rows)
         self.chunk = rows_of_block(layout, CHUNK_BYTES)
         self.scratch = scratch_for(self.chunk, len(layout.names), layout.dtype)
-        self.memory = BlockMemory((self.size, len(layout.names)), layout.dtype)
+        self.room = min(self.size, max(self.chunk, rows_of_block(layout, FIRST_BYTES)))
+        self.memory = BlockMemory((self.room, len(layout.names)), layout.dtype)
         self.first = self.dropped = self.seen = self.ended = self.digest = 0
         self._start_block()
 
@@ -149,14 +151,27 @@ class DenseAssembler:
             self.numbers = np.arange(self.seen + start, self.seen + stop)
         return True
 
+    def _room_for(self, n: int, weighted: bool) -> Values:
+        """The matrix of the block, with room for n rows: no more than the source may have."""
+        old = self.X, self.weight, self.numbers
+        if self.X is not None and n <= self.room:
+            return self.X
+        if n > self.room:
+            self.room = min(self.size, 2 * self.room)
+            self.memory = BlockMemory((self.room, len(self.layout.names)), self.layout.dtype)
+        X = self.X = self.memory.take()
+        self.weight = np.empty(self.room) if weighted else None
+        self.numbers = np.empty(self.room, np.int64) if self.options.drop else None
+        for values, before in zip((X, self.weight, self.numbers), old, strict=True):
+            if values is not None and before is not None:
+                values[: self.filled] = before[: self.filled]
+        return X
+
     def _copy(self, columns: DenseColumns, low: int, high: int, place: Place) -> None:
         """Copy rows into the block. Incomplete rows are an error, or are left out."""
-        if self.X is None:
-            self.X = self.memory.take()
-            self.weight = None if columns.weight is None else np.empty(self.size)
-            self.numbers = np.empty(self.size, np.int64) if self.options.drop else None
         part, n = slice(self.filled, self.filled + high - low), high - low
-        X, weight = self.X[part], None if self.weight is None else self.weight[part]
+        whole = self._room_for(part.stop, columns.weight is not None)
+        X, weight = whole[part], None if self.weight is None else self.weight[part]
         with np.errstate(over="ignore", invalid="ignore"):
             columns.copy(low, high, X, self.scratch)
         if weight is not None and columns.weight is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -112,7 +111,9 @@ def blocks(
     choice = _column_choice(columns, weights, dtype)
     if missing not in ("error", "drop"):
         raise ValueError(f"missing must be 'error' or 'drop', not {missing!r}")
-    if operator.index(block_bytes) < 1:
+    if not hasattr(block_bytes, "__index__"):
+        raise TypeError(f"block_bytes must be an integer, such as 2**26, not {block_bytes!r}")
+    if block_bytes < 1:
         raise ValueError(f"block_bytes must be at least 1, not {block_bytes}")
     reader = _reader(source, text or TextOptions())
     row_weights = None
