@@ -296,9 +296,26 @@ def test_an_error_is_one_line_that_says_what_to_do(call, name):
 
 @pytest.mark.parametrize("estimator", [StreamingKMeans, OnlineKMeans, KMeans])
 def test_a_number_is_no_table(estimator):
-    for number in (3.0, np.array(3.0)):
-        with pytest.raises(ValueError, match="Expected 2D array, got scalar array instead"):
-            estimator(2).fit(number)
+    with pytest.raises(ValueError, match="Expected 2D array, got scalar array instead: X is a fl"):
+        estimator(2).fit(3.0)
+    with pytest.raises(ValueError, match="Expected 2D array, got scalar array instead"):
+        estimator(2).fit(np.array(3.0))
+
+
+@pytest.mark.parametrize("estimator", [StreamingKMeans, OnlineKMeans])
+@pytest.mark.parametrize("name", ["dict", "None", "file"])
+def test_what_is_neither_a_table_nor_batches_of_it(estimator, name):
+    data, kind = MESSAGES[name][0], {"dict": "dict", "None": "None", "file": "str"}[name]
+    with pytest.raises(TypeError, match=f"X is (a )?{kind}; "):
+        estimator(2).fit(data)
+
+
+@pytest.mark.parametrize(("data", "words"), [([1.0, 2.0], "1D array"), (3.0, "scalar array")])
+def test_lists_that_are_no_table_spend_no_budget(data, words):
+    budget = Budget(epsilon=1.0)
+    with pytest.raises(ValueError, match=f"^Expected 2D array, got {words} instead[;:] [^ ]"):
+        PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0), budget=budget).fit(data)
+    assert budget.lines == ()
 
 
 @pytest.mark.parametrize("call", [choose_k, KMedian(2).fit])

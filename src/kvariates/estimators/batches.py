@@ -76,7 +76,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
     """
     if isinstance(X, str | PathLike) or hasattr(X, "collect_batches"):
         raise TypeError(f"X is a {type(X).__name__}; give kvariates.sources.blocks(X).")
-    if X is None:
+    if X is None or np.isscalar(X) or isinstance(X, dict | set | frozenset):
         input_errors.refuse_kind(X)
     if isinstance(X, SourceBlocks):
         validation.no_weights(sample_weight)
