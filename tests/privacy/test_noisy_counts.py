@@ -50,8 +50,8 @@ def test_without_rows_all_centres_are_doubtful_in_98_of_100_fits(name, delta):
 
 
 def test_the_note_says_how_many_centres_are_doubtful_and_what_to_try():
-    counts = NoisyCounts.of(np.array([-3.0, 30.5, 30.7]), 10.0)  # 3.06 deviations
-    assert counts.values.tolist() == [0.0, 30.5, 30.7]
+    counts = NoisyCounts.of(np.array([-3.0, 30.9, 31.1]), 10.0)  # 3.1 deviations
+    assert counts.values.tolist() == [0.0, 30.9, 31.1]
     assert counts.doubtful.tolist() == [True, True, False]
     (note,) = counts.notes(pure=True)
     assert note.startswith("2 of 3 centres may be only noise: their noisy counts are too small to")
@@ -75,6 +75,37 @@ def test_cells_of_noise_are_doubtful_however_many_they_are():
     none = PassedCells(points[:0], np.empty(0), 5.0, 2.0).counts(points[:2])
     assert none.doubtful.all()
     assert none.values.tolist() == [0.0, 0.0]
+
+
+def laplace(scale, shape):
+    """Noise of whole numbers: the difference of two geometric numbers."""
+    p = -np.expm1(-1 / scale)
+    return RNG.geometric(p, shape) - RNG.geometric(p, shape)
+
+
+RUNS = 20_000
+
+
+@pytest.mark.parametrize("scale", [0.21, 0.5, 1.0, 10.0])
+def test_counts_of_noise_are_doubtful_however_small_its_scale(scale):
+    """Noise is whole numbers, so a small scale has another law. Fails by chance once in 1e6."""
+    drawn = laplace(scale, (RUNS, 4)).astype(float)
+    clear = sum(not NoisyCounts.of(row, scale * np.sqrt(2)).doubtful.all() for row in drawn)
+    assert clear <= binom.isf(1e-6, RUNS, CHANCE)
+
+
+@pytest.mark.parametrize("many", [1, 4, 20])
+@pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])
+def test_cells_that_passed_by_noise_are_doubtful_at_the_stated_rate(scale, many):
+    """What noise has above the least number that passes is geometric. Fails once in 1e6."""
+    threshold, runs = 4.3 * scale, RUNS // 4
+    drawn = np.floor(threshold) + RNG.geometric(-np.expm1(-1 / scale), (runs, many))
+    points, center = np.zeros((many, 1)), np.zeros((1, 1))
+    clear = sum(
+        not PassedCells(points, row, threshold, scale * np.sqrt(2)).counts(center).doubtful[0]
+        for row in drawn
+    )
+    assert clear <= binom.isf(1e-6, runs, CHANCE)
 
 
 def test_a_far_cell_of_noise_gets_no_centre():

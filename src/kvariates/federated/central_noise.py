@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_fit import NoisyPeersMean, PrivateFit, after
+from kvariates.federated.private_fit import NoisyPeersMean, PrivateFit, StepCounts, after
 from kvariates.federated.private_peer import described, exact_statistics, sums_lattice
 from kvariates.federated.releases import COUNTS_OVER_SUMS
 from kvariates.numerics.lattice import Adjacency
@@ -26,6 +26,7 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
+from kvariates.private_methods.noisy_counts import Mask
 from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
 from kvariates.private_methods.task import Domain
 from kvariates.private_methods.weighted_kmeans import spread_out
@@ -70,7 +71,8 @@ class CentralAssigner:
         self._coordinator, self._domain = coordinator, domain
         self._costs, self._number, self._adjacency = costs, 0, adjacency
         self.accountant = Accountant()
-        self.clear: np.ndarray[Any, np.dtype[np.bool_]]  # whether a count is more than noise
+        self.clear: Mask  # whether a count is more than noise
+        self.steps = StepCounts()
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         cost, self._number = self._costs[self._number], self._number + 1
@@ -84,6 +86,7 @@ class CentralAssigner:
         summed = sum_query(sums, lattice, self._adjacency, f"{step}: sums of rows")
         total = self.accountant.release(Secret(summed), cost.sums).value
         self.clear = found.value > max(1.0, CLEAR * found.charge.scale)
+        self.steps.add(found.value, found.charge.variance)
         return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
 
     def _asked(self, peer: str, centers: F64) -> Call:
@@ -131,4 +134,4 @@ def fit_central(
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
     end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
     ledger = Ledger(adjacency, tuple(assigner.accountant.charges), Loss(epsilon, 0.0))
-    return PrivateFit(end.centers, {"coordinator": ledger})
+    return PrivateFit(end.centers, {"coordinator": ledger}, assigner.steps.means())

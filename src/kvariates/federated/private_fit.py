@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -17,17 +17,49 @@ from kvariates.peers.peer_seeding import dk_means_plusplus
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
+from kvariates.private_methods.noisy_counts import ONLY_NOISE, Mask, NoisyCounts
 from kvariates.private_methods.noisy_lloyd import CLEAR
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, lloyd
 
+NO_COUNTS = f"All centres {ONLY_NOISE}: no counts are released without iterations. Use max_iter."
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateFit:
-    """Centres, and the ledgers: that of each peer, or with central noise the coordinator's."""
+    """Centres, and the ledgers: that of each peer, or with central noise the coordinator's.
+
+    `counts`: noisy numbers of the rows of each centre; None if none were released.
+    """
 
     centers: F64
     ledgers: dict[str, Ledger]
+    counts: NoisyCounts | None
+
+    @property
+    def doubtful(self) -> Mask:
+        """The centres that may be only noise."""
+        return np.ones(len(self.centers), bool) if self.counts is None else self.counts.doubtful
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say about them, and what to try."""
+        return (NO_COUNTS,) if self.counts is None else self.counts.notes(pure=False)
+
+
+class StepCounts:
+    """The noisy counts of all steps so far, and the variances of their noise."""
+
+    def __init__(self) -> None:
+        self._counts: list[F64] = []
+        self._variances: list[float] = []
+
+    def add(self, counts: I64, variance: float) -> None:
+        self._counts.append(counts.astype(np.float64))
+        self._variances.append(variance)
+
+    def means(self) -> NoisyCounts:
+        return NoisyCounts.of_steps(self._counts, self._variances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +76,8 @@ class NoisyPeersAssigner:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator, self._number = coordinator, 0  # of steps so far
-        self.clear: np.ndarray[Any, np.dtype[np.bool_]]  # whether a count is more than noise
+        self.clear: Mask  # whether a count is more than noise
+        self.steps = StepCounts()
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
         self._number += 1
@@ -53,6 +86,7 @@ class NoisyPeersAssigner:
         sums = np.sum([part.sums for part in parts], axis=0)
         noise = float(np.linalg.norm([part.scale for part in parts]))
         self.clear = counts > max(1.0, CLEAR * noise)
+        self.steps.add(counts, 2 * noise**2)  # of Laplace noise
         return FloatStatistics(sums, counts.astype(np.float64), counts, changed=None)
 
     def _asked(self, centers: F64) -> Call:
@@ -78,7 +112,7 @@ class NoisyPeersAssigner:
 class HasClear(Protocol):
     """An assigner that knows which counts of its last step are more than noise."""
 
-    clear: np.ndarray[Any, np.dtype[np.bool_]]
+    clear: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +134,13 @@ def fit_private_peers(
 ) -> PrivateFit:
     """PDk-means++, and so many noisy steps of Lloyd. Pre: the coordinator has public bounds."""
     assert coordinator.bounds is not None  # noqa: S101
-    centers = dk_means_plusplus(coordinator, k, rng, noisy=True)
+    centers, counts = dk_means_plusplus(coordinator, k, rng, noisy=True), None
     if steps:
         assigner = NoisyPeersAssigner(coordinator)
         update = NoisyPeersMean(assigner, coordinator.bounds)
         centers = lloyd(assigner, centers, update, after(steps)).centers
-    return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)))
+        counts = assigner.steps.means()
+    return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)), counts)
 
 
 def after(steps: int) -> Callable[[Step], bool]:

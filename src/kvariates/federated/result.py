@@ -13,6 +13,7 @@ from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
+from kvariates.private_methods.noisy_counts import Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,10 @@ class FederatedResult:
     transcript : Transcript
     ledgers : dict from str to Ledger
         Of private peers, by name; as they have sent it. With central noise that of "coordinator".
+    doubtful : ndarray of bool of shape (k,) or None
+        Of a fit with noise: the centres that may be only noise, by their noisy counts.
+    notes : tuple of str
+        What a fit with noise warned of, such as how many centres may be only noise.
     """
 
     centers: Floats
@@ -42,11 +47,15 @@ class FederatedResult:
     guarantee_lost: str | None
     transcript: Transcript
     ledgers: dict[str, Ledger]
+    doubtful: Mask | None = None
+    notes: tuple[str, ...] = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result as JSON. The file appears when it is complete."""
         page = {
+            "notes": list(self.notes),
             "centers": self.centers.tolist(),
+            "may_be_only_noise": None if self.doubtful is None else self.doubtful.tolist(),
             "inertia": self.inertia,
             "n_iter": self.n_iter,
             "converged": self.converged,

@@ -312,6 +312,9 @@ def _private_fit(
         start: Any = k if options.init is None else options.init
         found = fit_central(coordinator, start, steps, epsilon, options.adjacency, rng)
         lost = CENTRAL_NOISE
+    if found.notes:
+        warn(" ".join(found.notes))
     return FederatedResult(
-        found.centers, None, steps, False, None, lost, coordinator.transcript, found.ledgers
-    )
+        found.centers, None, steps, False, None, lost, coordinator.transcript, found.ledgers,
+        found.doubtful, found.notes,
+    )  # fmt: skip

@@ -9,12 +9,16 @@ most `CHANCE` / k. So if no centre has a row, all k are doubtful in at least 98 
 | counts | what noise alone gives, and its law |
 |---|---|
 | with noise of a deviation s | the noise; Laplace tails, which are wider than Gaussian ones here |
-| of m cells that passed a threshold t, with such noise | m t and more; at most a gamma law of m |
+| of m cells whose counts are t at least, with such noise | m t and more; at most a gamma law of m |
+
+Noise is whole numbers: a Laplace count is t at least with probability p^t / (1 + p), where
+p = exp(-1 / scale), for whole t. For large scales this is half of p^t, for small ones all of it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,8 +61,15 @@ class NoisyCounts:
     @classmethod
     def of(cls, counts: F64, deviation: float | F64) -> NoisyCounts:
         """Counts with noise of this deviation; or of these, one for each count."""
-        wide = math.log(len(counts) / (2 * CHANCE)) / math.sqrt(2)  # deviations of Laplace noise
-        return cls(np.maximum(counts, 0.0), np.asarray(counts < wide * deviation))
+        scale = np.asarray(deviation) / math.sqrt(2)  # of Laplace noise
+        least = scale * np.log(len(counts) / (CHANCE * (1 + np.exp(-1 / scale))))
+        return cls(np.maximum(counts, 0.0), np.asarray(counts < least))
+
+    @classmethod
+    def of_steps(cls, counts: Sequence[F64], variances: Sequence[float]) -> NoisyCounts:
+        """The means of the counts of several steps, with noise of these variances."""
+        deviation = math.sqrt(sum(variances)) / len(counts)
+        return cls.of(np.mean(counts, axis=0, dtype=np.float64), deviation)
 
     def notes(self, *, pure: bool, kind: Kind = OF_ROWS) -> tuple[str, ...]:
         """What to say about doubtful centres, and what to try; empty if there are none."""
@@ -98,10 +109,10 @@ class PassedCells:
     def _chances(self, nearest: NDArray[np.int32], k: int) -> F64:
         """How likely as many cells without rows are so far above the threshold, at most.
 
-        What noise has above a threshold that it passed is exponential for Laplace noise, and less
-        than that for Gaussian noise, whose tail falls faster.
+        What noise has above the least count that passes is geometric for Laplace noise, which is
+        less than exponential, and less again for Gaussian noise, whose tail falls faster.
         """
-        above = np.bincount(nearest, self.weights - self.threshold, minlength=k)
+        above = self._above(nearest, k)
         cells = np.maximum(np.bincount(nearest, minlength=k), 1)
         far = self.threshold / (math.sqrt(2) * self.deviation)
         gaussian = math.sqrt(math.pi / 2) * float(erfcx(far))  # 1 / hazard rate, in deviations
@@ -110,9 +121,14 @@ class PassedCells:
 
     def faint(self, nearest: NDArray[np.int32], k: int, deviations: float) -> Mask:
         """The centres whose cells are not so many deviations above the threshold, all in all."""
-        above = np.bincount(nearest, self.weights - self.threshold, minlength=k)
+        above = self._above(nearest, k)
         noise = self.deviation * np.sqrt(np.maximum(np.bincount(nearest, minlength=k), 1))
         return np.asarray(above < deviations * noise)
+
+    def _above(self, nearest: NDArray[np.int32], k: int) -> F64:
+        """What the cells of each centre have above the least whole number that passes."""
+        least = math.floor(self.threshold) + 1
+        return np.bincount(nearest, self.weights - least, minlength=k).astype(np.float64)
 
     def take(self, which: Mask) -> PassedCells:
         """Some of the cells."""

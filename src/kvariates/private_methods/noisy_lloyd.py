@@ -107,9 +107,9 @@ class NoisyAssigner:
         Those of all steps have less noise, and tell whether there were any rows.
         """
         late = np.mean([step.counts for step in self._late], axis=0)
-        variance = sum(step.counted.variance for step in self._steps)
-        deviation = math.sqrt(variance) / len(self._steps)
-        whole = NoisyCounts.of(np.mean([step.counts for step in self._steps], axis=0), deviation)
+        whole = NoisyCounts.of_steps(
+            [step.counts for step in self._steps], [step.counted.variance for step in self._steps]
+        )
         return replace(whole, values=np.maximum(late, 0.0))
 
     @property

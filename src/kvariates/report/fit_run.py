@@ -122,19 +122,24 @@ class FitRun:
         return hasattr(self.model, "ledger_")
 
     @property
+    def _noisy(self) -> bool:
+        """Whether centres have noise: those of a private fit, here or at federated peers."""
+        return hasattr(self.model, "doubtful_")
+
+    @property
     def public_points(self) -> bool:
         """Whether the points of a private fit are public, and only its demand is private."""
         return self.private and hasattr(self.model, "medoid_indices_")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a private fit noticed about its result, computed from releases."""
-        return tuple(self.model.notes_) if self.private else ()
+        """What a fit with noise noticed about its result, computed from releases."""
+        return tuple(self.model.notes_) if self._noisy else ()
 
     @property
     def doubtful(self) -> Array:
         """Which centres may be only noise, by their noisy counts."""
-        found = self.model.doubtful_ if self.private else None
+        found = self.model.doubtful_ if self._noisy else None
         mask: Array = np.zeros(self.k, bool) if found is None else np.asarray(found)
         return mask
 

@@ -78,6 +78,8 @@ class FederatedModel:
     guarantee_lost_: str | None
     transcript_: Any
     ledgers: Any
+    doubtful_: Array | None
+    notes_: tuple[str, ...]
 
     def predict(self, X: Any) -> Array:
         """The nearest centre of every row."""
@@ -90,7 +92,7 @@ def _as_model(model: Any) -> Any:
         return model
     return FederatedModel(
         model.centers, model.inertia, model.n_iter, model.guarantee, model.guarantee_lost,
-        model.transcript, model.ledgers,
+        model.transcript, model.ledgers, model.doubtful, model.notes,
     )  # fmt: skip
 
 
