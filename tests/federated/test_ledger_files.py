@@ -14,10 +14,13 @@ from copy import deepcopy
 from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from federated.fake_grid import BOX, Node, ask, blobs, ledgers
 
 from kvariates.federated import Private, client, client_app
+from kvariates.federated.releases import FileReleases
+from kvariates.peers.encoding import MAX_BYTES, encode
 from kvariates.peers.transport import Failure
 
 CLUSTERS, REQUESTS = 2, 24
@@ -107,3 +110,52 @@ def test_two_peers_cannot_use_one_file(tmp_path):
     for i in range(2):
         assert ask(node_of(ledgers(tmp_path), partition=i), "describe")["n"] > 0
     assert len(list(tmp_path.glob("ledger-?"))) == 2
+
+
+def test_a_link_to_the_ledger_stays_a_link(tmp_path):
+    """As of a container whose own files are lost: what the link names is what is kept."""
+    kept, link = tmp_path / "kept", tmp_path / "link"
+    link.symlink_to(kept)
+    replies = [ask(node_of(link), "draw", fit=fit, step=0) for fit in range(CLUSTERS)]
+    assert rows_drawn(replies) == (CLUSTERS, 0)
+    assert link.is_symlink()
+    for ledger in (kept, link):
+        client._cached.clear()
+        assert "and no more" in ask(node_of(ledger), "draw", fit=9, step=0).reason
+
+
+@pytest.mark.parametrize("written", [b"", b"{}", encode({}), encode({"answers": {}})], ids=repr)
+def test_a_damaged_ledger_is_no_new_budget(tmp_path, written):
+    ledger = tmp_path / "ledger"
+    ask(node_of(ledger), "draw", step=0)
+    ledger.write_bytes(written)
+    for name, arguments in (("describe", {}), ("draw", {"step": 0}), ("ledger", {})):
+        refused = ask(node_of(ledger), name, **arguments).reason
+        assert (
+            refused == "ValueError: its ledger cannot be read, so it answers nothing; see its log"
+        )
+    assert ledger.read_bytes() == written
+
+
+def test_a_ledger_may_be_larger_than_a_message(tmp_path):
+    """Sums of many columns and steps add up; a stranger may not send as much."""
+    path, large = tmp_path / "ledger", np.zeros(MAX_BYTES // 8 + 1)
+    FileReleases(path, "0").add("fit 1: statistics 0 at 0", {"sums": large}, [])
+    assert FileReleases(path, "0").answers["fit 1: statistics 0 at 0"]["sums"].shape == large.shape
+
+
+def test_other_runs_and_other_settings_share_one_budget(tmp_path):
+    """An operator may change what epsilon is for, and a server the run: what was spent stays."""
+    ledger, private = tmp_path / "ledger", [(1.0, 2, 0), (1.0, 5, 3), (0.5, 3, 1), (1.0, 3, 5)]
+    centers = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for run, (epsilon, clusters, steps) in enumerate(private):
+        client._cached.clear()
+        options = Private(epsilon, clusters, steps, ledger=ledger)
+        node = Node(client_app(lambda _: X, bounds=BOX, private=options), 0)
+        node.context.run_id = run
+        for step in range(6):
+            ask(node, "describe", fit=run)
+            ask(node, "draw", fit=run, step=step)
+            ask(node, "potential", fit=run, centers=centers + step, known=1)
+            ask(node, "noisy_statistics", fit=run, centers=centers, step=step)
+        assert spent(ledger) <= 1.0 + 1e-12

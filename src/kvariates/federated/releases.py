@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,8 @@ from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Cost, check_loss
 from kvariates.privacy.ledger import Charge
+
+_logger = logging.getLogger(__name__)
 
 COUNT_SHARE, POTENTIAL_SHARE, DRAW_SHARE, STEPS_SHARE = 0.05, 0.2, 0.25, 0.5
 COUNTS_OVER_SUMS = 0.25  # what the counts of a step cost, to what its sums cost
@@ -40,7 +43,8 @@ class Private:
         Which data sets are neighbours. With "replace-one" the number of rows is public.
     ledger : path, or callable from Flower's context to a path
         The file of this peer that keeps all releases, so that all runs of Flower together spend
-        `epsilon`. Required. Its path is absolute: a node may start a process in any folder.
+        `epsilon`. Required. Its path is absolute: a node may start a process in any folder. A
+        callable uses `context.node_config` only: the server chooses the rest, such as the run.
     """
 
     epsilon: float
@@ -68,7 +72,9 @@ class Private:
     def ledger_file(self, context: Context) -> Path:
         """The file of the peer that has this context."""
         assert self.ledger is not None  # noqa: S101
-        return _absolute(self.ledger(context) if callable(self.ledger) else self.ledger)
+        path = _absolute(self.ledger(context) if callable(self.ledger) else self.ledger)
+        # A new file is moved to its place: a link there would be lost, and the file it names stale.
+        return path.resolve()
 
     def costs(self) -> dict[str, list[Cost]]:
         """What each release may cost, by kind. Together they never cost more than epsilon."""
@@ -100,7 +106,9 @@ class Releases:
 
     def __init__(self, data: bytes | None = None, node: str = "") -> None:
         self._node = node
-        stored = {"answers": {}, "charges": [], "claim": None} if data is None else decode(data)
+        stored: Answer = {"answers": {}, "charges": [], "claim": None}
+        if data is not None:  # its own file, so it may be larger than a stranger's message
+            stored = decode(data, max_bytes=len(data))
         self.claim: Answer | None = stored["claim"]  # what the charges belong to
         self.answers: dict[str, Answer] = stored["answers"]
         self.charges = [Charge(**charge) for charge in stored["charges"]]
@@ -126,7 +134,13 @@ class FileReleases(Releases):
 
     def __init__(self, path: Path, node: str) -> None:
         self._path = path
-        super().__init__(path.read_bytes() if path.exists() else None, node)
+        try:
+            super().__init__(path.read_bytes() if path.exists() else None, node)
+        except Exception as error:
+            _logger.exception("The ledger %s cannot be read", path)
+            raise ValueError(
+                "its ledger cannot be read, so it answers nothing; see its log"
+            ) from error
 
     def save(self, data: bytes) -> None:
         write_aside(self._path, data)
