@@ -6,6 +6,7 @@ import io
 import pickle
 import re
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -267,7 +268,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("odd", [None, pd.NA, pd.NaT, np.nan], ids=repr)
+@pytest.mark.parametrize("odd", [None, pd.NA, pd.NaT, np.nan, Decimal("sNaN")], ids=repr)
 def test_one_missing_cell_does_not_decide_whether_a_fit_fails(kind, odd):
     """Neighbours: the same rows, and one row more that has a missing cell."""
     rows = np.rint(X).astype(int).tolist()

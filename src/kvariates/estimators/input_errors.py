@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from os import PathLike
 from typing import Any
 
@@ -231,9 +232,11 @@ def _kind(value: Any) -> str | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NA or NaT; NaN is a number."""
+    """Whether it is None, NA, NaT or a signalling NaN, which float() refuses; NaN is a number."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_snan()
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
