@@ -134,6 +134,49 @@ def test_a_graph_is_a_map_with_its_edges_and_sizes_are_sums_of_demand(tmp_path):
     assert len(edges) == graph.nnz // 2
 
 
+@pytest.mark.parametrize(
+    ("names", "drawn"), [(["lon", "lat"], True), (["lat", "height", "lon"], True), (["u"], False)]
+)
+def test_the_edges_of_a_graph_join_its_nodes_whatever_their_columns_are(tmp_path, names, drawn):
+    pd = pytest.importorskip("pandas")
+    places = rng(1).uniform(size=(80, len(names)))
+    gaps = np.linalg.norm(places[:, None] - places, axis=2)
+    graph = sparse.csr_array(np.where(gaps < 0.4, gaps, 0))
+    model = KMedian(3, metric="graph", random_state=0).fit(graph)
+    data = data_of(page_of(model, tmp_path, pd.DataFrame(places, columns=names)))
+    if not drawn:
+        assert not data.get("edges")
+        return
+    ends = decoded(data["edges"], "<u2").reshape(-1, 2, 2)
+    points = decoded(data["points"], "<u2").reshape(-1, 2)
+    assert set(map(tuple, ends.reshape(-1, 2))) <= set(map(tuple, points))
+
+
+def test_the_report_says_if_its_rows_are_not_those_of_the_fit(tmp_path):
+    words = "These are not the rows of the fit, which had 300"
+    model = KMeans(4, random_state=0).fit(X)
+    scaled = make_pipeline(StandardScaler(), KMeans(4, random_state=0)).fit(X)
+    for each in (model, scaled):
+        assert words in plain(page_of(each, tmp_path, X[:10]))
+        assert "These are not" not in plain(page_of(each, tmp_path, X))
+        assert "These are not" not in plain(page_of(each, tmp_path))
+
+
+def test_medoids_without_coordinates_say_how_points_are_counted(tmp_path):
+    graph = sparse.csr_array(np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0))))
+    page = page_of(KMedian(2, metric="graph", random_state=0).fit(graph), tmp_path)
+    assert "Points are counted from 1." in plain(section(page, "centres"))
+    words = KMedian(2, metric=lambda a, b: abs(len(a) - len(b))).fit(["a", "bb", "cccc"])
+    assert "counted from" not in plain(page_of(words, tmp_path))
+
+
+def test_a_folder_is_no_report(tmp_path):
+    with pytest.raises(IsADirectoryError) as error:
+        write_report(KMeans(4, random_state=0).fit(X), tmp_path, X)
+    assert error.value.filename == str(tmp_path)
+    assert error.value.filename2 is None
+
+
 def test_a_medoid_on_a_map_has_the_name_of_its_own_city(tmp_path):
     pd = pytest.importorskip("pandas")
     places = known_cities()

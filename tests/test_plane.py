@@ -75,6 +75,26 @@ def test_one_far_row_does_not_move_the_frame():
     assert inside.sum() == 499
 
 
+@pytest.mark.parametrize(
+    ("spread", "words"),
+    [
+        ((1, 1, 0.01), "more than 99% of"),
+        ((1, 1, 0), "100% of"),
+        ((1, 1, 1), "67% of"),
+    ],
+)
+def test_all_or_nothing_of_the_variance_is_said_only_if_it_is(spread, words):
+    X = np.vstack([np.diag(spread), -np.diag(spread)]).astype(float)
+    names = tuple(f"x{j}" for j in range(len(spread)))
+    assert f"with {words} the variance" in plane(X, X[:3], names).how
+
+
+def test_two_of_very_many_equal_directions_have_less_than_a_hundredth_of_the_variance():
+    X = rng(0).normal(size=(4000, 1000))
+    names = tuple(f"x{j}" for j in range(1000))
+    assert "with less than 1% of the variance" in plane(X, X[:3], names).how
+
+
 def test_one_far_row_does_not_turn_the_principal_directions():
     X = rng().normal(size=(1000, 6)) * [9, 6, 1, 1, 1, 1]
     X[5, 4] = 1e7

@@ -276,6 +276,23 @@ def test_the_summary_has_notes_and_error_bars(tmp_path):
     assert summary["privacy"]["center_errors"] == run.model.center_errors_about_
 
 
+def centres_in_words(run):
+    return plain(fit_html(run, None).split('<section id="centres">')[1].split("</section>")[0])
+
+
+def test_error_bars_are_explained_only_if_there_are_some(tmp_path):
+    run, words = noisy_run(), "No centre has an error bar: all of them may be only noise."
+    about = run.model.center_errors_about_
+    assert about in centres_in_words(run)
+    run.model.doubtful_ = np.ones(3, bool)
+    run = replace(run, errors=np.full((3, 3), np.nan))
+    centres = centres_in_words(run)
+    assert words in centres
+    assert about not in centres
+    write_fit(run, None, tmp_path)
+    assert json.loads(files(tmp_path)["summary.json"])["privacy"]["center_errors"] == words
+
+
 @pytest.mark.parametrize(
     ("epsilon", "factor"), [(0.01, "1.02"), (0.1, "1.11"), (1.0, "2.72"), (3.0, "20.1")]
 )

@@ -28,6 +28,9 @@ def write_aside(path: Path, data: bytes, mode: int = OWNER_ONLY) -> None:
             os.fsync(file.fileno())
         aside.chmod(mode)
         aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

@@ -52,14 +52,18 @@ def view_of(run: FitRun, shown: ShownRows | None) -> View | None:
         reached = np.flatnonzero(shown.labels >= 0)  # some nodes of a graph are not
         rows = reached[shown_rows(shown.labels[reached], run.k)]
         X = shown.X.tocsr() if sparse.issparse(shown.X) else np.asarray(shown.X)
-        names = shown.names or run.table.names
-        names = names if len(names) == X.shape[1] else tuple(f"x{j}" for j in range(X.shape[1]))
-        flat = plane(X[rows], shown.centers, names)
+        flat = plane(X[rows], shown.centers, _names(run, X.shape[1], shown))
         return View(shown, rows, flat, _cities(run, flat))
     if not run.has_columns:
         return None
     flat = plane(None, run.centers, run.table.names)
     return View(None, NO_ROWS, flat, _cities(run, flat))
+
+
+def _names(run: FitRun, d: int, shown: ShownRows) -> tuple[str, ...]:
+    """The names of the d columns that are drawn; x0, x1, ... if they have none."""
+    names = shown.names or run.table.names
+    return names if len(names) == d else tuple(f"x{j}" for j in range(d))
 
 
 def _cities(run: FitRun, flat: Plane) -> tuple[str, ...]:
@@ -89,7 +93,7 @@ def drawn(run: FitRun, view: View, found: Contrast | None) -> str:
         columns=tips.columns,
         rows=run.table.in_file(view.rows) if in_file and not names else None,
         titles=names,
-        edges=_edges(view),
+        edges=_edges(run, view),
         land=flat.land,
         regions=_has_regions(run, view),
         degrees=flat.degrees,
@@ -165,14 +169,14 @@ def _tip_values(run: FitRun, view: View, found: Contrast | None) -> TipValues:
     return TipValues(values, tuple(cut(run.table.names[j]) for j in columns))
 
 
-def _edges(view: View) -> Array | None:
-    """The edges of a graph as lines between coordinates."""
+def _edges(run: FitRun, view: View) -> Array | None:
+    """The edges of a graph as lines between coordinates; None if the nodes are not on a map."""
     shown = view.shown
-    if shown is None or shown.edges is None:
+    if shown is None or shown.edges is None or not (view.flat.own or view.flat.degrees):
         return None
-    places: Array = np.asarray(shown.X, dtype=np.float64)[:, :2]
+    places: Array = np.asarray(shown.X, dtype=np.float64)
     if view.flat.degrees:
-        places = plane(shown.X, shown.centers, shown.names).points
+        places = plane(shown.X, shown.centers, _names(run, places.shape[1], shown)).points
     ends: Array = places[np.asarray(shown.edges)].reshape(-1, 4)
     return ends
 

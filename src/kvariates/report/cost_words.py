@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from .fit_run import FitRun
 from .page import number
 
@@ -34,6 +38,21 @@ def about_cost(run: FitRun) -> list[str]:
     words += ", in scaled units" * (run.table.scaled and metric != "haversine")
     words += f", after {', '.join(run.table.steps)}" if run.table.steps else ""
     return [f"{words}.{_in_km(run) if metric == 'haversine' else ''}"]
+
+
+def about_other_rows(run: FitRun) -> list[str]:
+    """What is said if the sizes on the page are not those of the fit; empty if they are."""
+    labels: Any = getattr(run.model, "labels_", None)
+    in_batches = hasattr(run.model, "partial_fit")  # its labels are those of the last batch
+    if run.sizes is None or in_batches or run.of_shell or run.private:
+        return []
+    if not isinstance(labels, np.ndarray):  # Dask would compute them
+        return []
+    if np.array_equal(np.bincount(labels[labels >= 0], minlength=run.k), run.sizes):
+        return []
+    words = f"These are not the {run.unit} of the fit, which had {len(labels):,}: sizes and"
+    words += " averages are those of X; the cost and what is proved are about the fit."
+    return [words]
 
 
 def _in_km(run: FitRun) -> str:

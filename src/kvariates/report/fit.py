@@ -15,6 +15,7 @@ from .colors import Array
 from .files import json_text, write_rows
 from .fit_page import fit_html
 from .fit_run import FitRun, FittedTable, ShownRows
+from .private_page import about_errors
 
 __all__ = [
     "ClusterTotals",
@@ -96,7 +97,7 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "n_iter": run.n_iter,
         "seconds": None if run.seconds is None else round(run.seconds, 6),
         "certificate": None if certificate is None else str(certificate),
-        "privacy": _privacy(run.model) if run.private else None,
+        "privacy": _privacy(run) if run.private else None,
         "choice": None if run.choice is None else choice_summary(run.choice),
         "clusters": _clusters(run),
     })  # fmt: skip
@@ -120,14 +121,14 @@ def _noise(run: FitRun, label: int) -> dict[str, Any]:
     return {"may_be_only_noise": bool(run.doubtful[label]), "center_errors": errors}
 
 
-def _privacy(model: Any) -> dict[str, Any]:
-    ledger = model.ledger_
+def _privacy(run: FitRun) -> dict[str, Any]:
+    ledger = run.model.ledger_
     return {
         "adjacency": ledger.adjacency,
         "claim": ledger.claim._asdict(),
         "total": ledger.total()._asdict(),
         "condition": getattr(ledger.facts, "condition", None),
-        "center_errors": model.center_errors_about_,
+        "center_errors": about_errors(run),
     }
 
 

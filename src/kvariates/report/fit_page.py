@@ -19,11 +19,11 @@ from .cluster_words import (
     largest_clusters,
 )
 from .colors import Look, looks
-from .cost_words import about_cost, cost_change, degrees_note
+from .cost_words import about_cost, about_other_rows, cost_change, degrees_note
 from .figures import Bar, Fact, Line, bars, facts, lines
 from .fit_run import FitRun, ShownRows
 from .page import Section, counted, number, page_html, paragraph, short, text
-from .private_page import ledger_section, noise_warning, privacy_section
+from .private_page import about_errors, ledger_section, noise_warning, privacy_section
 from .proof_pages import guarantee_section, stream_section, transcript_section
 
 MOST_NAMES = 40  # of columns in a list
@@ -98,7 +98,7 @@ def _overview(run: FitRun, view: View | None) -> str:
     if certificate is not None:
         items.append(Fact("certificate", str(certificate)))
     degrees = view is not None and view.flat.degrees
-    said = [*about_cost(run), *run.notes, *degrees_note(run, degrees)]
+    said = [*about_cost(run), *about_other_rows(run), *run.notes, *degrees_note(run, degrees)]
     notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
     return noise_warning(run) + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
@@ -109,6 +109,8 @@ def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
     words = "There is no drawing, because the points have no coordinates."
     if not run.of_shell and not callable(run.parameters.get("metric")):
         words += " If you have some, give them to write_report as X."
+    if run.of_shell and run.parameters.get("metric") == "graph":
+        words += " --nodes reads them from a table."
     return paragraph(words)
 
 
@@ -171,7 +173,9 @@ def _weights_note(run: FitRun) -> str:
 def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
     cities = () if view is None else view.cities
     if found is None:
-        return center_table(run, None, look, cities)
+        from_one = bool(run.medoid_rows) and not run.medoids and not run.medoid_ids
+        counted_from = paragraph(f"{run.unit.capitalize()} are counted from 1.", "soft") * from_one
+        return counted_from + center_table(run, None, look, cities)
     words = (
         f"Centres are in the units {run.table.units}. Shades show how far a value is above "
         f"(orange) or below (blue) the average, in standard deviations of {found.measured_by}."
@@ -182,7 +186,7 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
             f" The {shown} columns in which centres differ most are shown; centers.csv has all "
             f"{d:,}."
         )
-    about = paragraph(run.model.center_errors_about_, "soft") if run.private else ""
+    about = paragraph(about_errors(run), "soft") if run.private else ""
     return paragraph(words, "soft") + about + center_table(run, found, look, cities)
 
 

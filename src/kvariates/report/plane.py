@@ -206,10 +206,17 @@ def _principal(X: Any, centers: Array) -> Plane:
     what = "centres" if X is None or sparse.issparse(X) else "rows"
     how = (
         f"The two directions in which the {what} differ most (principal components), with "
-        f"{part:.0%} of the variance."
+        f"{_per_cent(part)} of the variance."
     )
     axes = ("principal direction 1", "principal direction 2")
     return Plane(points, middle, axes, robust_limits(points, middle), how)
+
+
+def _per_cent(part: float) -> str:
+    """A part from 0 to 1; 0% and 100% only if it is nothing or all, up to rounding errors."""
+    if 0.995 <= part < 1 - 1e-9:
+        return "more than 99%"
+    return "less than 1%" if 1e-9 < part < 0.005 else f"{part:.0%}"
 
 
 class Directions(NamedTuple):

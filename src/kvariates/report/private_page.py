@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from kvariates.privacy import ledger_report
 
 from .figures import Bar, share_bar
@@ -46,6 +48,14 @@ MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the r
 def noise_warning(run: FitRun) -> str:
     """What a private fit noticed about its result, for the top of the page; empty if nothing."""
     return _box("no", "Read this first", run.warnings) if run.warnings else ""
+
+
+def about_errors(run: FitRun) -> str:
+    """What the error bars of private centres mean, or why there are none."""
+    if run.errors is not None and run.doubtful.all() and np.isnan(run.errors).all():
+        return "No centre has an error bar: all of them may be only noise."
+    words: str = run.model.center_errors_about_
+    return words
 
 
 def privacy_section(run: FitRun) -> Section:
