@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 from cli.test_fit import failure, rows_of, run
+from scipy import sparse
+from scipy.io import mmwrite
 
 from kvariates.sources.graph_files import read_places
 
@@ -45,6 +47,22 @@ def test_nodes_and_edges_are_drawn_at_their_places(files, tmp_path):
     assert [cluster["word"] for cluster in found["clusters"]] == medoids
     assert run("fit", edges, "-k", 3, *GRAPH, "-o", tmp_path / "plain").exit_code == 0
     assert drawing(tmp_path / "plain") is None
+    words = (tmp_path / "plain" / "report.html").read_text(encoding="utf-8")
+    assert "--nodes reads them from a table" in words
+
+
+def test_a_symmetric_matrix_whose_rows_are_clustered_is_pointed_out(tmp_path):
+    ring = sparse.csr_array((np.ones(12), (np.arange(12), (np.arange(12) + 1) % 12)))
+    path, hint = tmp_path / "ring.mtx", "if it is a network: --objective median --metric graph"
+    for name, matrix, words, said in (
+        ("rows", ring + ring.T, (), True),
+        ("graph", ring + ring.T, GRAPH, False),
+        ("no graph", ring, (), False),
+    ):
+        mmwrite(path, matrix)
+        result = run("fit", path, "-k", 2, *words, "-o", tmp_path / name)
+        assert result.exit_code == 0
+        assert (hint in result.stderr) == said
 
 
 def test_places_are_found_by_the_names_of_columns(files):

@@ -129,6 +129,18 @@ class TestReading:
         assert tuple(options.Scaling) == scaling.SCALINGS
         assert {*options.Missing, "keep"} == set(get_args(data_table.Missing))
 
+    def test_one_row_without_values_is_one_row(self, tmp_path):
+        (tmp_path / "a.csv").write_text("x,y\n1,2\n,\n3,4\n")
+        said = failure("fit", tmp_path / "a.csv", "-k", 2, "-o", tmp_path / "out")
+        assert "(2 in 2 columns, 1 row);" in said
+
+    def test_two_identifiers_are_pointed_out_in_the_plural(self, tmp_path):
+        lines = [f"{1000 + i},{5000 + 3 * i},{i % 7 / 2},{i % 5 / 2}" for i in range(60)]
+        (tmp_path / "a.csv").write_text("\n".join(["id,key,x,y", *lines]) + "\n")
+        said = done("fit", tmp_path / "a.csv", "-k", 3, "-o", tmp_path / "out").stderr
+        assert "id, key: look like identifiers, and are clustered like measurements" in said
+        assert "--id id uses one as a name only, --columns x,y leaves them out" in said
+
     def test_identifiers_and_scales_are_pointed_out(self, folder, tmp_path):
         words = ["fit", folder / "a.csv", "-k", 3, "--force", "-o", tmp_path / "out"]
         said = done(*words).stderr

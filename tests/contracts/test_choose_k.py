@@ -199,6 +199,14 @@ def test_the_answer_and_its_reason(ks, k, answer, why):
 
 
 @pytest.mark.parametrize(
+    ("pairs", "words"), [(1, "the pair of"), (2, "both pairs of"), (3, "all 3 pairs of")]
+)
+def test_few_pairs_of_neighbours_in_words(pairs, words):
+    reason = suggest(np.arange(1, 6), 3, Confirmation(pairs=pairs), Guess(3, "")).reason
+    assert f"and {words} neighbours" in reason
+
+
+@pytest.mark.parametrize(
     ("elbow", "silhouette", "k", "why"),
     [
         ([0, 0.5, 0], [math.nan, 0.9, 0.95], 3, "largest mean silhouette"),

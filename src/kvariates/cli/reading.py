@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kvariates.cli.app import remark
 from kvariates.cli.command_words import DROP, REMEDY
@@ -153,21 +154,42 @@ def beside_columns(opened: OpenedTable, request: ReadRequest) -> dict[str, Any]:
 def say_remarks(
     table: DataTable, scaled: bool, request: ReadRequest, used: str = "clustered"
 ) -> None:
-    """Point out identifiers, and columns of very different scale."""
+    """Point out identifiers, columns of very different scale, and what may be a network."""
     X, names = table.X, table.names
+    if used == "clustered" and sparse.issparse(X) and _is_network(X):
+        remark(
+            "the matrix is symmetric, and its rows are clustered like measurements; if it is a "
+            "network: --objective median --metric graph"
+        )
     if not isinstance(X, np.ndarray) or X.shape[1] < 2:
         return
     if request.columns is None:
         alike = [name for j, name in enumerate(names) if _is_identifier(name, X[:, j])]
         rest = [name for name in names if name not in alike]
         if alike and rest:
-            remark(
-                f"{listed(alike)}: looks like an identifier, and is {used} like a measurement; "
-                f"--id {alike[0]} uses it as a name only, --columns {','.join(rest[:4])}"
-                f"{',...' if len(rest) > 4 else ''} leaves it out"
-            )
+            remark(_about_identifiers(alike, rest, used))
     if not scaled:
         _say_scales(X, names)
+
+
+def _about_identifiers(alike: Sequence[str], rest: Sequence[str], used: str) -> str:
+    """What columns that look like identifiers are used as, and how to use them as names."""
+    what = f"look like identifiers, and are {used} like measurements"
+    each, all_of_them = "one", "them"
+    if len(alike) == 1:
+        what = f"looks like an identifier, and is {used} like a measurement"
+        each = all_of_them = "it"
+    columns = ",".join(rest[:4]) + ",..." * (len(rest) > 4)
+    return (
+        f"{listed(alike)}: {what}; --id {alike[0]} uses {each} as a name only, "
+        f"--columns {columns} leaves {all_of_them} out"
+    )
+
+
+def _is_network(X: Any) -> bool:
+    """Whether a sparse matrix may hold the edges of a network: square and symmetric."""
+    n, d = X.shape
+    return bool(n == d > 2 and (X != X.T).nnz == 0)
 
 
 def _say_scales(X: Any, names: Sequence[str]) -> None:

@@ -171,7 +171,7 @@ def suggest(ks: I64, k: int | None, confirmed: Confirmation, guess: Guess) -> Su
     """
     doubt, pairs = confirmed
     if k is not None and ks[0] <= k > 1 and not doubt:
-        gaps = "the pair" if pairs == 1 else f"all {pairs} pairs"
+        gaps = {1: "the pair", 2: "both pairs"}.get(pairs, f"all {pairs} pairs")
         return Suggestion(
             k, True, f"the {k} clusters are well separated: none of them divides, two halves of"
             f" the rows lead to the same clusters, and {gaps} of neighbours"

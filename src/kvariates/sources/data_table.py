@@ -146,5 +146,7 @@ def _missing_words(
         f"{table.path}: column {table.names[j]!r} has {count} {what} {values}, first in row {first}"
     )
     if len(columns) > 1:
-        line += f" ({int(bad.sum())} in {len(columns)} columns, {bad.any(axis=1).sum()} rows)"
+        rows = int(bad.any(axis=1).sum())
+        words = "row" if rows == 1 else "rows"
+        line += f" ({int(bad.sum())} in {len(columns)} columns, {rows} {words})"
     return line
