@@ -75,7 +75,8 @@ def numbers_called(node, name):
 
 def fit(data, out, *words):
     path, _ = data
-    words = ("fit", path, "-k", 3, "--epsilon", 1, *BOUNDS, "-o", out, *words)
+    bounds = () if "--bounds" in words else BOUNDS
+    words = ("fit", path, "-k", 3, "--epsilon", 1, *bounds, "-o", out, *words)
     result = run(*words)
     assert result.exit_code == 0, result.output
     return result
@@ -254,3 +255,15 @@ def test_bounds_of_many_columns_are_words(tmp_path):
     words = ("--epsilon", 1, "--bounds", ",".join(f"{name}=0:10" for name in names))
     result = run("fit", tmp_path / "a.csv", "-k", 1, *words, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.stderr
+
+
+def test_bounds_that_are_given_column_by_column_all_count(data, tmp_path):
+    """The last ones alone would be a fit of one column, which spends epsilon all the same."""
+    by_column = ("--bounds", "alpha=0:10", "--bounds", "beta=-5:5")
+    words = ("fit", data[0], "-k", 2, "--epsilon", 1, *by_column, "-o", tmp_path / "out")
+    assert run(*words).exit_code == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["data"]["columns"] == ["alpha", "beta"]
+    assert summary["parameters"]["bounds"] == [[0.0, -5.0], [10.0, 5.0]]
+    twice = (*words, "--bounds", "alpha=0:1", "--force")
+    assert "'alpha' has bounds twice" in failure(*twice)

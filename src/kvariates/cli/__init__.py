@@ -104,7 +104,9 @@ def fit(
         from kvariates.cli.fit_request import FitRequest, private_budget
         from kvariates.cli.fit_running import run_fit
 
-        budget = private_budget(epsilon, delta, bounds, demand, objective.value)
+        # All that were given: the last alone would be a fit of other columns.
+        every = ",".join(bounds) if bounds else None
+        budget = private_budget(epsilon, delta, every, demand, objective.value)
         private_rows = budget is not None and budget.demand is None
         reading = gathered(data, columns, missing or ("keep" if private_rows else None),
                            (delimiter, decimal, encoding, header, na, skip),

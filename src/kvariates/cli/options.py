@@ -217,7 +217,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[float | None, typer.Option(help="The delta of a private fit; 0 if not given.")]
 Bounds = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         help='The possible values of a private fit\'s columns, never taken from the data: "lo,hi" '
         'for all, "a=0:10,b=0:1" by column, or a file of lines column,low,high.'
