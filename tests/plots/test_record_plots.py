@@ -15,11 +15,16 @@ from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.report.private_page import release_costs
 
 
-def test_a_choice_of_k_shows_its_criteria():
-    choice = choose_k(blobs(400, 3, 4), (1, 6), random_state=0)
+@pytest.mark.parametrize("clear", [True, False])
+def test_a_choice_of_k_shows_its_criteria(clear):
+    X = blobs(400, 3, 4, seed=3) if clear else blobs(400, 3, 4)
+    choice = choose_k(X, (1, 6), random_state=0)
+    assert choice.clear == clear
     ax = plot.choice(choice)
-    dashed, curve, hollow, filled = ax.get_lines()
-    assert set(dashed.get_xdata()) == {choice.k}
+    *upright, curve, hollow, filled = ax.get_lines()
+    assert [set(line.get_xdata()) for line in upright] == (
+        [{choice.k}] if clear else [{choice.k}, {choice.guess}]
+    )
     np.testing.assert_array_equal(curve.get_ydata(), choice.inertia)
     np.testing.assert_array_equal(hollow.get_xdata(), choice.ks[choice.dividing > 0])
     np.testing.assert_array_equal(filled.get_xdata(), choice.ks[choice.dividing == 0])

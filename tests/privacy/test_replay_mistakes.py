@@ -135,7 +135,7 @@ MISTAKES = {
     ),
     "a block of m rows takes the first m rows": Mistake(
         sample_aggregate.block_results,
-        "rows[order[ends[b] : ends[b + 1]]]", "rows[: ends[b + 1] - ends[b]]",
+        "rows[order[low:high]]", "rows[: high - low]",
         Gupt(power=1.0), pair(np.zeros((11, 1)), [1.0], "replace-one"), "costs", "replace-one", k=1,
     ),
     "empty cells are skipped": Mistake(

@@ -219,7 +219,9 @@ class PairTest:
 
     def __init__(self, centers: F64, clusters: I64, chooses: Rows, counts: Rows) -> None:
         self._centers, self._clusters, self._gram = centers, clusters, centers @ centers.T
-        self._products = [np.asarray(rows.X @ centers.T) for rows in (chooses, counts)]
+        self._products = [  # a row for each centre
+            np.ascontiguousarray((rows.X @ centers.T).T) for rows in (chooses, counts)
+        ]
 
     def counts(
         self, pair: Pair, rounding: RoundedColumns, rng: np.random.Generator
@@ -232,9 +234,9 @@ class PairTest:
         edges = np.linspace(-MARGIN, 1 + MARGIN, BINS + 1)
         along = []
         for products in self._products:
-            values = products[:, j] - products[:, i]
+            values = products[j] - products[i]
             near = np.flatnonzero(np.abs(values - start - length / 2) <= (0.6 + MARGIN) * length)
-            inside = near[self._inside(products[near], Pair(i, j), length)]
+            inside = near[self._inside(products[:, near], Pair(i, j), length)]
             along.append((rounding.fill(values[inside], direction, rng) - start) / length)
         valley = Valley.of(along[0], edges)
         return ValleyCounts(0, 0) if valley is None else valley.counts(along[1])
@@ -254,5 +256,7 @@ class PairTest:
         at = np.clip((gram[others, j] - gram[others, i] - gram[i, j] + gram[i, i]) / length, 0, 1)
         foot = (1 - at) ** 2 * gram[i, i] + at**2 * gram[j, j] + 2 * at * (1 - at) * gram[i, j]
         limit = (np.diag(gram)[others] - foot) / 2
-        toward = products[:, others] - (1 - at) * products[:, [i]] - at * products[:, [j]]
-        return np.asarray((toward <= limit).all(axis=1))
+        toward = products[others]
+        toward -= np.multiply.outer(1 - at, products[i])
+        toward -= np.multiply.outer(at, products[j])
+        return np.asarray((toward <= limit[:, None]).all(axis=0))

@@ -29,7 +29,8 @@ from kvariates.numerics.valleys import (
     pooled_p_value,
 )
 from kvariates.progress import Progress, Report
-from kvariates.refining.lloyd import LloydResult, StopRule, refine
+from kvariates.refining.assigners import InMemoryAssigner
+from kvariates.refining.lloyd import LloydResult, MeanUpdate, StopRule, lloyd
 from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
@@ -160,7 +161,9 @@ class DivisionTest:
 def two_centers(part: Rows, mass: F64 | None, rng: np.random.Generator) -> F64:
     """Two centres of some rows, by a few iterations."""
     seeds = sample_rows(SeedingProblem(part, mass, 2, rng=rng), trials=TRIALS).centers
-    return refine(part, seeds, mass, StopRule(STEPS, 0.0)).centers.astype(np.float64)
+    assigner = InMemoryAssigner(part, mass, 2)
+    end = lloyd(assigner, seeds, MeanUpdate(assigner), StopRule(STEPS, 0.0))
+    return end.centers.astype(part.dtype).astype(np.float64)
 
 
 def settled(dividing: I64) -> int:

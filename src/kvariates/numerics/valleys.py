@@ -103,20 +103,28 @@ class Valley(NamedTuple):
     @classmethod
     def of(cls, values: F64, edges: F64 | None = None) -> Valley | None:
         """The deepest one of these numbers; None if they are too close to each other."""
+        ordered = np.sort(values)
         if edges is None:
-            low, high = values.min(), values.max()
+            low, high = ordered[0], ordered[-1]
             if len(values) > MANY:
-                low, high = np.quantile(values, (0.005, 0.995))
+                low, high = np.quantile(ordered, (0.005, 0.995))
             edges = np.linspace(low, high, BINS + 1)
-            if not (np.diff(edges) > 0).all():
+            if not (edges[1:] > edges[:-1]).all():
                 return None
-        return cls(edges, *deepest_valley(np.histogram(values, edges)[0]))
+        return cls(edges, *deepest_valley(np.diff(_below(ordered, edges))))
 
     def counts(self, values: F64) -> ValleyCounts:
         """How many of these numbers lie in the valley and beside it."""
-        sums, width = np.r_[0, np.cumsum(np.histogram(values, self.edges)[0])], self.intervals.width
+        sums, width = _below(np.sort(values), self.edges), self.intervals.width
         left, middle, right = (int(sums[at + width] - sums[at]) for at in self.intervals[:3])
         return ValleyCounts(middle, min(left, right))
+
+
+def _below(ordered: F64, edges: F64) -> I64:
+    """How many numbers lie below each edge; the last bin has its right edge, too."""
+    below = np.searchsorted(ordered, edges)
+    below[-1] = np.searchsorted(ordered, edges[-1], side="right")
+    return below
 
 
 def valley_counts(chooses: F64, counts: F64) -> ValleyCounts:
