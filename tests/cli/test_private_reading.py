@@ -173,14 +173,16 @@ class TestTypedFiles:
 
 
 class TestCommand:
-    WORDS = ("-k", 2, "--epsilon", 1, "--bounds", "a=0:10,b=0:10", "--force", "-o")
+    BOUNDS = "a=0:10,b=0:10"
+    WORDS = ("-k", 2, "--epsilon", 1, "--bounds", BOUNDS, "--force", "-o")
 
-    def said(self, content, tmp_path, *more):
+    def said(self, content, tmp_path, *more, bounds=BOUNDS):
         """The lines of a fit on standard error, but for warnings, which noise may cause."""
         (tmp_path / "t.csv").write_bytes(content)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            result = run("fit", tmp_path / "t.csv", *self.WORDS, tmp_path / "out", *more)
+            words = [bounds if word is self.BOUNDS else word for word in self.WORDS]
+            result = run("fit", tmp_path / "t.csv", *words, tmp_path / "out", *more)
         assert result.exit_code == 0, result.output
         assert told == []
         return [
@@ -192,22 +194,23 @@ class TestCommand:
     @pytest.mark.parametrize("labels", [(), ("--labels",)])
     def test_no_line_changes_what_is_said(self, tmp_path, scale, labels):
         start, more = b"a,b\n" + b"1,2\n3,4\n" * 30, ("--scale", scale, *labels)
-        bounds = ("--bounds", "a=0:1e-10,b=0:10")  # so that 1e308 / 1e-10 would be infinite
-        expected = self.said(start, tmp_path, *more, *bounds)
+        bounds = "a=0:1e-10,b=0:10"  # so that 1e308 / 1e-10 would be infinite
+        expected = self.said(start, tmp_path, *more, bounds=bounds)
         for line in (
             b"1,2,3", b"\xe9,1", b'"1,2', b"0x1F,2020-01-01", b"#", b"1e308,-1e308", b"-1e308,1",
             b"1e999,1", b"9" * 400 + b",1",
         ):  # fmt: skip
-            assert self.said(start + line + b"\n", tmp_path, *more, *bounds) == expected
+            said = self.said(start + line + b"\n", tmp_path, *more, bounds=bounds)
+            assert said == expected
 
     def test_far_rows_are_clipped_before_they_are_scaled(self, tmp_path, monkeypatch):
         seen, fit = [], PrivateKMeans.fit
         monkeypatch.setattr(
             PrivateKMeans, "fit", lambda self, X: (seen.append(X.tolist()), fit(self, X))[1]
         )
-        bounds = ("--bounds", "a=0:1e-10,b=-10:10")
+        bounds = "a=0:1e-10,b=-10:10"
         content = b"a,b\n1e308,-1e308\n-1e308,0\n1e999,1\n"
-        self.said(content, tmp_path, "--scale", "minmax", *bounds, "--labels")
+        self.said(content, tmp_path, "--scale", "minmax", "--labels", bounds=bounds)
         assert seen[0][:2] == [[1, 0], [0, 0.5]]
         assert np.isnan(seen[0][2][0])
         labels = pq.read_table(tmp_path / "out" / "labels.parquet")["label"].to_pylist()
