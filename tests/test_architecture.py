@@ -125,6 +125,27 @@ def test_no_two_modules_and_no_two_public_classes_share_a_name():
         assert {name for name, count in Counter(names).items() if count > 1} - TWICE == set()
 
 
+PUBLIC_MODULES = {
+    f"kvariates{name}"
+    for name in ("", ".dask", ".federated", ".plot", ".privacy", ".report", ".river", ".sources")
+}
+
+
+def test_tests_import_internals_from_one_table():
+    """`tests/api.py`; then a module that moves changes no test."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for name in imports(path.read_text(encoding="utf-8"), path.stem, is_package=False):
+            module, _, last = name.rpartition(".")
+            public = {module, name} & PUBLIC_MODULES or name == "kvariates._native"
+            inside = name.startswith("kvariates.") and name not in PUBLIC_MODULES
+            is_file = (PACKAGE / Path(*module.split(".")[1:]) / f"{last}.py").exists()
+            hidden = module != "kvariates" and is_file and name != "kvariates.privacy.price"
+            if inside and (hidden or not public):
+                found.append(f"{path.relative_to(ROOT)}: {name}")
+    assert [line for line in found if not line.startswith("tests/api.py")] == []
+
+
 @pytest.mark.parametrize(
     ("allowed", "file", "line"),
     [

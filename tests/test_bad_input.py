@@ -5,6 +5,7 @@ It never crashes, hangs, gives NaN or a wrong answer.
 
 import numpy as np
 import pytest
+from api import SEEDINGS, Budget
 from laws.cases import DTYPES, cluster, rows, same_bits
 from scipy import sparse
 
@@ -21,8 +22,6 @@ from kvariates import (
     hst_tree,
     kmeans_plusplus,
 )
-from kvariates.privacy.budget import Budget
-from kvariates.seeding.seedings import SEEDINGS
 from kvariates.sources import blocks
 
 X = rows(60, 3, seed=71)

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from api import TextCheck
 from pyarrow import feather, parquet
 from scipy import sparse
 
 from kvariates.sources import blocks, read
-from kvariates.sources.text_check import TextCheck
 
 X = np.arange(60.0).reshape(20, 3)
 

@@ -6,10 +6,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from api import assembling_module as assembling
 from pyarrow import feather, ipc, parquet
 from scipy import sparse
 
-from kvariates.sources import assembling, blocks, read
+from kvariates.sources import blocks, read
 
 NAMES = ("a", "b", "c")
 SINGLE, DOUBLE = np.float32, np.float64

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from api import choice_section, fit_html, write_fit
 from browser.pages import plain
 from browser.reports import blobs, case
 from cli.test_fit import run
 
 from kvariates import choose_k, plot
-from kvariates.report.choice_page import choice_section
-from kvariates.report.fit import write_fit
-from kvariates.report.fit_page import fit_html
 
 CHOICE = choose_k(blobs(300, 2, 3), (1, 6), random_state=0)
 

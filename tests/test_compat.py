@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import CallbackSupportMixin, FitCallbacks, all_or_nothing, torn_down_after
 
 import kvariates
 from kvariates import KMeans
-from kvariates.compat import CallbackSupportMixin, FitCallbacks, torn_down_after
-from kvariates.estimators.validation import all_or_nothing
 
 PACKAGE = Path(kvariates.__file__).parent
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from api import MissingPackageError, needed
 
 import kvariates
-from kvariates.extras import MissingPackageError, needed
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import Ledger, write_aside
 
 from kvariates import StreamingKMeans
-from kvariates.file_writing import write_aside
-from kvariates.privacy.ledger import Ledger
 
 
 def save_model(path):

@@ -6,6 +6,7 @@ import stat
 
 import numpy as np
 import pytest
+from api import MINUS, Charge, Ledger, Transcript, known_cities, number
 from browser.pages import data_of, decoded, plain
 from browser.reports import blobs, rng
 from scipy import sparse
@@ -22,11 +23,7 @@ from kvariates import (
     StreamingKMeans,
     VerticalKMeans,
 )
-from kvariates.peers.transcript import Transcript
-from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.report import write_report
-from kvariates.report.map_places import known_cities
-from kvariates.report.page import MINUS, number
 
 X = blobs(300, 3, 4)
 BOX = {"epsilon": 3.0, "bounds": (-40.0, 40.0)}
@@ -334,13 +331,12 @@ def test_a_fit_of_a_grid_has_a_report(tmp_path, monkeypatch):
     identity = pytest.importorskip("flwr.supercore.task_identity").TaskIdentity
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(identity, name, 1)
+    from api import FlowerTransport, fit, server_options
     from federated.fake_grid import BOX as BOUNDS
     from federated.fake_grid import blobs as shards_of
     from federated.fake_grid import grid_of, ledgers
 
     from kvariates.federated import Private
-    from kvariates.federated.flower_transport import FlowerTransport
-    from kvariates.federated.server import fit, server_options
 
     rows = shards_of(300)
     private = Private(epsilon=2.0, n_clusters=3, steps=2, ledger=ledgers(tmp_path))

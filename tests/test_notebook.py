@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from api import Charge, Ledger, Loss, fitted_lines
 from scipy import sparse
 from sklearn import config_context
 
@@ -20,10 +21,7 @@ from kvariates import (
     choose_k,
     hst_tree,
 )
-from kvariates.estimators.fitted_html import fitted_lines
 from kvariates.privacy import price
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.ledger import Charge, Ledger
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(c, 0.3, size=(40, 2)) for c in (0, 4, 8)])

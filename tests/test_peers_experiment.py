@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from api import EuclideanPotential, Rows, SummaryOptions, UniformOver, sample, theorem_4
 from experiments import nock_fig3 as fig3
 from experiments import nock_table1_peers as table1
 from experiments import peer_data, peer_protocols
@@ -11,13 +12,6 @@ from experiments.peer_seeding import UniformInPeer, kmeans_parallel_run
 from laws.cases import rows
 from sampling import exact
 from sampling.chi_square import ALPHA, chi_square, follows, unbiased
-
-from kvariates.data.rows import Rows
-from kvariates.guarantees import theorem_4
-from kvariates.seeding.densities import UniformOver
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import sample
-from kvariates.summaries.weighted_points import SummaryOptions
 
 RUNS = 2500
 X = np.array([[0.0], [1.0], [5.0], [6.0], [9.0], [20.0]])

@@ -2,16 +2,27 @@
 
 import numpy as np
 import pytest
+from api import (
+    BRIGHTER,
+    FAINT,
+    INK,
+    PALETTE,
+    STYLE,
+    Roads,
+    SmallMap,
+    WorldMap,
+    cluster_styles,
+    draw_map,
+    lighter,
+    picture,
+    rgb_of,
+    road_map,
+    small_maps,
+    spread_colors,
+    to_degrees,
+)
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.image import imread
-
-from kvariates.palette import FAINT, INK, PALETTE
-from kvariates.report.colors import lighter, spread_colors
-from kvariates.report.picture import STYLE, picture
-from kvariates.report.plots import cluster_styles
-from kvariates.report.roadmap import Roads, road_map
-from kvariates.report.small_maps import SmallMap, small_maps
-from kvariates.report.worldmap import BRIGHTER, WorldMap, draw_map, rgb_of, to_degrees
 
 
 def rng(seed=0):

@@ -4,14 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import Scatter, city_near, coordinates, fit_html, plane, robust_limits, scatter, shown_rows
+from api import cluster_view_module as cluster_view
 from browser.pages import data_of, decoded, page_of, plain
 from browser.reports import blobs, case, kmeans_case, rng
-
-from kvariates.report import cluster_view
-from kvariates.report.fit_page import fit_html
-from kvariates.report.map_places import city_near
-from kvariates.report.plane import coordinates, plane, robust_limits, shown_rows
-from kvariates.report.scatter_figure import Scatter, scatter
 
 
 def test_shown_rows_come_from_every_cluster_in_proportion():

@@ -4,13 +4,14 @@ import time
 
 import numpy as np
 import pytest
+from api import PRIVATE_METHODS
+from api import mechanisms_module as mechanisms
+from api import mixture_module as mixture
 from benchmarks import private, private_timing
 from benchmarks.private_data import Problem
 from benchmarks.private_report import EPSILONS, Cell, Large, utility_table, verdicts
 
 from kvariates import PrivateKMeans
-from kvariates.privacy import mechanisms, mixture
-from kvariates.private_methods.methods import PRIVATE_METHODS
 
 PROBLEM = Problem("made up", 3, (1.40, 1.20, 1.10), 1.10)
 

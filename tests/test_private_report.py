@@ -8,16 +8,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from api import (
+    Charge,
+    FitRun,
+    FittedTable,
+    Ledger,
+    Loss,
+    ShownRows,
+    fit_html,
+    release_costs,
+    times_as_likely,
+    write_fit,
+)
 from browser.pages import plain
 from browser.reports import blobs, run_of
 
 from kvariates import PrivateKMeans, PrivateKMedian
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.report import write_report
-from kvariates.report.fit import FitRun, FittedTable, ShownRows, write_fit
-from kvariates.report.fit_page import fit_html
-from kvariates.report.private_page import release_costs, times_as_likely
 
 NUMBERS = re.compile(r"[-\u2212]?\d[\d,]*\.?\d*(?:e[-+\u2212]?\d+)?")
 CELLS = ("points", "labels", "values", "rows", "radii", "edges")

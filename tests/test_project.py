@@ -10,12 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from api import CHOICE_TABLES, PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS, Table, restructured_text
 
 import kvariates
-from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
-from kvariates.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]

@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from api import BlockMemory
 from pyarrow import parquet
 
 from kvariates.sources import blocks
-from kvariates.sources.block_memory import BlockMemory
 
 X = np.random.default_rng(0).normal(size=(4000, 4))
 

@@ -9,12 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import Section, fit_html, page_html, text, visible, write_fit
 from browser.pages import Elements, data_of, decoded, page_of, plain
 from browser.reports import CASES, NASTY, blobs, case, kmeans_case, rng
-
-from kvariates.report.fit import write_fit
-from kvariates.report.fit_page import fit_html
-from kvariates.report.page import Section, page_html, text, visible
 
 
 @pytest.mark.parametrize("name", CASES)

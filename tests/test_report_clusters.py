@@ -5,16 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import PALETTE, ShownRows, contrast, fit_html, in_words, lighter, looks, number
 from browser.pages import page_of, plain
 from browser.reports import blobs, kmeans_case, rng, run_of
 from scipy import sparse
 
 from kvariates import KMedian
-from kvariates.report.cluster_words import contrast, in_words
-from kvariates.report.colors import PALETTE, lighter, looks
-from kvariates.report.fit import ShownRows
-from kvariates.report.fit_page import fit_html
-from kvariates.report.page import number
 
 
 def test_very_long_names_are_cut_and_are_whole_in_titles():

@@ -5,14 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import (
+    AxisScale,
+    Bar,
+    Line,
+    bars,
+    cost_change,
+    fit_html,
+    lines,
+    number,
+    number_within,
+    share_bar,
+    tick_words,
+)
 from browser.pages import Elements, plain
 from browser.reports import case
-
-from kvariates.report.cost_words import cost_change
-from kvariates.report.curves import AxisScale, Line, lines, tick_words
-from kvariates.report.figures import Bar, bars, share_bar
-from kvariates.report.fit_page import fit_html
-from kvariates.report.page import number, number_within
 
 
 def test_numbers_are_short_and_complete():

@@ -6,17 +6,23 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+from api import (
+    Dropped,
+    ShownRows,
+    Transcript,
+    as_options,
+    contrast,
+    fit_html,
+    in_words,
+    number,
+    table,
+    write_fit,
+)
 from browser.pages import Elements, data_of, decoded, page_of, plain
 from browser.reports import blobs, case, kmeans_case, rng, run_of
 from scipy import sparse
 
 from kvariates import KMedian
-from kvariates.peers.transcript import Dropped, Transcript
-from kvariates.report.cluster_words import contrast, in_words
-from kvariates.report.fit import ShownRows, write_fit
-from kvariates.report.fit_page import fit_html
-from kvariates.report.option_words import as_options
-from kvariates.report.page import number, table
 
 
 def test_numbers_in_words_differ_if_values_do():

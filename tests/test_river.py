@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from api import OnlineKMeans
 from laws.cases import rows
 from river import checks, evaluate, metrics, preprocessing, stream
 
-from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.river import RiverClusterer
 
 NAMES = ["a", "b", "c"]

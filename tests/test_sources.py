@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import HINT, SAMPLE_BYTES
+from api import input_file_module as input_file
 from pyarrow import feather
 
-from kvariates.sources import blocks, input_file, open_table, read, standardize
-from kvariates.sources.text_format import HINT
-from kvariates.sources.text_sniffing import SAMPLE_BYTES
+from kvariates.sources import blocks, open_table, read, standardize
 
 EMPTY_IT = "; empty this cell, or leave the column out"
 CSV = "name,lat,lon,people\nA,1.5,2,10\nB,-3,4.25,20\nC,0,1e3,30\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import CHOICE_TABLES, PEER_SEEDINGS, restructured_text
 from contracts.added_entries import COPIED, HELP, LOST, NAME, entry
 from contracts.choices import positive_rows
 from sklearn.base import clone
@@ -24,8 +25,6 @@ from kvariates import (
     StreamingKMeans,
     cli,
 )
-from kvariates.peers.peer_seeding import PEER_SEEDINGS
-from kvariates.report.choice_tables import CHOICE_TABLES, restructured_text
 
 X = positive_rows()
 ESTIMATORS = {

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from api import objective_for
 from contracts.choices import CHOICES, OF_OBJECTIVE, positive_rows
 from laws.cases import ALGORITHMS, LAYOUTS, METRICS, rows, same_bits, start
 from laws.threads import on_threads
@@ -18,7 +19,6 @@ from slow_cases import mark_slow
 from threadpoolctl import threadpool_info
 
 from kvariates import KMeans
-from kvariates.objectives.objective import objective_for
 
 X = positive_rows(7500, 64)  # eight blocks of rows, for seven threads
 K = 64  # so that a batch of 1024 rows is large enough for two threads too

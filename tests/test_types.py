@@ -6,21 +6,23 @@ import typing
 from pathlib import Path
 
 import pytest
+from api import (
+    DISTORTIONS,
+    GROUP_METRICS,
+    GROUP_OBJECTIVES,
+    MEDOID_SEEDINGS,
+    METRICS,
+    OBJECTIVES,
+    PEER_SEEDINGS,
+    PRIVATE_KMEDIAN_METHODS,
+    PRIVATE_METHODS,
+    REFINEMENTS,
+    SEEDINGS,
+    SYNOPSES,
+)
+from api import names_module as names
 
 import kvariates
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
-from kvariates.data.metrics import METRICS
-from kvariates.estimators import names
-from kvariates.estimators.group_input import GROUP_METRICS
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.peers.peer_seeding import PEER_SEEDINGS
-from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-from kvariates.seeding.seedings import SEEDINGS
-from kvariates.summaries.synopses import SYNOPSES
 
 ROOT = Path(__file__).resolve().parents[1]
 LITERALS = {

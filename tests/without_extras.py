@@ -36,7 +36,7 @@ X = np.random.default_rng(0).random((200, 2))
 
 
 def command():
-    from kvariates.__main__ import main
+    from api import main
 
     with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
         main()
@@ -64,7 +64,7 @@ def private():
 
 
 def accountant():
-    from kvariates.privacy.mechanisms import Accountant
+    from api import Accountant
 
     Accountant()
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from api import GROUP_OBJECTIVES, evenly_packed
 from sklearn import config_context
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -18,8 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kvariates import AntiClusterKFold
-from kvariates.balancing.group_folds import evenly_packed
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 
 X, Y = load_iris(return_X_y=True)
 RNG = np.random.default_rng(0)

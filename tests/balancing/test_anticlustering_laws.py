@@ -2,17 +2,24 @@
 
 import numpy as np
 import pytest
+from api import (
+    GROUP_OBJECTIVES,
+    NO_LINKS,
+    ExchangeOptions,
+    FirstGroups,
+    Links,
+    centred,
+    exchange_distances,
+    exchange_rows,
+    group_problem,
+)
+from api import anticlusters_module as anticlusters
+from api import exact_groups_module as exact_groups
 from balancing.brute_groups import OBJECTIVES, even_sizes, groupings
 from laws.cases import rows
 from laws.threads import on_threads
 
 from kvariates import AntiClustering
-from kvariates.balancing import anticlusters, exact_groups
-from kvariates.balancing.feasible_groups import NO_LINKS, FirstGroups
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, centred
-from kvariates.balancing.group_problem import group_problem
-from kvariates.balancing.units import Links
-from kvariates.data.exchanges import ExchangeOptions, exchange_distances, exchange_rows
 
 SHAPES = [(4, 2), (5, 2), (6, 2), (6, 3), (7, 3), (8, 2), (8, 4)]
 FREE = Links(NO_LINKS, NO_LINKS)

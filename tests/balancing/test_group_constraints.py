@@ -5,14 +5,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from api import InfeasibleError, dealt
+from api import feasible_groups_module as feasible_groups
 from balancing.brute_groups import OBJECTIVES, even_sizes, feasible, groupings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kvariates import AntiClustering
-from kvariates.balancing import feasible_groups
-from kvariates.balancing.feasible_groups import dealt
-from kvariates.balancing.units import InfeasibleError
 
 
 @st.composite

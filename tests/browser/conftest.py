@@ -3,9 +3,8 @@
 import shutil
 
 import pytest
+from api import write_fit
 from browser.reports import case
-
-from kvariates.report.fit import write_fit
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+from api import fit_html
 from browser.reports import case
-
-from kvariates.report.fit_page import fit_html
 
 
 class Elements(HTMLParser):

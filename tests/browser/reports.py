@@ -4,10 +4,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from api import FitRun, FittedTable, ShownRows
 from scipy import sparse
 
 from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans
-from kvariates.report.fit import FitRun, FittedTable, ShownRows
 
 NASTY = (
     "</script><script>alert(1)</script>", "[/a]", "$$x_1$$", "<!-- <b>", "a\x1b[31mb\x00",

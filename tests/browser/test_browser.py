@@ -6,11 +6,11 @@ Skipped, with the reason, if Playwright or Chromium is not installed (`pip insta
 
 import numpy as np
 import pytest
+from api import DARK, LIGHT
 from browser.reports import CASES, case, rng
 from browser.visits import DESK, PHONE, ROOT, SHOTS, Visit
 
 from kvariates import KMeans, KMedian, choose_k, hst_tree
-from kvariates.report.page import DARK, LIGHT
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import DARK, LIGHT, PALETTE
 from browser.reports import blobs, case, kmeans_case
 from browser.visits import A4, DESK, PHONE, Visit
-
-from kvariates.palette import PALETTE
-from kvariates.report.page import DARK, LIGHT
 
 TICKS = {
     "timestamps": lambda X: X * [5, 1] + [1_700_000_000, 0],

@@ -54,7 +54,7 @@ def test_groups_are_those_of_the_estimator_and_files_agree(people, tmp_path):
 
 
 def test_the_picture_has_the_names_of_the_columns(people, tmp_path, monkeypatch):
-    from kvariates.balancing import balance_plot
+    from api import balance_plot_module as balance_plot
 
     drawn, draw = [], balance_plot.draw_balance
     monkeypatch.setattr(

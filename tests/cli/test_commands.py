@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from api import audit_command_module as audit_command
+from api import experiment_command_module as experiment_command
+from api import load_model
 from cli.test_fit import failure, run
 
 from kvariates import KMeans, choose_k
-from kvariates.cli import audit_command, experiment_command
-from kvariates.cli.saved_model import load_model
 
 
 def done(*words):

@@ -11,6 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from api import (
+    FoldTrials,
+    folds_section,
+    load_cities,
+    load_town,
+    matched_maps,
+    name_regions,
+    straight_choice,
+)
+from api import app_module as app
+from api import demo_command_module as demo_command
+from api import private_cities_module as private_cities
 from browser.conftest import browser  # noqa: F401 (a fixture)
 from browser.visits import DESK, PHONE, Visit
 from rich.progress import Progress
@@ -19,13 +31,6 @@ from typer.testing import CliRunner
 
 import kvariates
 from kvariates import AntiClusterKFold
-from kvariates.cli import app, demo_command
-from kvariates.demo import private_cities
-from kvariates.demo.cities import load_cities, name_regions
-from kvariates.demo.facilities import load_town, straight_choice
-from kvariates.demo.fold_trials import FoldTrials
-from kvariates.demo.folds_section import folds_section
-from kvariates.demo.private_section import matched_maps
 
 FILES = ["picture.png", "regions.csv", "report.html"]
 

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import app_module as app
+from api import fit_module as fit_report
+from api import tables
 from benchmarks import command as shell_times
 from typer.testing import CliRunner
 
 from kvariates import KMeans
-from kvariates.cli import app
-from kvariates.cli.app import tables
-from kvariates.report import fit as fit_report
 
 FILES = ["centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json"]
 

@@ -6,11 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from api import read_places
 from cli.test_fit import failure, rows_of, run
 from scipy import sparse
 from scipy.io import mmwrite
-
-from kvariates.sources.graph_files import read_places
 
 GRAPH = ("--objective", "median", "--metric", "graph")
 

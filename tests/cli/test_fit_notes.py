@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from api import as_options
 from browser.pages import plain
 from cli.test_fit import failure, run
 
 from kvariates import KMeans, PrivateKMeans
-from kvariates.report.option_words import as_options
 
 
 @pytest.fixture

@@ -9,17 +9,16 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from api import SCALINGS, FitRequest, ReadRequest, scale_for, standardize
+from api import data_table_module as data_table
+from api import options_module as options
+from api import scaling_module as scaling
 from cli.test_commands import done, table
 from cli.test_fit import failure, help_of
 from scipy import io as scipy_io
 from scipy import sparse
 
 from kvariates import KMeans, KMedian
-from kvariates.cli import options
-from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.reading import ReadRequest
-from kvariates.sources import data_table, scaling
-from kvariates.sources.scaling import SCALINGS, scale_for, standardize
 
 
 class TestReading:

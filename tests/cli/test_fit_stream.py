@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from api import fit_stream_module as fit_stream
+from api import input_file_module as input_file
 from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 
 from kvariates import StreamingKMeans
-from kvariates.cli import fit_stream
-from kvariates.sources import StandardizedBlocks, blocks, input_file, standardize
+from kvariates.sources import StandardizedBlocks, blocks, standardize
 
 
 def run(*words):

@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 import pytest
-
-from kvariates.cli import interrupts
+from api import interrupts_module as interrupts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 

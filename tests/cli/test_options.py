@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import PRIVATE_METHODS
+from api import app_module as app
+from api import output_folder_module as output_folder
+from api import screen_module as screen
 from cli.test_fit import FILES, failure, help_of, rows_of, run
 from typer.testing import CliRunner
-
-from kvariates.cli import app, output_folder, screen
-from kvariates.private_methods.methods import PRIVATE_METHODS
 
 FULL = Path("/dev/full")
 

@@ -8,13 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import Vectors, demand_numbers
 from cli.test_fit import failure, run
 from cli.test_private_fit import texts
 
 from kvariates import PrivateKMedian
-from kvariates.data.metric_spaces import Vectors
 from kvariates.sources import TextOptions
-from kvariates.sources.demand_file import demand_numbers
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(0, 100, (60, 2)).round(3)

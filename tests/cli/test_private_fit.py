@@ -8,9 +8,8 @@ import zipfile
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from api import load_model
 from cli.test_fit import failure, run
-
-from kvariates.cli.saved_model import load_model
 
 ROWS = 2357  # its digits are searched for
 BAD_BOUNDS = object()  # a file with a slip in its first line

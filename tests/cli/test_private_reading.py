@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import parse_bounds
+from api import private_text_module as private_text
 from cli.test_fit import failure, run
 
 from kvariates import PrivateKMeans
-from kvariates.cli.bounds_option import parse_bounds
-from kvariates.sources import TextOptions, open_table, private_text
+from kvariates.sources import TextOptions, open_table
 
 NAN = np.nan
 # Lines of a table of two columns, and what is read from each.

@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from api import input_file_module as input_file
+from api import output_folder_module as output_folder
+from api import screen_module as screen
 from cli.test_fit import FILES, failure, help_of, run
 from rich.console import Console
 
-from kvariates.cli import output_folder, screen
-from kvariates.sources import input_file, read
+from kvariates.sources import read
 
 HALF_WRITTEN = """
 import time

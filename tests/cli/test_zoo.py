@@ -350,9 +350,8 @@ def test_what_was_found_out_can_be_given(table, tmp_path, content, words, matrix
 
 
 def test_standard_input(tmp_path):
+    from api import app_module as app
     from typer.testing import CliRunner
-
-    from kvariates.cli import app
 
     words = ["fit", "-", "-k", "2", "-o", str(tmp_path / "out")]
     for content in (cp(GERMAN), gzip.compress(cp(GERMAN))):

@@ -5,16 +5,18 @@ The entries are copies of others under a new name, as if somebody had added a ch
 
 from dataclasses import replace
 
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
-from kvariates.data.metrics import METRICS
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-from kvariates.seeding.seedings import SEEDINGS
-from kvariates.summaries.synopses import SYNOPSES
+from api import (
+    DISTORTIONS,
+    GROUP_OBJECTIVES,
+    MEDOID_SEEDINGS,
+    METRICS,
+    OBJECTIVES,
+    PRIVATE_KMEDIAN_METHODS,
+    PRIVATE_METHODS,
+    REFINEMENTS,
+    SEEDINGS,
+    SYNOPSES,
+)
 
 NAME = "added"
 HELP = "This entry was added by a test."

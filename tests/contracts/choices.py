@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.seedings import SEEDINGS
+from api import DISTORTIONS, OBJECTIVES, REFINEMENTS, SEEDINGS
 
 TABLES = (SEEDINGS, REFINEMENTS, OBJECTIVES, DISTORTIONS)
 CHOICES = [{table.parameter: name} for table in TABLES for name in table]

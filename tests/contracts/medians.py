@@ -1,13 +1,11 @@
 """Points for every metric of k-median. The cases are made from the table of metrics."""
 
 import numpy as np
+from api import DISTANCES, EDGES, MEDOID_SEEDINGS, METRICS, PLACES, ROWS
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import haversine_distances
-
-from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(c, 0.6, size=(30, 3)) for c in ((0, 0, 0), (5, 0, 1), (0, 6, 2))])

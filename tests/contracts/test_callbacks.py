@@ -5,6 +5,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from api import DISTORTIONS
+from api import anticlusters_module as anticlusters
+from api import medoid_search_module as medoid_search
 from contracts.medians import ring
 
 import kvariates
@@ -19,9 +22,6 @@ from kvariates import (
     VerticalKMeans,
     choose_k,
 )
-from kvariates.balancing import anticlusters
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.refining import medoid_search
 
 RNG = np.random.default_rng(0)
 X = np.abs(np.concatenate([RNG.normal(c, 0.5, size=(50, 3)) for c in (1, 5, 9)])) + 0.1

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from api import DISTORTIONS, REFINEMENTS, SEEDINGS, objective_for
 from contracts.choices import OF_OBJECTIVE, every_choice, positive_rows
 from laws.cases import DTYPES, same_bits
 from scipy import sparse
@@ -13,10 +14,6 @@ from sklearn.base import clone
 
 import kvariates as kv
 from kvariates import KMeans, kvariates_plusplus
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.objective import objective_for
-from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.seedings import SEEDINGS
 
 X = positive_rows()
 WEIGHTS = np.arange(300) % 4 + 0.5

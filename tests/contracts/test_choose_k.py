@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from api import Confirmation, Guess, guess, settled, suggest
 from contracts.k_choices import blobs
 from experiments import choosing, choosing_families
 from laws import brute
@@ -15,10 +16,6 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import choose_k
-from kvariates.k_selection.choice import suggest
-from kvariates.k_selection.confirmation import Confirmation
-from kvariates.k_selection.criteria import Guess, guess
-from kvariates.k_selection.search import settled
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from api import REFINEMENTS
 from laws.cases import rows, same_bits
 from sklearn.base import clone
 from sklearn.cluster import KMeans as Peer
@@ -14,7 +15,6 @@ from sklearn.cluster import kmeans_plusplus as peer_seeding
 
 import kvariates
 from kvariates import KMeans
-from kvariates.refining.refinements import REFINEMENTS
 
 X = rows(300, 4, seed=41)
 

@@ -9,11 +9,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from api import EuclideanPotential, Rows
 from laws.cases import ALGORITHMS, DTYPES, LAYOUTS, METRICS, cluster, fit
 
 from kvariates import global_kmeans, kmeans_parallel, kmeans_plusplus
-from kvariates.data.rows import Rows
-from kvariates.seeding.euclidean_potential import EuclideanPotential
 
 
 def groups(scale, dtype):

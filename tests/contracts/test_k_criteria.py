@@ -4,18 +4,24 @@ import math
 
 import numpy as np
 import pytest
+from api import (
+    FALSE_ALARM,
+    DivisionTest,
+    RoundedColumns,
+    Rows,
+    SeedingProblem,
+    deepest_valley,
+    elbow_of,
+    pooled_p_value,
+    silhouette_of,
+    valley_counts,
+)
 from contracts.k_choices import blobs
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.metrics import silhouette_score
 
 from kvariates import KMeans, choose_k
-from kvariates.data.rows import Rows
-from kvariates.k_selection.confirmation import FALSE_ALARM
-from kvariates.k_selection.criteria import elbow_of, silhouette_of
-from kvariates.k_selection.search import DivisionTest
-from kvariates.numerics.valleys import RoundedColumns, deepest_valley, pooled_p_value, valley_counts
-from kvariates.seeding.seeding_problem import SeedingProblem
 
 # ---- the test of a division ----
 

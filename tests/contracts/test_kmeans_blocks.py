@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
+from api import LOST
 from contracts.test_estimator_contract import Recorder
 from laws.block_sources import CutRows, random_cuts
 from laws.cases import every_metric, rows, start, weights_for
@@ -14,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skops import io as skops
 
 from kvariates import KMeans, PrivateKMeans
-from kvariates.guarantees import LOST
 from kvariates.sources import blocks
 
 X = rows(600, 3, seed=4)

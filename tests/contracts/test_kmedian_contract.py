@@ -4,14 +4,14 @@ import pickle
 
 import numpy as np
 import pytest
+from api import MEDOID_SEEDINGS
+from api import medoid_search_module as medoid_search
 from contracts.medians import CASES, INITS, RNG, SQUARE, X, broken, components, pairs, ring
 from laws.brute import best_swap
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import KMeans, KMedian, hst_seeding, hst_tree, kmedian_plusplus
-from kvariates.refining import medoid_search
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 
 @pytest.fixture(params=CASES)

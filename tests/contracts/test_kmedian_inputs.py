@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from api import METRICS, arcsine, sine_cosine
+from api import medoid_search_module as medoid_search
 from contracts.medians import EARTH, SQUARE, X, components, ring
 from scipy import sparse
 from sklearn.metrics.pairwise import haversine_distances
 
 from kvariates import KMedian, hst_tree, kmedian_plusplus
-from kvariates.data.metrics import METRICS
-from kvariates.numerics.angles import arcsine, sine_cosine
-from kvariates.refining import medoid_search
 
 # ---- angles ----
 

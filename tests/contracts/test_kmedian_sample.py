@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from api import MEDOID_SEEDINGS
+from api import medoid_search_module as medoid_search
 
 from kvariates import KMedian
-from kvariates.refining import medoid_search
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 SAMPLE = 64
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from api import Block, OnlineKMeans, SourceBlocks
 from laws.cases import rows
 from scipy import sparse
-
-from kvariates.data.blocks import Block, SourceBlocks
-from kvariates.estimators.online_kmeans import OnlineKMeans
 
 X = rows(120, 3, seed=4)
 PARTS = np.array_split(X, 6)

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
+from api import SEEDINGS, Rows, SeedingProblem, StopRule, refine
 from laws.cases import rows
 from scipy import sparse
 
 from kvariates import kmeans_plusplus
-from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import StopRule, refine
-from kvariates.seeding.seeding_problem import SeedingProblem
-from kvariates.seeding.seedings import SEEDINGS
 
 X = rows(500, 6, seed=51, sparsity=0.3)
 WEIGHTS = np.random.default_rng(1).exponential(size=500)

@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from api import SYNOPSES
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skops import io as skops
 
 from kvariates import KMeans, StreamingKMeans
-from kvariates.summaries.synopses import SYNOPSES
 
 every_synopsis = pytest.mark.parametrize("synopsis", SYNOPSES)
 
@@ -306,7 +306,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
 
 
 def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):
-    from kvariates.streaming import saving
+    from api import saving_module as saving
 
     path = tmp_path / "model.skops"
     monkeypatch.setattr(saving, "FORMAT", saving.FORMAT + 1)

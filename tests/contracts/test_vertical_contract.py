@@ -5,11 +5,10 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from api import InProcessParties, VerticalParty, VerticalSession
 from sklearn.base import clone
 
 from kvariates import VerticalKMeans
-from kvariates.peers.vertical_party import VerticalParty
-from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(90, 5)) + 4 * RNG.integers(0, 3, size=(90, 1))

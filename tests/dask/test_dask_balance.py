@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from api import TOLERATED, moves, threads_of_task
 from dask import array as da
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kvariates import _native
 from kvariates.dask import KMeans
-from kvariates.dask.balance import TOLERATED, moves
-from kvariates.dask.threads import threads_of_task
 
 
 def loads(rows, place, threads):

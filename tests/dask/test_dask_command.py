@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from api import FitRequest, ReadRequest
+from api import dask_fitting_module as dask_fitting
 from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 from dask import dataframe as dd
 
-from kvariates.cli import dask_fitting
-from kvariates.cli.fit_request import FitRequest
-from kvariates.cli.reading import ReadRequest
 from kvariates.dask import KMeans
 
 # A warning of pandas 3.1 about dask's own code.

@@ -6,6 +6,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from api import PEER_SEEDINGS, Coordinator, LocalTransport, Peer, PeersProblem, Rows, fit_peers
+from api import partitions_module as partitions
 from dask import array as da
 from dask import dataframe as dd
 from dask import delayed
@@ -13,13 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import kvariates
-from kvariates.dask import DaskTransport, KMeans, StreamingSummary, partitions
-from kvariates.data.rows import Rows
-from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.fitting import PeersProblem, fit_peers
-from kvariates.peers.peer import Peer
-from kvariates.peers.peer_seeding import PEER_SEEDINGS
-from kvariates.peers.transport import LocalTransport
+from kvariates.dask import DaskTransport, KMeans, StreamingSummary
 
 SIZES = (700, 1, 0, 1299, 1000)  # of the partitions
 ENDS = np.cumsum((0, *SIZES))

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from api import SYNOPSES, Rows
 from dask import array as da
 
 from kvariates import StreamingKMeans
 from kvariates.dask import StreamingSummary
-from kvariates.data.rows import Rows
-from kvariates.summaries.synopses import SYNOPSES
 
 
 @pytest.fixture(scope="module")

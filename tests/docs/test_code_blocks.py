@@ -102,7 +102,7 @@ def test_the_commands_of_a_page_run(page, monkeypatch, capsys):
 
 
 def exit_code(words, monkeypatch):
-    from kvariates.cli import main
+    from api import main_of_command as main
 
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit) as end:

@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from api import (
+    MESSAGE_TYPE,
+    Envelope,
+    Question,
+    content_of,
+    decode_envelope,
+    decode_reply,
+    encode_envelope,
+    encode_reply,
+    record_of,
+)
+from api import client_module as client
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from kvariates.federated import client, client_app
-from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.peers.encoding import decode_envelope, decode_reply, encode_envelope, encode_reply
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
+from kvariates.federated import client_app
 
 Change = Callable[[str, dict[str, Any]], Any]
 

@@ -8,14 +8,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from api import (
+    MESSAGE_TYPE,
+    Envelope,
+    Failure,
+    Question,
+    content_of,
+    decode_reply,
+    encode_envelope,
+    record_of,
+)
 from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
-
-from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.peers.encoding import decode_reply, encode_envelope
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
-from kvariates.peers.transport import Failure
 
 REQUESTS = 24
 

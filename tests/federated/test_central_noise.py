@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from api import (
+    QUESTIONS,
+    Envelope,
+    FlowerTransport,
+    Question,
+    SummingPeer,
+    checked_bounds,
+    fit,
+    server_options,
+)
 from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, grid_of, loader
 
 from kvariates.federated import client_app
-from kvariates.federated.central_noise import SummingPeer
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.server import fit, server_options
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import QUESTIONS, Question
 
 X = blobs(2000)
 START = np.array([[-5.0, -5.0], [5.0, 5.0], [-5.0, 5.0]])

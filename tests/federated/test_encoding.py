@@ -8,12 +8,11 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-
-from kvariates.peers.encoding import (
+from api import (
     MAX_BYTES,
+    Envelope,
+    Failure,
+    Question,
     decode,
     decode_envelope,
     decode_reply,
@@ -21,9 +20,9 @@ from kvariates.peers.encoding import (
     encode_envelope,
     encode_reply,
 )
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
-from kvariates.peers.transport import Failure
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 ARRAYS = st.sampled_from(["<i8", "<i4", "<f8", "<f4", "|b1"]).flatmap(
     lambda code: hnp.arrays(code, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))

@@ -8,19 +8,29 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from api import (
+    MESSAGE_TYPE,
+    QUESTIONS,
+    Failure,
+    FlowerTransport,
+    LocalTransport,
+    Peer,
+    PeerLost,
+    Policy,
+    Rows,
+    content_of,
+    decode_reply,
+    fit,
+    record_of,
+    server_app,
+    server_options,
+    wait_for_peers,
+)
+from api import client_module as client
 from federated.fake_grid import BOX, FakeGrid, Node, ask, blobs, grid_of
 from flwr.app import Message
 
-from kvariates.data.rows import Rows
-from kvariates.federated import Private, client, client_app
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.federated.server import fit, server_app, server_options, wait_for_peers
-from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.encoding import decode_reply
-from kvariates.peers.peer import Peer, Policy
-from kvariates.peers.questions import QUESTIONS
-from kvariates.peers.transport import Failure, LocalTransport
+from kvariates.federated import Private, client_app
 
 X = blobs(240)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from api import FlowerTransport, fit, server_options
 from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, blobs, loader
 
 from kvariates.federated import client_app
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.server import fit, server_options
 
 SHARDS = np.array_split(blobs(200), 4)
 LIAR = 2

@@ -16,12 +16,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from api import MAX_BYTES, Failure, FileReleases, encode
+from api import client_module as client
 from federated.fake_grid import BOX, Node, ask, blobs, ledgers
 
-from kvariates.federated import Private, client, client_app
-from kvariates.federated.releases import FileReleases
-from kvariates.peers.encoding import MAX_BYTES, encode
-from kvariates.peers.transport import Failure
+from kvariates.federated import Private, client_app
 
 CLUSTERS, REQUESTS = 2, 24
 X = blobs(300)

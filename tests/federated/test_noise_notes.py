@@ -7,11 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
+from api import FlowerTransport, fit, server_options
 from federated.fake_grid import BOX, grid_of, ledgers
 
 from kvariates.federated import Private
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.server import fit, server_options
 from kvariates.report import write_report
 
 K = 3

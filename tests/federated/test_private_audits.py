@@ -7,18 +7,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import CappedSum, Envelope, PrivatePeer, Question, Releases, checked_bounds
+from api import private_peer_module as private_peer
 from federated.fake_grid import BOX, UNUSED
 from privacy.neighbours import neighbours
 from privacy.private_models import seen
 
-from kvariates.federated import Private, private_peer
-from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import Releases
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
+from kvariates.federated import Private
 from kvariates.privacy import audit
-from kvariates.privacy.query import CappedSum
 
 CORNER = np.array([[-10.0, -10.0]])
 RUNS = 1500

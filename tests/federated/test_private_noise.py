@@ -7,17 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import Envelope, PrivatePeer, Question, Releases, checked_bounds, measurement
+from api import mechanisms_module as mechanisms
+from api import private_peer_module as private_peer
 from federated.fake_grid import BOX, UNUSED
 from scipy import stats
 
-from kvariates.federated import Private, private_peer
-from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import Releases
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
-from kvariates.privacy import mechanisms
-from kvariates.privacy.noise_source import measurement
+from kvariates.federated import Private
 
 ALPHA = 1e-6
 DRAWS = 1000

@@ -7,22 +7,29 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import (
+    UNIT,
+    Cost,
+    Domain,
+    Envelope,
+    FlowerTransport,
+    PrivatePeer,
+    Question,
+    Refused,
+    Releases,
+    Share,
+    checked_bounds,
+    fit,
+    ledger_of,
+    loss,
+    measurement,
+    server_options,
+)
+from api import client_module as client
 from federated.fake_grid import BOX, UNUSED, blobs, grid_of, ledgers
 
-from kvariates.federated import Private, client
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_fit import ledger_of
-from kvariates.federated.private_peer import UNIT, PrivatePeer, Refused
-from kvariates.federated.releases import Releases
-from kvariates.federated.server import fit, server_options
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
+from kvariates.federated import Private
 from kvariates.privacy import BudgetError
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mixture import Share, loss
-from kvariates.privacy.noise_source import measurement
-from kvariates.private_methods.task import Domain
 
 ADJACENCIES = ("add-remove", "replace-one")
 X = blobs(300)

@@ -10,21 +10,24 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from api import (
+    CappedSum,
+    Domain,
+    Envelope,
+    PrivatePeer,
+    Question,
+    Releases,
+    checked_bounds,
+    without_missing,
+)
+from api import private_peer_module as private_peer
 from federated.fake_grid import BOX, UNUSED, Node, ask
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
 from privacy.replay_trace import Draw, Outcome
 from privacy.test_replay import NEIGHBOURS, make_pair
 
-from kvariates.estimators.private_input import without_missing
-from kvariates.federated import Private, client_app, private_peer
-from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import Releases
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
-from kvariates.privacy.query import CappedSum
-from kvariates.private_methods.task import Domain
+from kvariates.federated import Private, client_app
 
 CENTERS = np.array([[-10.0, -10.0], [0.0, 3.0]])
 STEPS = Domain.box(*map(np.array, BOX)).lattice

@@ -20,17 +20,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import (
+    FEDERATED,
+    LocalTransport,
+    Peer,
+    Rows,
+    fit,
+    run_apps,
+    server_options,
+    simulate,
+    simulate_vertical,
+)
 from federated import hostile_server
 from flwr.serverapp import ServerApp
 
 from kvariates import VerticalKMeans
-from kvariates.data.rows import Rows
 from kvariates.federated import Private, client_app
-from kvariates.federated.client import FEDERATED
-from kvariates.federated.server import fit, server_options
-from kvariates.federated.simulation import run_apps, simulate, simulate_vertical
-from kvariates.peers.peer import Peer
-from kvariates.peers.transport import LocalTransport
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "federated_example"

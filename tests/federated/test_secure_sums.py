@@ -6,14 +6,12 @@ import logging
 
 import numpy as np
 import pytest
+from api import PeerLost, decode, decode_envelope, decode_reply, record_of, server_options
+from api import client_module as client
 from federated.fake_grid import BOX, FakeGrid, LyingNode, Node, ask, blobs, grid_of, loader
 from federated.test_fits import fitted
 
-from kvariates.federated import FEDERATED, client, client_app
-from kvariates.federated.messages import record_of
-from kvariates.federated.server import server_options
-from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.encoding import decode, decode_envelope, decode_reply
+from kvariates.federated import FEDERATED, client_app
 
 X = blobs(240)
 START = X[:4]

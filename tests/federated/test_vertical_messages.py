@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from api import (
+    MESSAGE_TYPE,
+    VERTICAL_DTYPES,
+    Aggregator,
+    FlowerParties,
+    FlowerTransport,
+    InProcessParties,
+    Questions,
+    VerticalOptions,
+    VerticalParty,
+    VerticalQuestion,
+    VerticalSession,
+    content_of,
+    decode,
+    decode_reply,
+    encode,
+    encode_questions,
+    record_of,
+)
+from api import client_module as client
 from federated.vertical_grid import Party, X, app_of, grid_of, split
 from flwr.app import Message
 
-from kvariates.federated import client, vertical_client_app
-from kvariates.federated.flower_parties import FlowerParties
-from kvariates.federated.flower_transport import FlowerTransport
-from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.federated.vertical_messages import (
-    VERTICAL_DTYPES,
-    Questions,
-    VerticalQuestion,
-    encode_questions,
-)
-from kvariates.peers.encoding import decode, decode_reply, encode
-from kvariates.peers.vertical import Aggregator, VerticalOptions
-from kvariates.peers.vertical_party import VerticalParty
-from kvariates.peers.vertical_session import InProcessParties, VerticalSession
+from kvariates.federated import vertical_client_app
 
 
 def ask(node, number, *questions):

@@ -7,6 +7,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from api import Failure, PeerLost, decode, decode_questions, record_of
+from api import flower_parties_module as flower_parties
+from api import masks_module as masks
 from federated.fake_grid import FakeGrid
 from federated.vertical_grid import IDS, NAMES, K, LyingParty, Party, X, app_of, grid_of, split
 from flwr.common.serde import context_from_proto, context_to_proto
@@ -15,17 +18,10 @@ from kvariates import KMeans, VerticalKMeans
 from kvariates.federated import (
     PartyLost,
     client_app,
-    flower_parties,
     server_app,
     vertical_client_app,
     vertical_server_app,
 )
-from kvariates.federated.messages import record_of
-from kvariates.federated.vertical_messages import decode_questions
-from kvariates.peers import masks
-from kvariates.peers.coordinator import PeerLost
-from kvariates.peers.encoding import decode
-from kvariates.peers.transport import Failure
 
 
 def fitted(grid, parties=2, k=K, **options):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from api import (
+    SESSION,
+    STATE,
+    VERTICAL_DTYPES,
+    content_of,
+    decode_questions,
+    decode_reply,
+    encode_reply,
+    record_of,
+)
 from federated.fake_grid import FakeGrid, Node
 from flwr.app import Context, Message, RecordDict
 from flwr.common.serde import context_from_proto, context_to_proto
 
 from kvariates.federated import vertical_client_app
-from kvariates.federated.messages import content_of, record_of
-from kvariates.federated.vertical_client import SESSION, STATE
-from kvariates.federated.vertical_messages import VERTICAL_DTYPES, decode_questions
-from kvariates.peers.encoding import decode_reply, encode_reply
 
 RNG = np.random.default_rng(4)
 GROUP = RNG.integers(5, size=(300, 1))

@@ -3,8 +3,7 @@
 import weakref
 
 import numpy as np
-
-from kvariates.data.blocks import Block, SourceBlocks
+from api import Block, SourceBlocks
 
 
 class CutRows(SourceBlocks):

@@ -4,11 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from api import OBJECTIVES, SCANS
 from scipy import sparse
 
 from kvariates import KMeans
-from kvariates.data.scans import SCANS
-from kvariates.objectives.objective import OBJECTIVES
 
 ALGORITHMS = list(SCANS)  # all of them give the same fit
 METRICS = list(OBJECTIVES)

@@ -5,10 +5,8 @@ from itertools import combinations
 from math import inf
 
 import numpy as np
+from api import Graph, certify
 from scipy.sparse import csr_array
-
-from kvariates.certificates.certificate import certify
-from kvariates.data.graph import Graph
 
 
 def exact_cost(D, weight, medoids):

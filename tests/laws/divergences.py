@@ -2,12 +2,8 @@
 
 import numpy as np
 import pytest
+from api import DISTORTIONS, DivergenceObjective, Rows, StopRule
 from scipy.special import kl_div, xlogy
-
-from kvariates.data.rows import Rows
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.divergence_objective import DivergenceObjective
-from kvariates.refining.lloyd import StopRule
 
 NAMES = list(DISTORTIONS)
 every = pytest.mark.parametrize("name", NAMES)

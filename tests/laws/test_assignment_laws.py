@@ -6,6 +6,7 @@ float64 alike; of equally near centres the lowest wins.
 
 import numpy as np
 import pytest
+from api import Rows
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -15,7 +16,6 @@ from laws.threads import on_threads
 from scipy import sparse
 
 from kvariates import KMeans
-from kvariates.data.rows import Rows
 
 
 def assert_nearest(labels, X, centers):

@@ -4,13 +4,12 @@ import time
 
 import numpy as np
 import pytest
+from api import Rows, squared_moves, upper_bounds
+from api import scans_module as scans
 from laws import brute
 from laws.cases import rows, start
 
 from kvariates import _native
-from kvariates.data import scans
-from kvariates.data.rows import Rows
-from kvariates.refining.assigners import squared_moves, upper_bounds
 
 
 def choices(monkeypatch, X, k, slow=None, steps=25):

@@ -2,6 +2,20 @@
 
 import numpy as np
 import pytest
+from api import (
+    BlockAssigner,
+    CountedBlocks,
+    EuclideanPotential,
+    Rows,
+    SumScale,
+    block_potential,
+    joint_cost,
+    read_weights,
+    sample,
+    take_rows,
+    total_cost,
+    unit_rows,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.block_sources import CutRows, random_cuts
@@ -17,13 +31,6 @@ from laws.cases import (
 )
 
 from kvariates import Dirac, KMeans
-from kvariates.data.blocks import CountedBlocks, take_rows
-from kvariates.data.cluster_sums import SumScale
-from kvariates.data.rows import Rows, joint_cost, total_cost, unit_rows
-from kvariates.refining.block_assigner import BlockAssigner
-from kvariates.seeding.block_potential import block_potential, read_weights
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import sample
 
 few_clusters = pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 

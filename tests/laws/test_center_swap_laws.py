@@ -4,14 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from api import LloydResult, RefineProblem, Rows, StopRule, lloyd_with_swaps, refine, swapped
+from api import center_swaps_module as center_swaps
 from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not, weights_for
 from scipy import stats
 
 from kvariates import KMeans
-from kvariates.data.rows import Rows
-from kvariates.refining import center_swaps
-from kvariates.refining.center_swaps import lloyd_with_swaps, swapped
-from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule, refine
 
 # Three far groups. Two centres in the first group and one between the others: Lloyd stays there.
 GROUPS = np.array([[0.0], [20.0], [26.0]])

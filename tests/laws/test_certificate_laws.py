@@ -7,26 +7,30 @@ from math import asin, inf
 
 import numpy as np
 import pytest
+from api import (
+    METRICS,
+    NATIVE_METRICS,
+    CallableMetric,
+    Certificate,
+    DistanceLists,
+    DistanceMatrix,
+    DistanceTable,
+    Graph,
+    NeighborLists,
+    SparseCosine,
+    StreamedDistances,
+    Vectors,
+    unit_rows,
+)
+from api import certificate_module as certificate
+from api import distance_tables_module as distance_tables
+from api import dual_module as dual
+from api import sampled_bound_module as sampled_bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.certified import as_graph, blobs, certified, exact_cost, line_optimum, optimum
 from laws.threads import on_threads
 from scipy.sparse import csr_array
-
-from kvariates.certificates import certificate, dual, sampled_bound
-from kvariates.certificates.certificate import Certificate
-from kvariates.data import distance_tables
-from kvariates.data.distance_tables import DistanceLists, DistanceTable, StreamedDistances
-from kvariates.data.graph import Graph, NeighborLists
-from kvariates.data.metric_spaces import (
-    NATIVE_METRICS,
-    CallableMetric,
-    DistanceMatrix,
-    Vectors,
-)
-from kvariates.data.metrics import METRICS
-from kvariates.data.rows import unit_rows
-from kvariates.data.sparse_cosine import SparseCosine
 
 
 @st.composite

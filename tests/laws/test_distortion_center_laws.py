@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from api import DISTORTIONS
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from laws.divergences import distributions, every, fitted, lloyd_under, rows, summed
 from scipy.optimize import minimize
 from scipy.special import kl_div
-
-from kvariates.objectives.distortions import DISTORTIONS
 
 JENSEN = DISTORTIONS["total-jensen"].run
 

@@ -4,14 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from api import Mahalanobis, filled, in_dtype, mean_row
 from laws import divergences
 from laws.brute import lloyd
 from laws.divergences import every, fitted, lloyd_under, measured, rows, table, weights_of
 from scipy import sparse
-
-from kvariates.objectives.distortion import mean_row
-from kvariates.objectives.divergence_objective import filled, in_dtype
-from kvariates.objectives.mahalanobis import Mahalanobis
 
 
 @every

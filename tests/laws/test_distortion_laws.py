@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
+from api import DISTORTIONS, MIX, KullbackLeibler, Mahalanobis
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.divergences import every, fitted, labelled, measured, rows, table
 from scipy import sparse
-
-from kvariates.objectives.bregman import KullbackLeibler
-from kvariates.objectives.distortion import MIX
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.mahalanobis import Mahalanobis
 
 # ---- the divergence ----
 

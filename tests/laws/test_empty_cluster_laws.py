@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from api import OBJECTIVES, REFINEMENTS
 from laws import brute
 from laws.cases import ALGORITHMS, LAYOUTS, close, every_metric, fit, rows, start, weighted_or_not
 from sklearn.cluster import KMeans as Peer
 from sklearn.exceptions import ConvergenceWarning
 
 from kvariates import KMeans
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.refining.refinements import REFINEMENTS
 
 every = pytest.mark.parametrize(
     ("algorithm", "layout"), list(zip(ALGORITHMS, [*LAYOUTS] * len(ALGORITHMS), strict=False))

@@ -11,15 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import SCANS, Rows, squared_moves, upper_bounds
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.cases import ALGORITHMS, DTYPES, LAYOUTS
 from scipy import sparse
 
 from kvariates import KMeans, _native
-from kvariates.data.rows import Rows
-from kvariates.data.scans import SCANS
-from kvariates.refining.assigners import squared_moves, upper_bounds
 
 
 def reference(X, centers):

@@ -9,11 +9,8 @@ import math
 
 import numpy as np
 import pytest
+from api import RowCosts, Rows, exponent_of, stay_limit, unscaled
 from scipy import sparse
-
-from kvariates.data.exact_sums import exponent_of, unscaled
-from kvariates.data.row_costs import RowCosts, stay_limit
-from kvariates.data.rows import Rows
 
 
 def uniform(rng, n, d):

@@ -4,17 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from api import Rows, SeedingProblem, StopRule, draw_candidates, global_kmeans, refine
+from api import global_kmeans_module as nested
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, weighted_or_not, weights_for
 from sampling.chi_square import ALPHA, chi_square
 from scipy import sparse
 
 from kvariates import KMeans
-from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import StopRule, refine
-from kvariates.seeding import global_kmeans as nested
-from kvariates.seeding.global_kmeans import draw_candidates, global_kmeans
-from kvariates.seeding.seeding_problem import SeedingProblem
 
 
 def lloyd(part, weight, centers):

@@ -1,6 +1,7 @@
 """The searches of a graph agree with a full table of shortest-path distances."""
 
 import numpy as np
+from api import Graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.brute import assert_two_nearest
@@ -8,8 +9,6 @@ from laws.threads import on_threads
 from laws.trees import csr_of
 from scipy import sparse
 from scipy.sparse import csgraph
-
-from kvariates.data.graph import Graph
 
 LENGTHS = {
     "integers": st.integers(0, 3),  # zero lengths, and many ties

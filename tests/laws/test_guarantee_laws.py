@@ -10,10 +10,10 @@ import re
 
 import numpy as np
 import pytest
+from api import SEEDINGS
 
 import kvariates as kv
 from kvariates import KMeans, guarantees, kvariates_plusplus
-from kvariates.seeding.seedings import SEEDINGS
 
 RUNS = 2000
 

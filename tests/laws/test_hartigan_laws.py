@@ -5,14 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from api import LloydResult, RefineProblem, Rows, StopRule, refine
+from api import hartigan as lloyd_then_moves
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import DTYPES, LAYOUTS, every_matrix, rows, start, weighted_or_not, weights_for
-
-from kvariates.data.rows import Rows
-from kvariates.refining.hartigan import hartigan as lloyd_then_moves
-from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule, refine
 
 
 def hartigan(points, begin, weight, max_iter, callback=None):

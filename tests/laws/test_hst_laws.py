@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from api import CallableMetric, DistanceMatrix, Graph, Rows, Vectors, grow
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.certified import as_graph
@@ -14,11 +15,6 @@ from laws.threads import on_threads
 from laws.trees import make, members, pairs_of, spaces, tree_matrix
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
-
-from kvariates.data.graph import Graph
-from kvariates.data.hst_tree import grow
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.data.rows import Rows
 
 TREES = 20  # for each space
 DRAWS = 10_000

@@ -4,13 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from api import DistanceMatrix, HstTree, Vectors, grow, hst_seed, seed_on_tree
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.trees import KINDS, made_up, make, optimum, random_tree, spaces, tree_matrix
-
-from kvariates.data.hst_tree import HstTree, grow
-from kvariates.data.metric_spaces import DistanceMatrix, Vectors
-from kvariates.seeding.hst import hst_seed, seed_on_tree
 
 SEEN = 1.5  # the largest ratio found here; the paper proves 10 and 34
 ROUNDING = 1 + 1e-9

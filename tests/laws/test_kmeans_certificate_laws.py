@@ -4,17 +4,24 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import (
+    KnownClusters,
+    LabelledCenters,
+    Rows,
+    SamplePlan,
+    WeightedDistances,
+    capped_bound,
+    certify_kmeans,
+    lower_bound,
+    solve,
+)
+from api import kmeans_certificate_module as kmeans_certificate
 from laws.exact_kmeans import MULTIPLE, line_optimum, optimum, optimum_with_outliers
 from scipy import sparse
 from scipy.stats import binom
 from threadpoolctl import threadpool_limits
 
 from kvariates import KMeans
-from kvariates.certificates import kmeans_certificate
-from kvariates.certificates.kmeans_certificate import LabelledCenters, SamplePlan, certify_kmeans
-from kvariates.certificates.kmeans_dual import WeightedDistances, lower_bound
-from kvariates.certificates.kmeans_relaxation import KnownClusters, capped_bound, solve
-from kvariates.data.rows import Rows
 
 
 def certified(X, centers, weight=None, seed=0, plan=None):

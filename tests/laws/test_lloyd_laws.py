@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from api import REFINEMENTS, InMemoryAssigner, objective_for
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
@@ -24,9 +25,6 @@ from laws.cases import (
 from sklearn.cluster import KMeans as Peer
 
 from kvariates import KMeans
-from kvariates.objectives.objective import objective_for
-from kvariates.refining.assigners import InMemoryAssigner
-from kvariates.refining.refinements import REFINEMENTS
 
 
 def check_against_brute(X, init, metric="euclidean", weights=None, **options):

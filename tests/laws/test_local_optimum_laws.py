@@ -4,10 +4,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from api import DistanceMatrix
+from api import metric_input_module as metric_input
 
 from kvariates import KMedian
-from kvariates.data.metric_spaces import DistanceMatrix
-from kvariates.estimators import metric_input
 
 
 def lowest(D, weight, k):

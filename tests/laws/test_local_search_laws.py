@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from api import LocalSearchState, Rows, SeedingProblem, local_search, search_steps
 from laws import brute
 from laws.brute import nearest, squared_distances
 from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not
 from laws.threads import on_threads
 from sampling.chi_square import ALPHA, chi_square
 from scipy import sparse
-
-from kvariates.data.rows import Rows
-from kvariates.seeding.local_search import LocalSearchState, local_search, search_steps
-from kvariates.seeding.seeding_problem import SeedingProblem
 
 
 def integers(n, d, dtype=np.float64, seed=0):

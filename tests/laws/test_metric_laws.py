@@ -4,13 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from api import METRICS, CallableMetric, DistanceMatrix, Vectors
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.brute import assert_two_nearest
 from scipy.spatial.distance import cdist
-
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.data.metrics import METRICS
 
 SCIPY_NAMES = {"manhattan": "cityblock", "euclidean": "euclidean", "cosine": "cosine"}
 

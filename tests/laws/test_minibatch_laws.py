@@ -7,14 +7,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from api import RefineProblem, Rows, StopRule, batches, minibatch, refine, total_cost
+from api import minibatch_module as module
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, start
 from sampling.chi_square import ALPHA, chi_square
-
-from kvariates.data.rows import Rows, total_cost
-from kvariates.refining import minibatch as module
-from kvariates.refining.lloyd import RefineProblem, StopRule, refine
-from kvariates.refining.minibatch import batches, minibatch
 
 OPTIONS = {"batch_size": 100, "max_iter": 20}
 

@@ -5,15 +5,22 @@ import warnings
 
 import numpy as np
 import pytest
+from api import (
+    SMALL,
+    InMemoryAssigner,
+    MeanUpdate,
+    RowCosts,
+    Rows,
+    ShardedAssigner,
+    StopRule,
+    greedy_trials,
+    lloyd,
+    sample,
+    sharded_potential,
+)
 from laws.cases import LAYOUTS, weighted_or_not, weights_for
 
 from kvariates import Dirac, KMeans
-from kvariates.data.row_costs import RowCosts
-from kvariates.data.rows import SMALL, Rows
-from kvariates.refining.assigners import InMemoryAssigner, ShardedAssigner
-from kvariates.refining.lloyd import MeanUpdate, StopRule, lloyd
-from kvariates.seeding.sampler import greedy_trials, sample
-from kvariates.seeding.sharded_potential import sharded_potential
 
 N, D, K = 20_000, 14, 12  # more values than are put into canonical order
 

@@ -5,11 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import ClusterSums, OnlineKMeans, Rows
 from laws.cases import DTYPES, LAYOUTS, rows, weights_for
-
-from kvariates.data.cluster_sums import ClusterSums
-from kvariates.data.rows import Rows
-from kvariates.estimators.online_kmeans import OnlineKMeans
 
 BATCHES = [rows(40, 3, seed=seed) for seed in range(9)]
 

@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
+from api import Rows, SeedingProblem, kmeans_parallel
 from laws.cases import rows
-
-from kvariates.data.rows import Rows
-from kvariates.seeding.kmeans_parallel import kmeans_parallel
-from kvariates.seeding.seeding_problem import SeedingProblem
 
 
 def problem(X, k, weights=None, seed=0):

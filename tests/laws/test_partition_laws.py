@@ -5,12 +5,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import Members, Moments, Secret, depth, level_shares, root, rules
+from api import partition_module as partition
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kvariates.privacy.secret import Secret
-from kvariates.summaries import partition
-from kvariates.summaries.partition import Members, Moments, depth, level_shares, root, rules
 
 
 def summarize(rows, start, levels, measure):

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from api import DistanceMatrix, Graph, Vectors, smallest_mean
 from laws.certified import blobs, certified, line_optimum
 from scipy.sparse import csr_array
 from scipy.stats import binom
-
-from kvariates.certificates.sampled_bound import smallest_mean
-from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceMatrix, Vectors
 
 pytestmark = pytest.mark.slow
 

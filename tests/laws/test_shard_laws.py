@@ -8,18 +8,27 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import (
+    LIMBS,
+    ClusterSums,
+    ExactSums,
+    FloatStatistics,
+    InMemoryAssigner,
+    MeanUpdate,
+    Rows,
+    ShardedAssigner,
+    StopRule,
+    SumsByLabel,
+    lloyd,
+    total_cost,
+    whole,
+)
+from api import cluster_sums_module as cluster_sums
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import LAYOUTS, rows, start, weighted_or_not
 from scipy import sparse
-
-from kvariates.data import cluster_sums
-from kvariates.data.cluster_sums import ClusterSums, SumsByLabel
-from kvariates.data.exact_sums import LIMBS, ExactSums, whole
-from kvariates.data.rows import Rows, total_cost
-from kvariates.refining.assigners import FloatStatistics, InMemoryAssigner, ShardedAssigner
-from kvariates.refining.lloyd import MeanUpdate, StopRule, lloyd
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from api import LimitedScan, Rows, SizeLimits, StopRule, refine_within
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from laws import brute
@@ -14,9 +15,6 @@ from laws.threads import on_threads
 from sklearn.base import clone
 
 from kvariates import KMeans
-from kvariates.data.rows import Rows
-from kvariates.refining.lloyd import StopRule
-from kvariates.refining.size_limits import LimitedScan, SizeLimits, refine_within
 from kvariates.sources import blocks
 
 # ---- whole rows of unequal weight ----

@@ -2,14 +2,10 @@
 
 import numpy as np
 import pytest
+from api import EveryPoint, RowCosts, Rows, SeedingProblem, sample_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.cases import DTYPES
-
-from kvariates.data.row_costs import RowCosts
-from kvariates.data.rows import Rows
-from kvariates.seeding.probes import EveryPoint
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 SETS = {
     "uniform": lambda rng, n, d: rng.random((n, d)),

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
+from api import SYNOPSES, StreamState
 from laws.test_summary_laws import same, stream
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
-
-from kvariates.streaming.stream_state import StreamState
-from kvariates.summaries.synopses import SYNOPSES
 
 every_synopsis = pytest.mark.parametrize("name", SYNOPSES)
 PLAIN = (np.ndarray, int, float, str, bool, type(None))

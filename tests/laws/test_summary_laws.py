@@ -4,15 +4,19 @@ import json
 
 import numpy as np
 import pytest
+from api import (
+    SYNOPSES,
+    Block,
+    MergeReduce,
+    SummaryOptions,
+    WeightedPoints,
+    coreset,
+    kmeans_sharp,
+    lightweight,
+    summarize,
+)
+from api import merge_reduce_module as merge_reduce
 from scipy import sparse
-
-from kvariates.data.blocks import Block
-from kvariates.summaries import merge_reduce
-from kvariates.summaries.coreset import coreset, lightweight
-from kvariates.summaries.kmeans_sharp import kmeans_sharp
-from kvariates.summaries.merge_reduce import MergeReduce, summarize
-from kvariates.summaries.synopses import SYNOPSES
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 every_synopsis = pytest.mark.parametrize("name", SYNOPSES)
 every_reduction = pytest.mark.parametrize("reduction", [coreset, lightweight, kmeans_sharp])

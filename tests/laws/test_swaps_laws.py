@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import MedoidProblem, MedoidState, SwapSearch, Vectors, search, unit_rows
+from api import medoid_search_module as medoid_search
+from api import swaps_module as swaps
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.brute import best_swap, medoid_cost
-
-from kvariates.data.metric_spaces import Vectors
-from kvariates.data.rows import unit_rows
-from kvariates.refining import medoid_search, swaps
-from kvariates.refining.swaps import MedoidProblem, MedoidState, SwapSearch, search
 
 
 def assert_local_optimum(found, D, weight=None):

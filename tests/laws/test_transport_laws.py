@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+from api import Prices, Rows, UnitLimits, transport
+from api import transport_plan_module as module
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, start
 from laws.threads import on_threads
 from scipy.optimize import linear_sum_assignment, linprog
 
 from kvariates import _native
-from kvariates.data import transport_plan as module
-from kvariates.data.rows import Rows
-from kvariates.data.transport_plan import Prices, UnitLimits, transport
 
 
 def random_task(seed):

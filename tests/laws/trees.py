@@ -3,12 +3,9 @@
 import itertools
 
 import numpy as np
+from api import CallableMetric, DistanceMatrix, Graph, HstTree, Vectors
 from hypothesis import strategies as st
 from scipy import sparse
-
-from kvariates.data.graph import Graph
-from kvariates.data.hst_tree import HstTree
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
 
 METRICS = ("euclidean", "manhattan", "cosine")
 KINDS = (*METRICS, "matrix", "callable", "graph")

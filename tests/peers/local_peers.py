@@ -1,13 +1,17 @@
 """Peers for tests: data cut into shards, and transports that lose what they can."""
 
 import numpy as np
-
-from kvariates.data.rows import Rows
-from kvariates.peers.bounds import PublicBounds
-from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.fitting import PeersProblem, fit_peers
-from kvariates.peers.peer import TRUSTING, Peer
-from kvariates.peers.transport import LocalTransport, reply_of
+from api import (
+    TRUSTING,
+    Coordinator,
+    LocalTransport,
+    Peer,
+    PeersProblem,
+    PublicBounds,
+    Rows,
+    fit_peers,
+    reply_of,
+)
 
 
 def shards_of(X, cuts, weight=None):

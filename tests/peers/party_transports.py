@@ -3,9 +3,7 @@
 import json
 
 import numpy as np
-
-from kvariates.peers.vertical_party import VerticalParty
-from kvariates.peers.vertical_session import InProcessParties
+from api import InProcessParties, VerticalParty
 
 
 class RecordedParties(InProcessParties):

@@ -7,15 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import (
+    Coordinator,
+    Envelope,
+    LocalTransport,
+    LogNeeded,
+    Peer,
+    PeerLost,
+    PeersPotential,
+    Policy,
+    Question,
+    Rows,
+    call,
+)
 from laws.cases import rows
 from peers.local_peers import fitted, local, lying, peers_of, shards_of
-
-from kvariates.data.rows import Rows
-from kvariates.peers.coordinator import Coordinator, PeerLost, call
-from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
-from kvariates.peers.peer_seeding import PeersPotential
-from kvariates.peers.questions import Question
-from kvariates.peers.transport import LocalTransport
 
 SHARDS = shards_of(rows(300, 3), (100, 200))
 NEGATIVE = lambda answer: {"potential": -1.0}  # noqa: E731

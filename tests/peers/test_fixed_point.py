@@ -6,11 +6,9 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
+from api import FixedPoint, Rows, bound_exponent, exact_sum, row_at
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kvariates.data.rows import Rows
-from kvariates.peers.fixed_point import FixedPoint, bound_exponent, exact_sum, row_at
 
 exponents = st.lists(st.integers(-900, 1000), min_size=2, max_size=9)
 fractions = st.floats(0, 1)

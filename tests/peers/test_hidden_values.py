@@ -6,14 +6,11 @@ in two rounds, and masks of several parties that are related. The last tests pla
 
 import numpy as np
 import pytest
+from api import Aggregator, PairwiseKeys, VerticalOptions, VerticalSession
 from peers.party_transports import RecordedParties, parties_of
 from peers.uniform_words import p_uniform, worst
 from sampling.chi_square import ALPHA
 from scipy import stats
-
-from kvariates.peers.masks import PairwiseKeys
-from kvariates.peers.vertical import Aggregator, VerticalOptions
-from kvariates.peers.vertical_session import VerticalSession
 
 RNG = np.random.default_rng(1)
 GROUP = RNG.integers(4, size=(3000, 1))

@@ -2,19 +2,26 @@
 
 import numpy as np
 import pytest
+from api import (
+    QUESTIONS,
+    SUMMED,
+    TRUSTING,
+    Envelope,
+    KeyPair,
+    LocalTransport,
+    LogNeeded,
+    MaskedPeer,
+    Peer,
+    Question,
+    Rows,
+    SummedQuestion,
+    decode,
+    from_float,
+    to_float,
+)
 from peers.local_peers import fitted, shards_of
 from peers.uniform_words import p_uniform, worst
 from sampling.chi_square import ALPHA
-
-from kvariates.data.exact_sums import from_float, to_float
-from kvariates.data.rows import Rows
-from kvariates.peers.encoding import decode
-from kvariates.peers.masked_peer import MaskedPeer
-from kvariates.peers.masks import KeyPair
-from kvariates.peers.peer import TRUSTING, Envelope, LogNeeded, Peer
-from kvariates.peers.questions import QUESTIONS, Question
-from kvariates.peers.summed_questions import SUMMED, SummedQuestion
-from kvariates.peers.transport import LocalTransport
 
 pytestmark = pytest.mark.usefixtures("fixed_keys")
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from api import PART, KeyPair, PairwiseKeys, fingerprint, stream
 from peers.uniform_words import worst
 from sampling.chi_square import ALPHA
-
-from kvariates.peers.masks import PART, KeyPair, PairwiseKeys, fingerprint, stream
 
 
 def keys_of(parties):

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
+from api import Coordinator, dk_means_plusplus, exact_plusplus
 from peers.local_peers import ForgetfulTransport, SerialTransport, shards_of
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
-
-from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.peer_seeding import dk_means_plusplus, exact_plusplus
 
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7.5, 3.5]])
 WEIGHTS = np.array([1.0, 4, 0.25, 2, 0.5, 3])

@@ -4,19 +4,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import (
+    OVERSAMPLING,
+    PEER_SEEDINGS,
+    ROUNDS,
+    Coordinator,
+    Dirac,
+    EuclideanPotential,
+    Rows,
+    choose_rows,
+    exact_plusplus,
+    greedy_trials,
+    guarantee_of,
+    kmeans_parallel_peers,
+    restructured_text,
+    sample,
+)
 from laws.cases import fit, rows, start, weights_for
 from peers.local_peers import ForgetfulTransport, fitted, local, shards_of
 from scipy import sparse
-
-from kvariates.data.rows import Rows
-from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.fitting import guarantee_of
-from kvariates.peers.peer_seeding import PEER_SEEDINGS, exact_plusplus, kmeans_parallel_peers
-from kvariates.report.choice_tables import restructured_text
-from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.kmeans_parallel import OVERSAMPLING, ROUNDS, choose_rows
-from kvariates.seeding.sampler import greedy_trials, sample
 
 CUTS = {"one": (), "three": (100, 350), "seven": (50, 51, 120, 300, 301, 444)}
 every_cut = pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)

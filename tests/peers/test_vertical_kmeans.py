@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
+from api import (
+    Aggregator,
+    HiddenCenters,
+    HiddenMeans,
+    InProcessParties,
+    MaskedAssigner,
+    StopRule,
+    VerticalOptions,
+    VerticalSession,
+    lloyd,
+)
 from laws.brute import squared_distances
 from peers.party_transports import RecordedParties, WireParties, parties_of
 
 from kvariates import KMeans, VerticalKMeans
-from kvariates.peers.vertical import (
-    Aggregator,
-    HiddenCenters,
-    HiddenMeans,
-    MaskedAssigner,
-    VerticalOptions,
-)
-from kvariates.peers.vertical_session import InProcessParties, VerticalSession
-from kvariates.refining.lloyd import StopRule, lloyd
 
 RNG = np.random.default_rng(7)
 GROUP = RNG.integers(6, size=(800, 1))

@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
+from api import InProcessParties, MaskedPotential, PointIndex, VerticalSession, sample
 from peers.party_transports import parties_of
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from sampling.sets import groups
-
-from kvariates.peers.vertical import MaskedPotential
-from kvariates.peers.vertical_session import InProcessParties, VerticalSession
-from kvariates.seeding.medoid_seedings import PointIndex
-from kvariates.seeding.sampler import sample
 
 ROWS = np.array([[0.0, 0, 1], [1, 0, 1], [0, 2.5, 3], [6, 5, 1], [7, 3.5, 2], [7, 3.5, 2]])
 

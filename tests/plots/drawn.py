@@ -1,11 +1,11 @@
 """What is on the axes of a plot, and rows to draw."""
 
 import numpy as np
+from api import MARKERS
 from matplotlib.colors import to_hex
 from matplotlib.markers import MarkerStyle
 
 from kvariates import KMeans
-from kvariates.palette import MARKERS
 
 
 def rng(seed=0):

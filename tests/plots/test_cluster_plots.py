@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from api import FAINT
 from plots.drawn import blobs, centers_of, drawn_rows, fitted, notes, numbers, rng
 from scipy import sparse
 
@@ -19,7 +20,6 @@ from kvariates import (
     VerticalKMeans,
     plot,
 )
-from kvariates.palette import FAINT
 
 
 @pytest.mark.parametrize("k", [1, 3, 50, 96])

@@ -5,14 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import (
+    Charge,
+    Ledger,
+    NamedColumns,
+    differences,
+    group_balance,
+    random_deviation,
+    release_costs,
+)
 from matplotlib.patches import Rectangle
 from plots.drawn import blobs, fitted, notes, rng
 
 from kvariates import AntiClustering, PrivateKMeans, choose_k, plot
-from kvariates.balancing.balance_plot import differences, random_deviation
-from kvariates.balancing.group_balance import NamedColumns, group_balance
-from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.report.private_page import release_costs
 
 
 @pytest.mark.parametrize("clear", [True, False])

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from api import PALETTE, DistanceMatrix, _top, grow
 from plots.drawn import rng
 
 from kvariates import hst_tree, plot
-from kvariates.data.hst_tree import grow
-from kvariates.data.metric_spaces import DistanceMatrix
-from kvariates.palette import PALETTE
-from kvariates.report.tree_plot import _top
 
 POINTS = {
     "groups": rng().normal(size=(200, 2)) + 20 * rng(1).integers(0, 3, size=(200, 2)),

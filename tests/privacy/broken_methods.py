@@ -18,21 +18,25 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
+from api import (
+    Accountant,
+    Domain,
+    Floored,
+    GridMethod,
+    Gupt,
+    NoisyForgy,
+    NoisyLloyd,
+    PrivateResult,
+    Secret,
+    WithLaplace,
+    measurement,
+)
+from api import mixture_module as mixture
+from api import noisy_kvariates_module as noisy_kvariates
+from api import sample_aggregate_module as sample_aggregate
 from privacy.mechanism_cases import empty_cells_skipped, noise_halved, one_noise_for_all
 from privacy.method_cases import LOSSES, Case, Scene
 from privacy.private_models import seen as value_of
-
-from kvariates.privacy import mixture
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.noise_source import measurement
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods import noisy_kvariates, sample_aggregate
-from kvariates.private_methods.noisy_forgy import NoisyForgy
-from kvariates.private_methods.noisy_grid import GridMethod
-from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
-from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.private_methods.sample_aggregate import Gupt
-from kvariates.private_methods.task import Domain, PrivateResult
 
 PURE = LOSSES["pure"]
 ALONE = Scene("empty", 1, 1, 1)

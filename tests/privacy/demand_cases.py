@@ -13,24 +13,24 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from api import (
+    PRIVATE_KMEDIAN_METHODS,
+    DemandCandidates,
+    DemandHst,
+    DemandLocalSearch,
+    DemandResult,
+    Ledger,
+    Loss,
+    Vectors,
+    rho_for,
+    run_demand_method,
+)
+from api import demand_swaps_module as demand_swaps
 from privacy.demands import task_of
 from privacy.exact_noise import ADJACENCIES
 from privacy.mechanism_cases import noise_halved
 from privacy.method_cases import LOSSES, watch_releases
 from privacy.neighbours import Neighbours
-
-from kvariates.data.metric_spaces import Vectors
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.rounding import rho_for
-from kvariates.private_methods import demand_swaps
-from kvariates.private_methods.demand_candidates import DemandCandidates
-from kvariates.private_methods.demand_methods import (
-    PRIVATE_KMEDIAN_METHODS,
-    DemandHst,
-    DemandLocalSearch,
-)
-from kvariates.private_methods.demand_task import DemandResult, run_demand_method
 
 POINTS = np.concatenate([np.linspace(0.0, 1.0, 6), [8.0, 9.0, 40.0]])[:, None]
 FAR = len(POINTS) - 1

@@ -3,14 +3,8 @@
 from unittest.mock import patch
 
 import numpy as np
+from api import Accountant, Cost, DemandTask, DistanceMatrix, Graph, Loss, Secret, Vectors
 from scipy import sparse
-
-from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceMatrix, Vectors
-from kvariates.privacy.budget import Cost, Loss
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods.demand_task import DemandTask
 
 FREE = Cost(epsilon=1e9)  # next to no noise
 

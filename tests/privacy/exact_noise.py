@@ -5,9 +5,8 @@ import random
 
 import numpy as np
 import pytest
+from api import gather
 from sampling.chi_square import chi_square
-
-from kvariates.privacy.testers import gather
 
 DRAWS = 6000
 ADJACENCIES = ("add-remove", "replace-one")

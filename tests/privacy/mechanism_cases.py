@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
+from api import Cost, Lattice, Passing, Scores, measurement
+from api import lattice_rows_module as lattice_rows
+from api import mechanisms_module as mechanisms
+from api import query_module as query
 from privacy.exact_noise import ADJACENCIES
 from privacy.neighbours import Neighbours, neighbours
-
-from kvariates.data import lattice_rows
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy import mechanisms, query
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.noise_source import measurement
-from kvariates.privacy.query import Scores
 
 # The numbers of runs were chosen beforehand, by what half of them certify with an error of 1e-6 for
 # claims of epsilon = 1 or rho = 0.5: 4000 show half the noise (1.5 +- 0.07; 0.8 for Gaussian

@@ -15,23 +15,27 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from api import (
+    PRIVATE_METHODS,
+    Accountant,
+    Calibrated,
+    Candidates,
+    Conditional,
+    Domain,
+    Entry,
+    Ledger,
+    Loss,
+    Passing,
+    PrivateResult,
+    PrivateTask,
+    TreeMethod,
+    near,
+    rho_for,
+    run_method,
+)
 from privacy.exact_noise import ADJACENCIES
 from privacy.neighbours import Neighbours, neighbours
 from privacy.private_models import seen as exact_value
-
-from kvariates.privacy.auditing import near
-from kvariates.privacy.budget import Loss
-from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.noise_source import Calibrated
-from kvariates.privacy.rounding import rho_for
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
-from kvariates.private_methods.noisy_kvariates import Conditional
-from kvariates.private_methods.noisy_tree import TreeMethod
-from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask
-from kvariates.tables import Entry
 
 LOSSES = {"pure": Loss(1.0, 0.0), "with delta": Loss(1.0, 0.01)}
 

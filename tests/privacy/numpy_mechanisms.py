@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from api import audit
 from privacy.neighbours import Neighbours, neighbours
 from scipy import optimize, stats
-
-from kvariates.privacy.auditing import audit
 
 PAIR = (np.array([1.0]), np.array([0.0]))
 

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
+from api import PRIVATE_METHODS, Conditional, Domain, Loss, PrivateTask
 
 from kvariates import PrivateKMeans
-from kvariates.privacy.budget import Loss
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.private_methods.noisy_kvariates import Conditional
-from kvariates.private_methods.task import Domain, PrivateTask
 
 DELTAS = (0.0, 1e-6)
 METHODS = {name: entry.run for name, entry in PRIVATE_METHODS.items()}

@@ -7,10 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
-from kvariates.data.graph import Graph
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.secret import Secret
+from api import Accountant, Graph, Secret
 
 PLAIN = (type(None), bool, int, float, str, bytes, Fraction, np.generic)
 

@@ -37,18 +37,13 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from api import CHOICES, Accountant, Calibrated, FlooredPotential, NoisyRows, Passing, Secret
+from api import noise_source_module as noise_source
+from api import query_module as query
 from privacy.private_models import seen
 from privacy.public_marks import mark
 from privacy.public_marks import name as name_of
 from privacy.replay_trace import Asked, Broken, Draw, Outcome, Pair, Trace, compare
-
-from kvariates.privacy import noise_source, query
-from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.mixture import NoisyRows
-from kvariates.privacy.noise_source import CHOICES, Calibrated
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods.noisy_kvariates import FlooredPotential
 
 
 def replay(

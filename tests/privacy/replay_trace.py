@@ -8,11 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from api import CHOICES, Calibrated, Charge, Histogram, Ledger
 from privacy.public_marks import mark
-
-from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.privacy.noise_source import CHOICES, Calibrated
-from kvariates.privacy.query import Histogram
 
 ROUNDING = 1 + 1e-9
 

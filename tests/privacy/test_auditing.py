@@ -10,13 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from api import Approximate, Concentrated, Statistic, audit, high, least_visible, low, near
 from privacy.numpy_mechanisms import CASES, PAIR, laplace_mechanism, on_lattice, run
 from scipy import stats
 
 from kvariates import PrivateKMeans
-from kvariates.privacy.auditing import audit, least_visible, near
-from kvariates.privacy.claims import Approximate, Concentrated, high, low
-from kvariates.privacy.testers import Statistic
 
 ALPHA = 1e-6
 

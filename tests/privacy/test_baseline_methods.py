@@ -9,17 +9,26 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import (
+    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
+    Accountant,
+    Cost,
+    Domain,
+    Gupt,
+    Loss,
+    NoisyForgy,
+    PrivateTask,
+    SampleAggregate,
+    charge_of,
+    release,
+    row_count,
+)
+from api import noisy_grid_module as noisy_grid
+from api import sample_aggregate_module as sample_aggregate
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import seen
 
 from kvariates import PrivateKMeans
-from kvariates.privacy.budget import Cost, Loss
-from kvariates.privacy.mechanisms import Accountant, charge_of, release
-from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
-from kvariates.private_methods import noisy_grid, sample_aggregate
-from kvariates.private_methods.noisy_forgy import NoisyForgy
-from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import Domain, PrivateTask, row_count
 
 BOX = Domain.box(np.array([-1.0, -2.0]), np.array([1.0, 2.0]))
 BALL = Domain.around(np.zeros(2), 2.0)

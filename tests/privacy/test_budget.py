@@ -11,15 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
+from api import Budget, BudgetError, Loss, as_written, at_most, rho_for
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kvariates.privacy.budget import Budget, BudgetError, Loss
-from kvariates.privacy.rounding import (
-    as_written,
-    at_most,
-    rho_for,
-)
 
 
 def test_a_budget_is_exact_and_a_refused_fit_spends_nothing():

@@ -2,34 +2,44 @@
 
 import numpy as np
 import pytest
+from api import (
+    SIDE,
+    Accountant,
+    AllCandidates,
+    Candidates,
+    Cost,
+    CubeRows,
+    DistanceMatrix,
+    Domain,
+    Lattice,
+    Loss,
+    MedoidProblem,
+    MedoidState,
+    Passing,
+    PrivateChooser,
+    PrivateTask,
+    Projection,
+    Recovery,
+    RemainingCost,
+    Secret,
+    Shifted,
+    SquaredDistances,
+    SwapSearch,
+    candidate_tree,
+    draw_swaps,
+    largest_values,
+    on_unit_lattice,
+    quantize_sparse,
+    run_trial,
+    sparse_sums,
+    squared_distances,
+    swap_medoids,
+)
+from api import lattice_distances_module as lattice_distances
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
 from privacy.private_models import DELTAS, blobs, make_task, seen
 from scipy import sparse
-
-from kvariates.data import lattice_distances
-from kvariates.data.lattice_distances import SquaredDistances, on_unit_lattice, squared_distances
-from kvariates.data.metric_spaces import DistanceMatrix
-from kvariates.data.sparse_lattice import largest_values, quantize_sparse, sparse_sums
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy.budget import Cost, Loss
-from kvariates.privacy.empty_cells import Passing
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods.candidate_trial import RemainingCost, run_trial
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
-from kvariates.private_methods.projection import Projection
-from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.task import Domain, PrivateTask
-from kvariates.refining.swaps import (
-    AllCandidates,
-    MedoidProblem,
-    MedoidState,
-    SwapSearch,
-    swap_medoids,
-)
-from kvariates.summaries.candidate_tree import SIDE, CubeRows, Shifted, candidate_tree
 
 HUGE = 1e6  # an epsilon at which noise is far below one step
 

@@ -4,18 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import (
+    Accountant,
+    Budget,
+    Candidates,
+    Cost,
+    Domain,
+    Ledger,
+    Loss,
+    PrivateTask,
+    RemainingCost,
+    best_trial,
+    run_trial,
+)
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import DELTAS, blobs, make_model, make_task, seen
 from scipy import sparse
 
 from kvariates import PrivateKMeans
-from kvariates.privacy.budget import Budget, Cost, Loss
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.candidate_trial import best_trial, run_trial
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.private_partition import RemainingCost
-from kvariates.private_methods.task import Domain, PrivateTask
 
 HUGE = 1e6  # an epsilon at which noise is far below one step
 

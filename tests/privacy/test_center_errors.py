@@ -4,14 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from api import RATE, Candidates, NoisyLloyd
 from privacy.private_models import DELTAS, METHODS, make_model
 from scipy import sparse
 from scipy.stats import binom
 
 from kvariates import PrivateKMeans
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.center_errors import RATE
-from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 
 GROUPS = np.array([[-0.5, -0.4], [0.6, -0.5], [0.1, 0.7]])
 SPREAD = np.repeat(GROUPS, 100, axis=0)  # around one centre

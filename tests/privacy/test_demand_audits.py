@@ -5,10 +5,9 @@ A claim that holds fails with probability at most 1e-6. `method_cases.py` explai
 """
 
 import pytest
+from api import audit
 from privacy.demand_cases import MISTAKES, QUICK
 from privacy.method_cases import QUICK_RUNS
-
-from kvariates.privacy.auditing import audit
 
 pytestmark = pytest.mark.slow
 

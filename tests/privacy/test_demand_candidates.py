@@ -5,6 +5,16 @@ import warnings
 
 import numpy as np
 import pytest
+from api import (
+    Accountant,
+    Cell,
+    DemandCandidates,
+    Ledger,
+    Vectors,
+    projected,
+    recover_medoids,
+    run_demand_method,
+)
 from privacy.demands import FREE, asked, task_of
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
@@ -12,13 +22,7 @@ from privacy.test_replay_demand import DEMANDS, POINTS, make_fit, make_pair
 from privacy.test_replay_mistakes import planted
 
 from kvariates import KMedian, PrivateKMedian
-from kvariates.data.metric_spaces import Vectors
 from kvariates.privacy import Budget
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.demand_candidates import DemandCandidates, projected
-from kvariates.private_methods.demand_recovery import Cell, recover_medoids
-from kvariates.private_methods.demand_task import run_demand_method
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(120, 3))

@@ -5,16 +5,19 @@ import math
 
 import numpy as np
 import pytest
+from api import (
+    Accountant,
+    CappedDistances,
+    Cost,
+    DemandLocalSearch,
+    Graph,
+    farthest,
+    private_search,
+    public_candidates,
+)
+from api import swaps_module as swaps
 from privacy.demands import FREE, asked, spaces, task_of, whole_distances
 from privacy.exact_noise import both_adjacencies
-
-from kvariates.data.capped_distances import CappedDistances, farthest
-from kvariates.data.graph import Graph
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.demand_methods import DemandLocalSearch
-from kvariates.private_methods.demand_swaps import private_search, public_candidates
-from kvariates.refining import swaps
 
 RNG = np.random.default_rng(8)
 SPACES = spaces(RNG)

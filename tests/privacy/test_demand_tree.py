@@ -2,15 +2,9 @@
 
 import numpy as np
 import pytest
+from api import Accountant, Cost, DemandHst, LeveledTree, grow, hst_seed, level_costs, noisy_tree
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
-
-from kvariates.data.hst_tree import grow
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.demand_methods import DemandHst
-from kvariates.private_methods.demand_tree import LeveledTree, level_costs, noisy_tree
-from kvariates.seeding.hst import hst_seed
 
 RNG = np.random.default_rng(5)
 SPACES = spaces(RNG)

@@ -5,14 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import Cost, Histogram, charge_of, count_query, histogram_query, release
+from api import empty_cells_module as empty_cells
+from api import noise_source_module as noise_source
 from privacy.exact_noise import pmf
 from sampling.chi_square import ALPHA, chi_square
 from scipy import stats
-
-from kvariates.privacy import empty_cells, noise_source
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import charge_of, release
-from kvariates.privacy.query import Histogram, count_query, histogram_query
 
 EMPTY = [
     ("laplace", 5.0, 2.0),

@@ -9,15 +9,21 @@ import warnings
 
 import numpy as np
 import pytest
+from api import (
+    LARGEST,
+    SMALLEST,
+    BudgetError,
+    Charge,
+    Domain,
+    FitFacts,
+    Ledger,
+    Loss,
+    NoisyLloyd,
+    PrivateTask,
+)
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import DELTAS, METHODS, X, every_method, make_model, seen
 from scipy import sparse
-
-from kvariates.estimators.domain_spec import LARGEST, SMALLEST
-from kvariates.privacy.budget import BudgetError, Loss
-from kvariates.privacy.ledger import Charge, FitFacts, Ledger
-from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.private_methods.task import Domain, PrivateTask
 
 # By its noise, a count of few rows may seem large enough for a partition that is mostly noise, and
 # counts of centres may be noise alone.

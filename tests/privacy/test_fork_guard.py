@@ -10,10 +10,8 @@ import threading
 from unittest.mock import patch
 
 import pytest
-
-from kvariates.privacy import fork_guard
-from kvariates.privacy.fork_guard import GUARD, ForkGuard
-from kvariates.privacy.noise_source import calibrated
+from api import GUARD, ForkGuard, calibrated
+from api import fork_guard_module as fork_guard
 
 # Prints the noise of a child and of this process, drawn from the same state. With "namespace" the
 # child has the process id of this process, 1, in a PID namespace of its own.

@@ -6,12 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import Lattice, quantize
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-
-from kvariates.data.lattice_rows import quantize
-from kvariates.numerics.lattice import Lattice
 
 norms = st.sampled_from(["l1", "l2", "linf"])
 

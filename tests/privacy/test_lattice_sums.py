@@ -8,15 +8,13 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from api import NORMS, Balls, Domain, Lattice, lattice_sums, outside_radius, quantize
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.threads import on_threads
 from privacy.private_models import seen
 
 from kvariates import _native
-from kvariates.data.lattice_rows import NORMS, Balls, lattice_sums, outside_radius, quantize
-from kvariates.numerics.lattice import Lattice
-from kvariates.private_methods.task import Domain
 
 # --- the reference ---------------------------------------------------------------------------
 

@@ -7,20 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from api import BudgetError, Charge, Cost, Lattice, Ledger, Loss, charge_of, epsilon_of, rho_for, up
+from api import query_module as query
 from hypothesis import given
 from hypothesis import strategies as st
 from privacy.exact_noise import ADJACENCIES
-
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy import query
-from kvariates.privacy.budget import BudgetError, Cost, Loss
-from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.privacy.mechanisms import charge_of
-from kvariates.privacy.rounding import (
-    epsilon_of,
-    rho_for,
-    up,
-)
 
 epsilons = st.floats(1e-6, 50.0)
 deltas = st.floats(1e-30, 0.4)

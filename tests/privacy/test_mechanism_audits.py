@@ -4,10 +4,9 @@ Noise is fresh in every run of the tests. A claim that holds fails with probabil
 """
 
 import pytest
+from api import audit
 from privacy.exact_noise import repeatable
 from privacy.mechanism_cases import CASES, MISTAKES
-
-from kvariates.privacy.auditing import audit
 
 
 @pytest.mark.parametrize("name", CASES)

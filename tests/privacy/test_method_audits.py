@@ -10,6 +10,20 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import (
+    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
+    PRIVATE_METHODS,
+    Accountant,
+    BudgetError,
+    Floored,
+    Ledger,
+    RowCount,
+    SampleAggregate,
+    WithLaplace,
+    audit,
+    row_count,
+)
+from api import sample_aggregate_module as sample_aggregate
 from privacy.broken_methods import MISTAKES, SLOWLY_CAUGHT
 from privacy.exact_noise import ADJACENCIES, repeatable
 from privacy.method_cases import (
@@ -24,17 +38,6 @@ from privacy.method_cases import (
     spread,
 )
 from slow_cases import mark_slow
-
-from kvariates.privacy.auditing import audit
-from kvariates.privacy.budget import BudgetError
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
-from kvariates.private_methods import sample_aggregate
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.private_methods.noisy_kvariates import Floored, WithLaplace
-from kvariates.private_methods.sample_aggregate import SampleAggregate
-from kvariates.private_methods.task import RowCount, row_count
 
 
 def attack(case, runs):

@@ -12,16 +12,22 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import (
+    Conditional,
+    Domain,
+    Floored,
+    FlooredPotential,
+    Rows,
+    Share,
+    loss,
+    noisy_rows,
+    resize,
+)
+from api import noise_source_module as noise_source
 from hypothesis import given
 from hypothesis import strategies as st
 from privacy.method_cases import spread
 from scipy import stats
-
-from kvariates.data.rows import Rows
-from kvariates.privacy import noise_source
-from kvariates.privacy.mixture import Share, loss, noisy_rows
-from kvariates.private_methods.noisy_kvariates import Conditional, Floored, FlooredPotential, resize
-from kvariates.private_methods.task import Domain
 
 ALPHA = 1e-6
 PLACES = np.array([-1.0, 0.0, 1.0])

@@ -9,16 +9,20 @@ import threading
 
 import numpy as np
 import pytest
+from api import (
+    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
+    Cost,
+    Lattice,
+    Scores,
+    count_query,
+    release,
+    sample_passing,
+    score_query,
+    sum_query,
+)
+from api import noise_source_module as noise_source
 from privacy.exact_noise import DRAWS, p_value
 from sampling.chi_square import ALPHA
-
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy import noise_source
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.empty_cells import sample_passing
-from kvariates.privacy.mechanisms import release
-from kvariates.privacy.noise_source import _REPEATABLE_NOISE_FOR_TESTS_ONLY
-from kvariates.privacy.query import Scores, count_query, score_query, sum_query
 
 
 def draw(size=64, cost=None):

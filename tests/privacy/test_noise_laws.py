@@ -10,17 +10,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from api import (
+    Cost,
+    Lattice,
+    Scores,
+    charge_of,
+    count_query,
+    measurement,
+    quantize,
+    release,
+    score_query,
+    sum_query,
+)
+from api import query_module as query
 from privacy.exact_noise import ADJACENCIES, DRAWS, both_adjacencies, p_value
 from sampling.chi_square import ALPHA, chi_square, uniform
 from scipy import stats
-
-from kvariates.data.lattice_rows import quantize
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy import query
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import charge_of, release
-from kvariates.privacy.noise_source import measurement
-from kvariates.privacy.query import Scores, count_query, score_query, sum_query
 
 
 def law_and_scale(adjacency, cost):

@@ -4,11 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from api import CHANCE, NoisyCounts, PassedCells, clear_centers
 from privacy.private_models import DELTAS, every_method, make_model, make_task
 from scipy.stats import binom
-
-from kvariates.private_methods.noisy_counts import CHANCE, NoisyCounts, PassedCells
-from kvariates.private_methods.noisy_grid import clear_centers
 
 NOISE = "[0-9]+ of 30 centres may be only noise: their noisy counts are too small to tell from zero"
 RNG = np.random.default_rng(0)

@@ -4,14 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from api import Conditional, Floored, WithLaplace
+from api import noisy_kvariates_module as noisy_kvariates
 from hypothesis import given
 from hypothesis import strategies as st
 from privacy.private_models import make_task
 from sampling.chi_square import ALPHA, follows
 from scipy import stats
-
-from kvariates.private_methods import noisy_kvariates
-from kvariates.private_methods.noisy_kvariates import Conditional, Floored, WithLaplace
 
 pytestmark = pytest.mark.slow
 

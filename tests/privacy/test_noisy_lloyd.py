@@ -5,15 +5,11 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 
 import numpy as np
 import pytest
+from api import Accountant, Cost, Domain, NoisyAssigner, ShrunkenMean, StepCosts, shrink
+from api import noisy_lloyd_module as noisy_lloyd
+from api import weighted_kmeans_module as weighted_kmeans
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import DELTAS, make_task, seen
-
-from kvariates.numerics.shrinkage import shrink
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods import noisy_lloyd, weighted_kmeans
-from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean, StepCosts
-from kvariates.private_methods.task import Domain
 
 FREE = StepCosts(Cost(epsilon=1e9), Cost(epsilon=1e9))
 

@@ -5,21 +5,27 @@ from functools import partial
 
 import numpy as np
 import pytest
+from api import (
+    Accountant,
+    AutoMethod,
+    Axes,
+    Cost,
+    Ledger,
+    Loss,
+    PrivateTask,
+    RowsLocation,
+    Secret,
+    TreeMethod,
+    locate,
+    worthwhile,
+)
+from api import principal_axes_module as principal_axes
 from laws import brute
 from privacy import private_models
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import seen
 
 from kvariates import KMeans
-from kvariates.privacy.budget import Cost, Loss
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods import principal_axes
-from kvariates.private_methods.methods import AutoMethod
-from kvariates.private_methods.noisy_tree import TreeMethod
-from kvariates.private_methods.principal_axes import Axes, RowsLocation, locate, worthwhile
-from kvariates.private_methods.task import PrivateTask
 
 make_task = partial(private_models.make_task, delta=1e-6, ball=True)
 

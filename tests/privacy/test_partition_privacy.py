@@ -10,12 +10,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import Secret
+from api import partition_module as partition
 from privacy.exact_noise import ADJACENCIES
 from privacy.neighbours import KINDS, neighbours
 from privacy.private_models import seen
-
-from kvariates.privacy.secret import Secret
-from kvariates.summaries import partition
 
 LEVELS = 4
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from kvariates.privacy.price import price, squared_distances
+from api import price
+from api import price_of_squared_distances as squared_distances
 
 
 class Middle:

@@ -13,18 +13,23 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from api import (
+    Budget,
+    BudgetError,
+    Candidates,
+    Domain,
+    GridMethod,
+    Gupt,
+    Loss,
+    NoisyLloyd,
+    SampleAggregate,
+    without_missing,
+)
 from privacy.method_cases import watch_releases
 from privacy.private_models import X, make_model
 from scipy import sparse
 
 from kvariates import PrivateKMeans, PrivateKMedian
-from kvariates.estimators.private_input import without_missing
-from kvariates.privacy.budget import Budget, BudgetError, Loss
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.noisy_grid import GridMethod
-from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import Domain
 
 # ---- parameters ----
 

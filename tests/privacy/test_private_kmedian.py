@@ -7,6 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from api import (
+    CHANCE,
+    PRIVATE_KMEDIAN_METHODS,
+    Accountant,
+    DemandCells,
+    DemandHst,
+    DemandLocalSearch,
+    Ledger,
+    Secret,
+    nearest_counts,
+    run_demand_method,
+)
+from api import demand_cells_module as demand_cells
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
 from scipy import sparse
@@ -15,18 +28,6 @@ from sklearn.base import clone
 
 from kvariates import KMedian, PrivateKMedian
 from kvariates.privacy import Budget
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods import demand_cells
-from kvariates.private_methods.demand_cells import DemandCells, nearest_counts
-from kvariates.private_methods.demand_methods import (
-    PRIVATE_KMEDIAN_METHODS,
-    DemandHst,
-    DemandLocalSearch,
-)
-from kvariates.private_methods.demand_task import run_demand_method
-from kvariates.private_methods.noisy_counts import CHANCE
 
 RNG = np.random.default_rng(2)
 SPACES = spaces(RNG)

@@ -7,18 +7,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from api import PRIVATE_KMEDIAN_METHODS, DemandCells, DemandHst, DemandLocalSearch, checked_demand
 from privacy.exact_noise import both_adjacencies
 from privacy.test_private_kmedian import DEMAND, X, fit
 
 from kvariates import PrivateKMedian
-from kvariates.estimators.private_kmedian import checked_demand
 from kvariates.privacy import Budget, BudgetError
-from kvariates.private_methods.demand_cells import DemandCells
-from kvariates.private_methods.demand_methods import (
-    PRIVATE_KMEDIAN_METHODS,
-    DemandHst,
-    DemandLocalSearch,
-)
 
 # ---- the budget ----
 

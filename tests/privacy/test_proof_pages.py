@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from api import PRIVATE_METHODS
 
 from kvariates import privacy
-from kvariates.private_methods.methods import PRIVATE_METHODS
 
 PAGES = sorted((Path(inspect.getfile(privacy)).parent / "proofs").glob("*.md"))
 

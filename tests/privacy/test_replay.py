@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from api import ENOUGH_FEW, Candidates, Conditional, Domain, TreeMethod, make_grid
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import ASSERTED
 from privacy.private_models import DELTAS, METHODS, every_method
@@ -16,12 +17,6 @@ from privacy.replay_trace import Numbered, Outcome, Pair
 from scipy import sparse
 
 from kvariates import PrivateKMeans
-from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.methods import ENOUGH_FEW
-from kvariates.private_methods.noisy_grid import make_grid
-from kvariates.private_methods.noisy_kvariates import Conditional
-from kvariates.private_methods.noisy_tree import TreeMethod
-from kvariates.private_methods.task import Domain
 
 QUICK_METHODS = METHODS | {"tree": TreeMethod(steps=2)}
 EPSILON = 8.0  # so that few rows are above the noise; it is the claim that is checked

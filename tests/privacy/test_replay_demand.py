@@ -4,16 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
+from api import DemandCandidates, DemandHst, DemandLocalSearch
+from api import PrivateMedoidChooser as PrivateChooser
+from api import demand_task_module as demand_task
 from privacy.demands import spaces
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
 from privacy.replay_trace import Numbered, Outcome, Pair
 
 from kvariates import PrivateKMedian
-from kvariates.private_methods import demand_task
-from kvariates.private_methods.demand_candidates import DemandCandidates
-from kvariates.private_methods.demand_methods import DemandHst, DemandLocalSearch
-from kvariates.private_methods.demand_swaps import PrivateChooser
 
 SPACES = spaces(np.random.default_rng(4))
 METHODS = {

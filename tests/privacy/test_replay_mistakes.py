@@ -14,23 +14,31 @@ from types import FunctionType
 
 import numpy as np
 import pytest
+from api import (
+    Accountant,
+    CellCounts,
+    FlooredPotential,
+    Gupt,
+    Lattice,
+    Ledger,
+    NoisyAssigner,
+    NoisyMoments,
+    Scores,
+    TreeMethod,
+    total_query,
+)
+from api import mixture_module as mixture
+from api import partition_module as partition
+from api import principal_axes_module as principal_axes
+from api import query_module as query
+from api import sample_aggregate_module as sample_aggregate
+from api import task_module as task
 from privacy.private_models import METHODS, make_task
 from privacy.replay import replay
 from privacy.replay_trace import Numbered, Outcome, Pair
 from privacy.test_replay import THRESHOLDS, groups, make_fit, make_pair, spread_rows
 
 from kvariates import PrivateKMeans
-from kvariates.numerics.lattice import Lattice
-from kvariates.privacy import mixture, query
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import CellCounts, Scores, total_query
-from kvariates.private_methods import principal_axes, sample_aggregate, task
-from kvariates.private_methods.noisy_kvariates import FlooredPotential
-from kvariates.private_methods.noisy_lloyd import NoisyAssigner
-from kvariates.private_methods.noisy_tree import NoisyMoments, TreeMethod
-from kvariates.private_methods.sample_aggregate import Gupt
-from kvariates.summaries import partition
 
 TREE = TreeMethod(steps=2)
 

@@ -5,20 +5,10 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
+from api import as_written, at_most, down, epsilon_of, rho_for, root_up, split, up
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-
-from kvariates.privacy.rounding import (
-    as_written,
-    at_most,
-    down,
-    epsilon_of,
-    rho_for,
-    root_up,
-    split,
-    up,
-)
 
 epsilons = st.floats(1e-6, 50.0)
 rhos = st.floats(1e-9, 50.0)

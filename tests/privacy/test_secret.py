@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from api import PublicError, Secret
 
 import kvariates
-from kvariates.privacy.secret import PublicError, Secret
 
 ROOT = Path(inspect.getfile(kvariates)).parent
 

@@ -6,11 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from api import TESTERS, gather
 from privacy.exact_noise import both_adjacencies, repeatable
 from privacy.neighbours import KINDS, neighbours
 from privacy.numpy_mechanisms import PAIR, run
-
-from kvariates.privacy.testers import TESTERS, gather
 
 # --- testers ---------------------------------------------------------------------------------
 

@@ -15,18 +15,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from api import Accountant, Balls, Chosen, Cost, NoisyMoments, audit
+from api import principal_axes_module as principal_axes
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
 from privacy.neighbours import neighbours
 from privacy.private_models import make_task
-
-from kvariates.data.lattice_rows import Balls
-from kvariates.privacy.auditing import audit
-from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods import principal_axes
-from kvariates.private_methods.noisy_tree import NoisyMoments
-from kvariates.summaries.partition import Chosen
 
 pytestmark = pytest.mark.slow
 D, RHO, RUNS = 6, 0.5, 1000

@@ -4,16 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from api import DISTORTIONS, MIX, DivergenceObjective, Rows, SeedingProblem, sample_rows
 from laws.divergences import table
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
-
-from kvariates.data.rows import Rows
-from kvariates.objectives.distortion import MIX
-from kvariates.objectives.distortions import DISTORTIONS
-from kvariates.objectives.divergence_objective import DivergenceObjective
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from api import SummaryOptions, WeightedPoints, distributed_coreset, divide_draws
 from sampling.chi_square import ALPHA, follows, unbiased
-
-from kvariates.summaries.distributed_coreset import distributed_coreset, divide_draws
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 RUNS = 2000
 # The places on a line and the weights of the rows of each peer.

@@ -8,13 +8,13 @@ late, a peer that answers with the picked row.
 
 import numpy as np
 import pytest
+from api import Rows
 from sampling.chi_square import ALPHA, chi_square, uniform
 from scipy import stats
 from scipy.spatial.distance import cdist
 
 import kvariates as kv
 from kvariates import kvariates_plusplus
-from kvariates.data.rows import Rows
 
 N, K, RUNS = 60, 4, 1000
 RNG = np.random.default_rng(20)

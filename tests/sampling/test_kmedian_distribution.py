@@ -5,13 +5,11 @@ ALPHA for each test: a correct sampler with fresh seeds fails one test in a mill
 
 import numpy as np
 import pytest
+from api import CallableMetric, DistanceMatrix, Vectors, kmedian_plusplus
 from laws.certified import as_graph
 from sampling import chi_square, exact
 from sampling.sets import SMALL
 from scipy.spatial.distance import cdist
-
-from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Vectors
-from kvariates.seeding.medoid_seedings import kmedian_plusplus
 
 RUNS = 3000
 

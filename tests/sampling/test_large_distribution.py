@@ -6,13 +6,11 @@ place of the draw in that law must be uniform and independent of the others (exa
 
 import numpy as np
 import pytest
+from api import Rows, SeedingProblem, sample_rows
 from sampling import exact, samplers
 from sampling.chi_square import ALPHA, chi_square
 from sampling.sets import groups
 from scipy import sparse
-
-from kvariates.data.rows import Rows
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 pytestmark = pytest.mark.slow
 

@@ -5,12 +5,9 @@ The law of whole sequences of rows is enumerated. RUNS is large enough to see ea
 
 import numpy as np
 import pytest
+from api import OnlineKMeans, Rows, next_center
 from sampling.chi_square import ALPHA, follows
 from sampling.exact import potentials, pushed, sequence_law_of, squared
-
-from kvariates.data.rows import Rows
-from kvariates.estimators.online_kmeans import OnlineKMeans
-from kvariates.streaming.online import next_center
 
 RUNS = 3000
 # Duplicates inside a batch and across batches; the last batch of "alone" repeats a centre, so that

@@ -7,17 +7,11 @@ import itertools
 
 import numpy as np
 import pytest
+from api import EuclideanPotential, RowCosts, Rows, SeedingProblem, greedy_trials, sharded_potential
+from api import kmeans_parallel_module as kmeans_parallel
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse
-
-from kvariates.data.row_costs import RowCosts
-from kvariates.data.rows import Rows
-from kvariates.seeding import kmeans_parallel
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem
-from kvariates.seeding.sharded_potential import sharded_potential
 
 RUNS = 2500
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5]])

@@ -5,10 +5,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from api import priority_sample
 from sampling.chi_square import ALPHA, chi_square
 from scipy.stats import norm
-
-from kvariates.numerics.draws import priority_sample
 
 RUNS = 20_000
 

@@ -4,17 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from api import EuclideanPotential, RowCosts, Rows, draw_proportional, sample, sharded_potential
 from sampling import exact
 from sampling.chi_square import ALPHA, chi_square, follows
 from sampling.sets import groups
 
 from kvariates import Dirac
-from kvariates.data.row_costs import RowCosts
-from kvariates.data.rows import Rows
-from kvariates.numerics.draws import draw_proportional
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import sample
-from kvariates.seeding.sharded_potential import sharded_potential
 
 MASS = np.array([0, 3, 1, 0, 0, 2, 10, 0.5, 0])
 ROWS = np.array([[0.0, 0], [1, 0], [0, 2.5], [6, 5], [7, 3.5], [7, 3.5]])

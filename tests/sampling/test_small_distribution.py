@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from api import Rows, SeedingProblem, sample_rows
 from laws import brute
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
@@ -9,8 +10,6 @@ from sampling.sets import SMALL
 from scipy import sparse
 
 from kvariates import KMeans, kmeans_plusplus
-from kvariates.data.rows import Rows
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 RUNS = 2500
 TRIALS = {"plain": 1, "greedy": 3}

@@ -4,16 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+from api import (
+    MergeReduce,
+    Reservoir,
+    SummaryOptions,
+    WeightedPoints,
+    coreset,
+    kmeans_sharp,
+    lightweight,
+    rounded_to_integers,
+)
+from api import merge_reduce_module as merge_reduce
 from sampling import exact
 from sampling.chi_square import ALPHA, follows, unbiased
 from scipy.stats import chi2_contingency
-
-from kvariates.summaries import merge_reduce
-from kvariates.summaries.coreset import coreset, lightweight
-from kvariates.summaries.kmeans_sharp import kmeans_sharp
-from kvariates.summaries.merge_reduce import MergeReduce
-from kvariates.summaries.reservoir import Reservoir, rounded_to_integers
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
 REDUCTIONS = {"coreset": coreset, "lightweight": lightweight}
 every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS.values(), ids=REDUCTIONS)

@@ -3,19 +3,24 @@
 import warnings
 
 import pytest
+from api import (
+    EDGES,
+    GROUP_OBJECTIVES,
+    MEDOID_SEEDINGS,
+    METRICS,
+    OBJECTIVES,
+    PLACES,
+    PRIVATE_METHODS,
+    SYNOPSES,
+    CallbackSupportMixin,
+    FitCallbacks,
+    OnlineKMeans,
+)
 from contracts.choices import CHOICES
 from laws.cases import ALGORITHMS
 from sklearn.utils.estimator_checks import check_estimator
 
 from kvariates import AntiClustering, KMeans, KMedian, PrivateKMeans, StreamingKMeans
-from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
-from kvariates.compat import CallbackSupportMixin, FitCallbacks
-from kvariates.data.metrics import EDGES, METRICS, PLACES
-from kvariates.estimators.online_kmeans import OnlineKMeans
-from kvariates.objectives.objective import OBJECTIVES
-from kvariates.private_methods.methods import PRIVATE_METHODS
-from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-from kvariates.summaries.synopses import SYNOPSES
 
 FEWER_CHECKS = CallbackSupportMixin is FitCallbacks  # scikit-learn before 1.9
 BOX = {"n_clusters": 3, "epsilon": 1.0, "bounds": (-10.0, 10.0)}

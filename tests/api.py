@@ -1,0 +1,264 @@
+"""The internals that tests use, by one name each: `from api import Rows`.
+
+Tests import what is not public from here only. So if a module is renamed, merged or divided, this
+table changes and the tests stay. Names with another one in the sources are written `name=source`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PLACES = """
+__main__: main
+balancing.balance_plot: differences random_deviation
+balancing.feasible_groups: dealt FirstGroups NO_LINKS
+balancing.group_balance: group_balance NamedColumns
+balancing.group_folds: evenly_packed
+balancing.group_objectives: centred GROUP_OBJECTIVES
+balancing.group_problem: group_problem
+balancing.units: InfeasibleError Links
+certificates.certificate: Certificate certify
+certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
+certificates.kmeans_dual: lower_bound WeightedDistances
+certificates.kmeans_relaxation: capped_bound KnownClusters solve
+certificates.sampled_bound: smallest_mean
+cli: main_of_command=main
+cli.app: tables
+cli.bounds_option: parse_bounds
+cli.fit_request: FitRequest
+cli.reading: ReadRequest
+cli.saved_model: load_model
+compat: CallbackSupportMixin FitCallbacks torn_down_after
+dask.balance: moves TOLERATED
+dask.threads: threads_of_task
+data.blocks: Block CountedBlocks SourceBlocks take_rows
+data.capped_distances: CappedDistances farthest
+data.cluster_sums: ClusterSums SumsByLabel SumScale
+data.distance_tables: DistanceLists DistanceTable StreamedDistances
+data.exact_sums: ExactSums exponent_of from_float LIMBS to_float unscaled whole
+data.exchanges: exchange_distances exchange_rows ExchangeOptions
+data.graph: Graph NeighborLists
+data.hst_tree: grow HstTree
+data.lattice_distances: on_unit_lattice squared_distances SquaredDistances
+data.lattice_rows: Balls lattice_sums NORMS outside_radius quantize
+data.metric_spaces: CallableMetric DistanceMatrix NATIVE_METRICS Vectors
+data.metrics: DISTANCES EDGES METRICS PLACES ROWS
+data.row_costs: RowCosts stay_limit
+data.rows: joint_cost Rows SMALL total_cost unit_rows
+data.scans: SCANS
+data.sparse_cosine: SparseCosine
+data.sparse_lattice: largest_values quantize_sparse sparse_sums
+data.transport_plan: Prices transport UnitLimits
+demo.cities: load_cities name_regions
+demo.facilities: load_town straight_choice
+demo.fold_trials: FoldTrials
+demo.folds_section: folds_section
+demo.private_section: matched_maps
+estimators.domain_spec: LARGEST SMALLEST
+estimators.fitted_html: fitted_lines
+estimators.group_input: GROUP_METRICS
+estimators.online_kmeans: OnlineKMeans
+estimators.private_input: without_missing
+estimators.private_kmedian: checked_demand
+estimators.validation: all_or_nothing
+extras: MissingPackageError needed
+federated.central_noise: SummingPeer
+federated.client: FEDERATED
+federated.flower_parties: FlowerParties
+federated.flower_transport: FlowerTransport
+federated.inputs: checked_bounds
+federated.messages: content_of MESSAGE_TYPE record_of
+federated.private_fit: ledger_of
+federated.private_peer: PrivatePeer Refused UNIT
+federated.releases: FileReleases Releases
+federated.server: fit server_app server_options wait_for_peers
+federated.simulation: run_apps simulate simulate_vertical
+federated.vertical_client: SESSION STATE
+federated.vertical_messages: decode_questions encode_questions Questions VERTICAL_DTYPES
+    VerticalQuestion
+file_writing: write_aside
+guarantees: LOST theorem_4
+k_selection.choice: suggest
+k_selection.confirmation: Confirmation FALSE_ALARM
+k_selection.criteria: elbow_of Guess guess silhouette_of
+k_selection.search: DivisionTest settled
+numerics.angles: arcsine sine_cosine
+numerics.draws: draw_proportional priority_sample
+numerics.lattice: Lattice
+numerics.shrinkage: shrink
+numerics.valleys: deepest_valley pooled_p_value RoundedColumns valley_counts
+objectives.bregman: KullbackLeibler
+objectives.distortion: mean_row MIX
+objectives.distortions: DISTORTIONS
+objectives.divergence_objective: DivergenceObjective filled in_dtype
+objectives.mahalanobis: Mahalanobis
+objectives.objective: objective_for OBJECTIVES
+palette: FAINT INK MARKERS PALETTE
+peers.bounds: PublicBounds
+peers.coordinator: call Coordinator PeerLost
+peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
+peers.fitting: fit_peers guarantee_of PeersProblem
+peers.fixed_point: bound_exponent exact_sum FixedPoint row_at
+peers.masked_peer: MaskedPeer
+peers.masks: fingerprint KeyPair PairwiseKeys PART stream
+peers.peer: Envelope LogNeeded Peer Policy TRUSTING
+peers.peer_seeding: dk_means_plusplus exact_plusplus kmeans_parallel_peers PEER_SEEDINGS
+    PeersPotential
+peers.questions: Question QUESTIONS
+peers.summed_questions: SUMMED SummedQuestion
+peers.transcript: Dropped Transcript
+peers.transport: Failure LocalTransport reply_of
+peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
+    VerticalOptions
+peers.vertical_party: VerticalParty
+peers.vertical_session: InProcessParties VerticalSession
+privacy.auditing: audit least_visible near
+privacy.budget: Budget BudgetError Cost Loss
+privacy.claims: Approximate Concentrated high low
+privacy.empty_cells: Passing sample_passing
+privacy.fork_guard: ForkGuard GUARD
+privacy.ledger: Charge FitFacts Ledger
+privacy.mechanisms: Accountant charge_of release
+privacy.mixture: loss noisy_rows NoisyRows Share
+privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES measurement
+privacy.price: price price_of_squared_distances=squared_distances
+privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
+    sum_query total_query
+privacy.rounding: as_written at_most down epsilon_of rho_for root_up split up
+privacy.secret: PublicError Secret
+privacy.testers: gather Statistic TESTERS
+private_methods.candidate_trial: best_trial RemainingCost run_trial
+private_methods.candidates: Candidates
+private_methods.center_errors: RATE
+private_methods.demand_candidates: DemandCandidates projected
+private_methods.demand_cells: DemandCells nearest_counts
+private_methods.demand_methods: DemandHst DemandLocalSearch PRIVATE_KMEDIAN_METHODS
+private_methods.demand_recovery: Cell recover_medoids
+private_methods.demand_swaps: private_search PrivateMedoidChooser=PrivateChooser public_candidates
+private_methods.demand_task: DemandResult DemandTask run_demand_method
+private_methods.demand_tree: level_costs LeveledTree noisy_tree
+private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_METHODS run_method
+private_methods.noisy_counts: CHANCE NoisyCounts PassedCells
+private_methods.noisy_forgy: NoisyForgy
+private_methods.noisy_grid: clear_centers GridMethod make_grid
+private_methods.noisy_kvariates: Conditional Floored FlooredPotential resize WithLaplace
+private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
+private_methods.noisy_tree: NoisyMoments TreeMethod
+private_methods.principal_axes: Axes locate RowsLocation worthwhile
+private_methods.private_swaps: draw_swaps PrivateChooser
+private_methods.projection: Projection
+private_methods.recovery: Recovery
+private_methods.sample_aggregate: Gupt SampleAggregate
+private_methods.task: Domain PrivateResult PrivateTask row_count RowCount
+refining.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
+refining.block_assigner: BlockAssigner
+refining.center_swaps: lloyd_with_swaps swapped
+refining.hartigan: hartigan
+refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
+refining.minibatch: batches minibatch
+refining.refinements: REFINEMENTS
+refining.size_limits: LimitedScan refine_within SizeLimits
+refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
+report.choice_page: choice_section
+report.choice_tables: CHOICE_TABLES restructured_text
+report.cluster_words: contrast in_words
+report.colors: lighter looks spread_colors
+report.cost_words: cost_change
+report.curves: AxisScale Line lines tick_words
+report.figures: Bar bars share_bar
+report.fit: FitRun FittedTable ShownRows write_fit
+report.fit_page: fit_html
+report.map_places: city_near known_cities
+report.option_words: as_options
+report.page: DARK LIGHT MINUS number number_within page_html Section table text visible
+report.picture: picture STYLE
+report.plane: coordinates plane robust_limits shown_rows
+report.plots: cluster_styles
+report.private_page: release_costs times_as_likely
+report.roadmap: road_map Roads
+report.scatter_figure: Scatter scatter
+report.small_maps: small_maps SmallMap
+report.tree_plot: _top
+report.worldmap: BRIGHTER draw_map rgb_of to_degrees WorldMap
+seeding.block_potential: block_potential read_weights
+seeding.densities: Dirac UniformOver
+seeding.euclidean_potential: EuclideanPotential
+seeding.global_kmeans: draw_candidates global_kmeans
+seeding.hst: hst_seed seed_on_tree
+seeding.kmeans_parallel: choose_rows kmeans_parallel OVERSAMPLING ROUNDS
+seeding.local_search: local_search LocalSearchState search_steps
+seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
+seeding.probes: EveryPoint
+seeding.sampler: greedy_trials sample
+seeding.seeding_problem: sample_rows SeedingProblem
+seeding.seedings: SEEDINGS
+seeding.sharded_potential: sharded_potential
+sources.block_memory: BlockMemory
+sources.demand_file: demand_numbers
+sources.graph_files: read_places
+sources.scaling: scale_for SCALINGS standardize
+sources.text_check: TextCheck
+sources.text_format: HINT
+sources.text_sniffing: SAMPLE_BYTES
+streaming.online: next_center
+streaming.stream_state: StreamState
+summaries.candidate_tree: candidate_tree CubeRows Shifted SIDE
+summaries.coreset: coreset lightweight
+summaries.distributed_coreset: distributed_coreset divide_draws
+summaries.kmeans_sharp: kmeans_sharp
+summaries.merge_reduce: MergeReduce summarize
+summaries.partition: Chosen depth level_shares Members Moments root rules
+summaries.reservoir: Reservoir rounded_to_integers
+summaries.synopses: SYNOPSES
+summaries.weighted_points: SummaryOptions WeightedPoints
+tables: Entry Table
+"""
+
+# Modules whose attributes tests replace.
+_MODULES = """
+balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.feasible_groups
+certificates.certificate certificates.dual certificates.kmeans_certificate
+certificates.sampled_bound cli.app cli.audit_command cli.dask_fitting cli.demo_command
+cli.experiment_command cli.fit_stream cli.interrupts cli.options cli.output_folder cli.screen
+dask.partitions data.cluster_sums data.distance_tables data.lattice_distances data.lattice_rows
+data.scans data.transport_plan demo.private_cities estimators.metric_input estimators.names
+federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
+privacy.fork_guard privacy.mechanisms privacy.mixture privacy.noise_source privacy.query
+privacy.secret private_methods.demand_cells private_methods.demand_swaps
+private_methods.demand_task private_methods.noisy_grid private_methods.noisy_kvariates
+private_methods.noisy_lloyd private_methods.principal_axes private_methods.sample_aggregate
+private_methods.task private_methods.weighted_kmeans refining.center_swaps refining.medoid_search
+refining.minibatch refining.swaps report.cluster_view report.fit seeding.global_kmeans
+seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
+sources.private_text sources.scaling streaming.saving summaries.merge_reduce summaries.partition
+"""
+
+
+def _places() -> dict[str, tuple[str, str]]:
+    """For each name of `_PLACES` the module below kvariates and the name there."""
+    places: dict[str, tuple[str, str]] = {}
+    module = ""
+    for word in _PLACES.split():
+        if word.endswith(":"):
+            module = word[:-1]
+            continue
+        name, _, source = word.partition("=")
+        if name in places:
+            raise ValueError(f"{name} is in tests/api.py twice.")
+        places[name] = module, source or name
+    return places
+
+
+_KNOWN = _places()
+_KNOWN_MODULES = {f"{module.rpartition('.')[2]}_module": module for module in _MODULES.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when a test asks for it: a test needs no packages of other tests."""
+    if name in _KNOWN_MODULES:
+        return importlib.import_module(f"kvariates.{_KNOWN_MODULES[name]}")
+    if name not in _KNOWN:
+        raise AttributeError(f"{name} is not in tests/api.py.")
+    module, source = _KNOWN[name]
+    return getattr(importlib.import_module(f"kvariates.{module}"), source)
