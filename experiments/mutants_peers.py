@@ -69,7 +69,7 @@ PEERS = [
         "vertical: masks are the same in every round", "peers.masks",
         'round_number.to_bytes(8, "little")',
         "bytes(8)",
-        "peers/test_hidden_values.py",
+        "peers/test_masks.py",
     ),
     Mutant(
         "vertical: a round can be asked twice", "peers.masks",
