@@ -309,11 +309,10 @@ def test_what_is_neither_a_table_nor_batches_of_it(estimator, name):
         estimator(2).fit(data)
 
 
-@pytest.mark.parametrize(("data", "words"), [([1.0, 2.0], "1D array"), (3.0, "scalar array")])
-def test_lists_that_are_no_table_spend_no_budget(data, words):
+def test_a_number_spends_no_budget():
     budget = Budget(epsilon=1.0)
-    with pytest.raises(ValueError, match=f"^Expected 2D array, got {words} instead[;:] [^ ]"):
-        PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0), budget=budget).fit(data)
+    with pytest.raises(ValueError, match="^Expected 2D array, got scalar array instead: [^ ]"):
+        PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0), budget=budget).fit(3.0)
     assert budget.lines == ()
 
 

@@ -78,8 +78,6 @@ def check_kind(X: Any, *, sparse_allowed: bool = False) -> None:
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     if np.isscalar(X):
         input_errors.refuse_kind(X)
-    if isinstance(X, (list, tuple)) and X and np.isscalar(X[0]):
-        shape = (len(X),)
     if shape is not None and len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead; one row per line.")
     if isinstance(X, (list, tuple)) and not X:

@@ -112,7 +112,8 @@ class PassedCells:
         What noise has above the least count that passes is geometric for Laplace noise, which is
         less than exponential, and less again for Gaussian noise, whose tail falls faster.
         """
-        above = self._above(nearest, k)
+        least = math.floor(self.threshold) + 1  # the least whole number that passes
+        above = np.bincount(nearest, self.weights - least, minlength=k)
         cells = np.maximum(np.bincount(nearest, minlength=k), 1)
         far = self.threshold / (math.sqrt(2) * self.deviation)
         gaussian = math.sqrt(math.pi / 2) * float(erfcx(far))  # 1 / hazard rate, in deviations
@@ -121,14 +122,9 @@ class PassedCells:
 
     def faint(self, nearest: NDArray[np.int32], k: int, deviations: float) -> Mask:
         """The centres whose cells are not so many deviations above the threshold, all in all."""
-        above = self._above(nearest, k)
+        above = np.bincount(nearest, self.weights - self.threshold, minlength=k)
         noise = self.deviation * np.sqrt(np.maximum(np.bincount(nearest, minlength=k), 1))
         return np.asarray(above < deviations * noise)
-
-    def _above(self, nearest: NDArray[np.int32], k: int) -> F64:
-        """What the cells of each centre have above the least whole number that passes."""
-        least = math.floor(self.threshold) + 1
-        return np.bincount(nearest, self.weights - least, minlength=k).astype(np.float64)
 
     def take(self, which: Mask) -> PassedCells:
         """Some of the cells."""
