@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from kvariates.privacy import mechanisms, mixture
+from kvariates.privacy import mechanisms
 from kvariates.privacy.secret import PublicError
 
 
@@ -41,10 +41,10 @@ class NoiseTime:
 @contextmanager
 def noise_time() -> Iterator[NoiseTime]:
     """Measures every draw of noise inside the context."""
-    spent, release, rows = NoiseTime(), mechanisms.release, mixture.NoisyRows.__call__
+    spent, release, rows = NoiseTime(), mechanisms.release, mechanisms.NoisyRows.__call__
     with (
         patch.object(mechanisms, "release", spent.timed(release)),
-        patch.object(mixture.NoisyRows, "__call__", spent.timed(rows)),
+        patch.object(mechanisms.NoisyRows, "__call__", spent.timed(rows)),
     ):
         yield spent
 

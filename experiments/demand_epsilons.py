@@ -21,9 +21,9 @@ from experiments.fan_data import clusters, mnist_rows
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_candidates import DemandCandidates
-from kvariates.private_methods.demand_cells import DemandCells
-from kvariates.private_methods.demand_methods import DemandHst, DemandLocalSearch
-from kvariates.private_methods.demand_task import DemandMethod, DemandTask
+from kvariates.private_methods.demand_counts import DemandCells, DemandHst
+from kvariates.private_methods.private_swaps import DemandLocalSearch
+from kvariates.private_methods.task import DemandMethod, DemandTask
 from kvariates.report.colors import PALETTE
 from kvariates.report.picture import FAINT, INK, picture
 

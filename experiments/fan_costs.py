@@ -31,9 +31,9 @@ from experiments.fan_data import Universe
 from kvariates.data.metric_spaces import DistanceRows, Ints
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.demand_cells import DemandCells
-from kvariates.private_methods.demand_methods import DemandHst, DemandLocalSearch
-from kvariates.private_methods.demand_task import DemandMethod, DemandTask
+from kvariates.private_methods.demand_counts import DemandCells, DemandHst
+from kvariates.private_methods.private_swaps import DemandLocalSearch
+from kvariates.private_methods.task import DemandMethod, DemandTask
 from kvariates.refining import swaps
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS

@@ -76,7 +76,7 @@ PRIVATE = [
         "privacy/test_secret.py",
     ),
     Mutant(
-        "warnings are hidden in all threads", "privacy.hidden_warnings",
+        "warnings are hidden in all threads", "privacy.secret",
         "class _Depth(threading.local):",
         "class _Depth:",
         "privacy/test_secret.py",
@@ -94,14 +94,14 @@ PRIVATE = [
         "privacy/test_demand_swaps.py",
     ),
     Mutant(
-        "nodes of a tree without demand have no noise", "private_methods.demand_tree",
+        "nodes of a tree without demand have no noise", "private_methods.demand_counts",
         "        counts[nodes] = counted.counts\n",
         '        empty = np.bincount(cells[task.demand.reveal("no")], minlength=len(nodes)) == 0\n'
         "        counts[nodes] = np.where(empty, 0, counted.counts)\n",
         "privacy/test_demand_tree.py",
     ),
     Mutant(
-        "a level of the tree is not charged", "private_methods.demand_tree",
+        "a level of the tree is not charged", "private_methods.demand_counts",
         "        if number == 1:\n",
         "        if number == 1:\n            accountant.charges.pop()\n",
         "privacy/test_private_kmedian.py privacy/test_replay_demand.py",
@@ -131,13 +131,13 @@ PRIVATE = [
         "privacy/test_replay.py privacy/test_candidates.py",
     ),
     Mutant(
-        "the choice of a trial has no cap", "private_methods.candidate_trial",
+        "the choice of a trial has no cap", "private_methods.candidates",
         "np.minimum(np.floor(costs), COST_STEPS)",
         "np.floor(16 * costs)",
         "privacy/test_replay.py privacy/test_candidates.py",
     ),
     Mutant(
-        "projected rows leave the unit ball", "private_methods.projection",
+        "projected rows leave the unit ball", "private_methods.private_partition",
         "out[start : start + step] = on_unit_lattice(dense / self.radius)",
         "out[start : start + step] = np.round(dense / self.radius * 1024) / 1024",
         "privacy/test_replay.py privacy/test_candidate_parts.py",
@@ -163,7 +163,7 @@ PRIVATE = [
         "privacy/test_budget.py",
     ),
     Mutant(
-        "the losses of a cell are taken as smaller", "private_methods.demand_recovery",
+        "the losses of a cell are taken as smaller", "private_methods.demand_candidates",
         "-costs, Scores(self.largest, monotone=True)",
         "-costs, Scores(self.largest / 3, monotone=True)",
         "privacy/test_replay_demand.py privacy/test_demand_candidates.py",

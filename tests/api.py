@@ -117,40 +117,35 @@ privacy.auditing: audit least_visible near
 privacy.budget: Budget BudgetError Cost Loss
 privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
-privacy.fork_guard: ForkGuard GUARD
 privacy.ledger: Charge FitFacts Ledger
-privacy.mechanisms: Accountant charge_of release
-privacy.mixture: loss noisy_rows NoisyRows Share
-privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES measurement
+privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
+privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES ForkGuard GUARD
+    measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
     sum_query total_query
 privacy.rounding: as_written at_most down epsilon_of rho_for root_up split up
 privacy.secret: PublicError Secret
 privacy.testers: gather Statistic TESTERS
-private_methods.candidate_trial: best_trial RemainingCost run_trial
-private_methods.candidates: Candidates
-private_methods.center_errors: RATE
-private_methods.demand_candidates: DemandCandidates projected
-private_methods.demand_cells: DemandCells nearest_counts
-private_methods.demand_methods: DemandHst DemandLocalSearch PRIVATE_KMEDIAN_METHODS
-private_methods.demand_recovery: Cell recover_medoids
-private_methods.demand_swaps: private_search PrivateMedoidChooser=PrivateChooser public_candidates
-private_methods.demand_task: DemandResult DemandTask run_demand_method
-private_methods.demand_tree: level_costs LeveledTree noisy_tree
-private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_METHODS run_method
-private_methods.noisy_counts: CHANCE NoisyCounts PassedCells
-private_methods.noisy_forgy: NoisyForgy
+private_methods.candidates: best_trial Candidates run_trial
+private_methods.demand_candidates: Cell DemandCandidates projected recover_medoids
+private_methods.demand_counts: DemandCells DemandHst level_costs LeveledTree nearest_counts
+    noisy_tree
+private_methods.domain: Domain
+private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS run_method
+private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
-private_methods.noisy_kvariates: Conditional Floored FlooredPotential resize WithLaplace
+private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize WithLaplace
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
 private_methods.noisy_tree: NoisyMoments TreeMethod
 private_methods.principal_axes: Axes locate RowsLocation worthwhile
-private_methods.private_swaps: draw_swaps PrivateChooser
-private_methods.projection: Projection
+private_methods.private_partition: Projection RemainingCost
+private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
+    public_candidates
 private_methods.recovery: Recovery
 private_methods.sample_aggregate: Gupt SampleAggregate
-private_methods.task: Domain PrivateResult PrivateTask row_count RowCount
+private_methods.task: DemandResult DemandTask PrivateResult PrivateTask row_count RowCount
+    run_demand_method
 refining.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 refining.block_assigner: BlockAssigner
 refining.center_swaps: lloyd_with_swaps swapped
@@ -224,11 +219,10 @@ cli.experiment_command cli.fit_stream cli.interrupts cli.options cli.output_fold
 dask.partitions data.cluster_sums data.distance_tables data.lattice_distances data.lattice_rows
 data.scans data.transport_plan demo.private_cities estimators.metric_input estimators.names
 federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
-privacy.fork_guard privacy.mechanisms privacy.mixture privacy.noise_source privacy.query
-privacy.secret private_methods.demand_cells private_methods.demand_swaps
-private_methods.demand_task private_methods.noisy_grid private_methods.noisy_kvariates
-private_methods.noisy_lloyd private_methods.principal_axes private_methods.sample_aggregate
-private_methods.task private_methods.weighted_kmeans refining.center_swaps refining.medoid_search
+privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
+private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
+private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
+private_methods.sample_aggregate private_methods.task refining.center_swaps refining.medoid_search
 refining.minibatch refining.swaps report.cluster_view report.fit seeding.global_kmeans
 seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
 sources.private_text sources.scaling streaming.saving summaries.merge_reduce summaries.partition

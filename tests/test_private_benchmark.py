@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from api import PRIVATE_METHODS
 from api import mechanisms_module as mechanisms
-from api import mixture_module as mixture
 from benchmarks import private, private_timing
 from benchmarks.private_data import Problem
 from benchmarks.private_report import EPSILONS, Cell, Large, utility_table, verdicts
@@ -69,11 +68,11 @@ def test_a_fit_over_the_limit_is_stopped_and_its_method_not_run_again(tmp_path):
 
 
 def test_timing_noise_restores_the_functions():
-    before = mechanisms.release, mixture.NoisyRows.__call__
+    before = mechanisms.release, mechanisms.NoisyRows.__call__
     with private_timing.noise_time() as noise:
         PrivateKMeans(2, epsilon=1.0, radius=1.0, method="grid").fit(np.zeros((9, 2)))
     assert noise.seconds > 0
-    assert (mechanisms.release, mixture.NoisyRows.__call__) == before
+    assert (mechanisms.release, mechanisms.NoisyRows.__call__) == before
 
 
 def test_large_fits_have_limits_of_time_memory_and_noise():

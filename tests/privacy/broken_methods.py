@@ -31,7 +31,7 @@ from api import (
     WithLaplace,
     measurement,
 )
-from api import mixture_module as mixture
+from api import mechanisms_module as mechanisms
 from api import noisy_kvariates_module as noisy_kvariates
 from api import sample_aggregate_module as sample_aggregate
 from privacy.mechanism_cases import empty_cells_skipped, noise_halved, one_noise_for_all
@@ -53,7 +53,7 @@ class Mistake:
 
 def noise_of_rows_halved():
     def half(*args):
-        made = mixture.noisy_rows(*args)
+        made = mechanisms.noisy_rows(*args)
         scale = made.noise.scale / 2
         less = replace(made.noise, scale=scale, measurement=measurement("laplace", scale))
         return replace(made, noise=less)

@@ -25,7 +25,7 @@ from api import (
     rho_for,
     run_demand_method,
 )
-from api import demand_swaps_module as demand_swaps
+from api import private_swaps_module as private_swaps
 from privacy.demands import task_of
 from privacy.exact_noise import ADJACENCIES
 from privacy.mechanism_cases import noise_halved
@@ -128,9 +128,9 @@ class DemandMistake:
 
 def cap_forgotten():
     """The score of a swap counts as if no distance were above a twentieth of the largest one."""
-    true = demand_swaps.PrivateChooser
+    true = private_swaps.PrivateChooser
     return patch.object(
-        demand_swaps, "PrivateChooser", lambda largest, *others: true(largest / 20, *others)
+        private_swaps, "PrivateChooser", lambda largest, *others: true(largest / 20, *others)
     )
 
 

@@ -11,17 +11,16 @@ from unittest.mock import patch
 
 import pytest
 from api import GUARD, ForkGuard, calibrated
-from api import fork_guard_module as fork_guard
+from api import noise_source_module as noise_source
 
 # Prints the noise of a child and of this process, drawn from the same state. With "namespace" the
 # child has the process id of this process, 1, in a PID namespace of its own.
 SCRIPT = """
 import ctypes, json, os, sys
-from kvariates.privacy import fork_guard
-from kvariates.privacy.noise_source import calibrated
+from kvariates.privacy.noise_source import ForkGuard, calibrated
 
 if "unguarded" in sys.argv:
-    fork_guard.ForkGuard.check = lambda guard: None
+    ForkGuard.check = lambda guard: None
 noise = calibrated("laplace", 1, 1e-6, 1e6)
 draw = lambda: noise([0] * 4)
 draw()
@@ -133,7 +132,7 @@ def test_threads_may_draw_first_at_the_same_time():
 
 
 def test_where_no_page_can_be_cleared_a_fork_in_python_is_noticed():
-    with patch.object(fork_guard, "WIPE_ON_FORK", 9999):
+    with patch.object(noise_source, "WIPE_ON_FORK", 9999):
         guard = ForkGuard()
     assert isinstance(guard._page, bytearray)
     guard.check()

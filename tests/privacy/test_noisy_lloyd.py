@@ -5,9 +5,17 @@ With epsilon = 1e9 noise is below a step of the lattice, so only the mechanism i
 
 import numpy as np
 import pytest
-from api import Accountant, Cost, Domain, NoisyAssigner, ShrunkenMean, StepCosts, shrink
+from api import (
+    Accountant,
+    Cost,
+    Domain,
+    NoisyAssigner,
+    ShrunkenMean,
+    StepCosts,
+    domain_module,
+    shrink,
+)
 from api import noisy_lloyd_module as noisy_lloyd
-from api import weighted_kmeans_module as weighted_kmeans
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import DELTAS, make_task, seen
 
@@ -100,7 +108,7 @@ def test_centers_without_rows_stay(delta):
 def test_the_start_is_inside_and_spread_out(ball):
     half = np.array([1.0, 2.0, 5.0])
     domain = Domain.around(np.zeros(3), 2.0) if ball else Domain.box(-half, half)
-    start = weighted_kmeans.spread_out(domain, 6, np.random.default_rng(0))
+    start = domain_module.spread_out(domain, 6, np.random.default_rng(0))
     np.testing.assert_allclose(domain.clip(start), start)
     distance = np.linalg.norm(start[:, None] - start, axis=2) + 9 * np.eye(6)
     assert distance.min() > 0.5

@@ -19,7 +19,7 @@ from api import (
     nearest_counts,
     run_demand_method,
 )
-from api import demand_cells_module as demand_cells
+from api import demand_counts_module as demand_counts
 from privacy.demands import FREE, asked, spaces, task_of
 from privacy.exact_noise import both_adjacencies
 from scipy import sparse
@@ -141,7 +141,7 @@ def test_the_estimate_has_the_counts_of_the_cells(name):
     demand = RNG.integers(0, 40, size=200)
     task = task_of(SPACES[name], demand, 3)
     before = RNG.random(40) * (RNG.random(40) < 0.5)
-    counted = demand_cells._count(task, np.ones(40), 6, "round 1", FREE, Accountant())
+    counted = demand_counts._count(task, np.ones(40), 6, "round 1", FREE, Accountant())
     exact = np.bincount(counted.cells[demand], minlength=6)
     np.testing.assert_array_equal(counted.noisy.counts, exact)
     estimate = counted.estimate(before)

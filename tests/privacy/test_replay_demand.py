@@ -4,9 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from api import DemandCandidates, DemandHst, DemandLocalSearch
-from api import PrivateMedoidChooser as PrivateChooser
-from api import demand_task_module as demand_task
+from api import DemandCandidates, DemandHst, DemandLocalSearch, DemandTask, PrivateChooser
 from privacy.demands import spaces
 from privacy.exact_noise import both_adjacencies
 from privacy.replay import replay
@@ -106,13 +104,13 @@ def test_a_swap_without_noise_is_found(monkeypatch):
 
 def test_counts_without_noise_are_found(monkeypatch):
     """The planted mistake: exact counts of clusters beside a paid release."""
-    true = demand_task.DemandTask.count
+    true = DemandTask.count
 
     def exact(self, cells, number, *args):
         made = true(self, cells, number, *args)
         demand = self.demand.reveal("for a test")
         return type(made)(np.bincount(cells[demand] + 1, minlength=number + 1)[1:] * 1.0, 0.1)
 
-    monkeypatch.setattr(demand_task.DemandTask, "count", exact)
+    monkeypatch.setattr(DemandTask, "count", exact)
     fit = make_fit(METHODS["cells"], "precomputed", "add-remove", 0.0)
     assert replay(fit, make_pair("spread", "add-remove")) is not None

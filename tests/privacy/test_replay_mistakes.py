@@ -27,7 +27,7 @@ from api import (
     TreeMethod,
     total_query,
 )
-from api import mixture_module as mixture
+from api import mechanisms_module as mechanisms
 from api import partition_module as partition
 from api import principal_axes_module as principal_axes
 from api import query_module as query
@@ -167,7 +167,7 @@ MISTAKES = {
         "'drawn rows' costs", "replace-one",
     ),
     "half of the cost of drawn rows is charged": Mistake(
-        mixture.NoisyRows.charge, "epsilon=self.epsilon", "epsilon=self.epsilon / 2",
+        mechanisms.NoisyRows.charge, "epsilon=self.epsilon", "epsilon=self.epsilon / 2",
         METHODS["kvariates-laplace"], LONE, "'drawn rows' costs",
     ),
 }  # fmt: skip

@@ -21,7 +21,7 @@ from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.estimators.private_kmeans import PrivateKMeans
-from kvariates.privacy.hidden_warnings import silent
+from kvariates.privacy.secret import silent
 from kvariates.report import fit as report
 from kvariates.sources import DataTable, OpenedTable, Scale, open_table
 from kvariates.sources.parquet_writer import write_labels

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _get_feature_names
 
+from kvariates.data.rows import F64
 from kvariates.estimators import validation
-from kvariates.private_methods.task import F64, SHOWN, Domain
+from kvariates.private_methods.domain import SHOWN, Domain
 
 # Squares and variances of rows inside must neither overflow nor vanish: k-means on a block of rows
 # raises for both, and whether a fit fails would then depend on the rows.

@@ -13,13 +13,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from kvariates.data.rows import F64
 from kvariates.estimators import input_errors, validation
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss, check_loss
 from kvariates.privacy.ledger import FitFacts
 from kvariates.privacy.noise_source import check_installed
 from kvariates.privacy.rounding import at_most, rho_for, up_square_half
-from kvariates.private_methods.task import F64, Method
+from kvariates.private_methods.task import Method
 
 Missing = Literal["drop", "error"]
 NO_MISSING = "conditional: that X has no missing value, since missing='error' reveals one"

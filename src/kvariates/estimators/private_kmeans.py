@@ -38,11 +38,12 @@ from kvariates.estimators.private_input import (
 )
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
-from kvariates.privacy.hidden_warnings import silent
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.rounding import at_most
+from kvariates.privacy.secret import silent
+from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
-from kvariates.private_methods.task import Domain, Method, PrivateResult, PrivateTask
+from kvariates.private_methods.task import Method, PrivateResult, PrivateTask
 from kvariates.tables import documented
 
 DTYPES = [np.float64, np.float32]

@@ -31,18 +31,12 @@ from kvariates.estimators.private_input import (
 )
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss
-from kvariates.privacy.hidden_warnings import silent
 from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.rounding import at_most
-from kvariates.privacy.secret import Secret
-from kvariates.private_methods.center_errors import CenterErrors
-from kvariates.private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
-from kvariates.private_methods.demand_task import (
-    DemandMethod,
-    DemandResult,
-    DemandTask,
-    run_demand_method,
-)
+from kvariates.privacy.secret import Secret, silent
+from kvariates.private_methods.methods import PRIVATE_KMEDIAN_METHODS
+from kvariates.private_methods.noisy_centers import CenterErrors
+from kvariates.private_methods.task import DemandMethod, DemandResult, DemandTask, run_demand_method
 from kvariates.tables import documented
 
 MOST = 2**31  # points of the demand

@@ -26,10 +26,9 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.noisy_counts import Mask
+from kvariates.private_methods.domain import Domain, spread_out
+from kvariates.private_methods.noisy_centers import Mask
 from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
-from kvariates.private_methods.task import Domain
-from kvariates.private_methods.weighted_kmeans import spread_out
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import lloyd
 

@@ -17,7 +17,7 @@ from kvariates.peers.peer_seeding import dk_means_plusplus
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.private_methods.noisy_counts import ONLY_NOISE, Mask, NoisyCounts
+from kvariates.private_methods.noisy_centers import ONLY_NOISE, Mask, NoisyCounts
 from kvariates.private_methods.noisy_lloyd import CLEAR
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, lloyd

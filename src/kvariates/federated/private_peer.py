@@ -36,8 +36,7 @@ from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Answer, scale_numbers
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.mixture import Share, noisy_rows
+from kvariates.privacy.mechanisms import Accountant, Share, noisy_rows
 from kvariates.privacy.noise_source import below
 from kvariates.privacy.query import (
     CappedSum,
@@ -47,7 +46,7 @@ from kvariates.privacy.query import (
     sum_query,
     total_query,
 )
-from kvariates.private_methods.task import Domain
+from kvariates.private_methods.domain import Domain
 
 UNIT = 2**30  # a row's cost is an integer in 0..UNIT; 2^31 rows add up to less than 2^62
 MOST_ROWS = 2**31 - 1

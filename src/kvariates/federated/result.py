@@ -13,7 +13,7 @@ from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
 from kvariates.privacy.ledger import Ledger
-from kvariates.private_methods.noisy_counts import Mask
+from kvariates.private_methods.noisy_centers import Mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
     the public points are projected at random into the unit ball of few dimensions
     repeats times: cubes with a random shift, tested with noise (`private_partition`)
-    k of the points nearest to their centres, by counts or by private swaps (`demand_swaps`)
-    a private 1-median of each of the k cells among all features (`demand_recovery`)
+    k of the points nearest to their centres, by counts or by private swaps (`private_swaps`)
+    a private 1-median of each of the k cells among all features
     trials times all of this; the best result is drawn by its cost
 
 | what | `theory=True`, as printed (n public points, failure f) | default |
@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,21 +32,16 @@ import numpy as np
 from kvariates.data.capped_distances import CappedDistances
 from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
 from kvariates.data.rows import F64, Rows
+from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.demand_cells import weighted_medoids
-from kvariates.private_methods.demand_recovery import recover_medoids
-from kvariates.private_methods.demand_swaps import private_search
-from kvariates.private_methods.demand_task import (
-    DemandResult,
-    DemandTask,
-    check_count,
-    check_number,
-)
+from kvariates.privacy.query import Query, Scores, score_query
+from kvariates.private_methods.demand_counts import weighted_medoids
 from kvariates.private_methods.private_partition import (
     COUNT_SHARE,
     SHARES,
     PrintedNumbers,
+    Projection,
     RemainingCost,
     SearchPlan,
     default_dimension,
@@ -54,10 +50,83 @@ from kvariates.private_methods.private_partition import (
     find_candidates,
     partition_plan,
 )
-from kvariates.private_methods.private_swaps import PrivateChooser
-from kvariates.private_methods.projection import Projection
-from kvariates.private_methods.task import row_count
+from kvariates.private_methods.private_swaps import PrivateChooser, private_search
+from kvariates.private_methods.task import (
+    DemandResult,
+    DemandTask,
+    check_count,
+    check_number,
+    row_count,
+)
 from kvariates.summaries.candidate_tree import CandidatePoints
+
+STEPS = 20  # bits: the largest loss has between 2^20 and 2^21 steps
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A cell of public points. All of it is public.
+
+    points : of the cell.
+    candidates : those of them that may become its medoid.
+    losses : (points, candidates) in steps, whole numbers from 0 to `largest` / `step`: how much
+        farther a candidate is than the candidate nearest to the point.
+    """
+
+    points: Ints
+    candidates: Ints
+    losses: F64
+    largest: float
+    step: float
+
+    @classmethod
+    def of(cls, space: Vectors, points: Ints, candidates: Ints) -> Cell:
+        far = space.distances(candidates, points).T.astype(np.float64)
+        far -= far.min(axis=1, keepdims=True)
+        largest = float(far.max()) or 1.0
+        step = math.ldexp(1.0, math.frexp(largest)[1] - 1 - STEPS)
+        np.floor(far / step, out=far)
+        return cls(points, candidates, far, largest, step)
+
+    def query(self, adjacency: Adjacency, group: str, label: str, demand: F64) -> Query[int]:
+        """A candidate of low cost. `demand`: of every point of the space."""
+        costs = self.step * (demand[self.points] @ self.losses)
+        return score_query(
+            -costs, Scores(self.largest, monotone=True), adjacency, label, parallel=group
+        )
+
+
+def recover_medoids(
+    task: DemandTask, space: Vectors, labels: Ints, centers: Ints, most: int, cost: Cost,
+    accountant: Accountant, name: str,
+) -> Ints:  # fmt: skip
+    """A private medoid of each cell, among the `most` points nearest to the cell's centre.
+
+    `labels`: the cell of every point; `centers`: a point of every cell. Both public or released.
+    """
+    medoids, group = centers.copy(), f"{name}: cells"
+    counts = task.demand.map(partial(_counts, task.space.n))
+    for j, center in enumerate(centers):
+        points = np.flatnonzero(labels == j)
+        if len(points) > 1:
+            cell = Cell.of(space, points, _nearest(space, center, points, most))
+            label = f"{name}: medoid of cell {j + 1}"
+            query = counts.map(partial(cell.query, task.adjacency, group, label))
+            medoids[j] = cell.candidates[accountant.release(query, cost).value]
+    return medoids
+
+
+def _nearest(space: Vectors, center: int, points: Ints, most: int) -> Ints:
+    """The points nearest to a centre, ascending."""
+    if len(points) <= most:
+        return points
+    far = space.distances(np.array([center]), points)[0]
+    return np.sort(points[np.argsort(far, kind="stable")[:most]])
+
+
+def _counts(n: int, demand: Ints) -> F64:
+    return np.bincount(demand, minlength=n).astype(np.float64)
+
 
 DIAMETER = 2.0  # of the unit ball
 MOST_LEVELS, MOST_THRESHOLD = 40, 1e12

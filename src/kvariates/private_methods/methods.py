@@ -1,8 +1,8 @@
-"""The private methods by the names of ``PrivateKMeans(method=...)``.
+"""The private methods by the names of ``PrivateKMeans(method=...)`` and ``PrivateKMedian``.
 
-A method with other choices is an object: ``PrivateKMeans(..., method=NoisyLloyd(steps=3))``. A
-method that needs a choice has `check()`, which raises before a budget is spent. `theorem` is the
-proof page in `privacy/proofs`. `AutoMethod` chooses:
+A method with other choices is an object: ``PrivateKMeans(..., method=NoisyLloyd(steps=3))``,
+``PrivateKMedian(..., method=DemandCells(first=40))``. `theorem` is the proof page in
+`privacy/proofs`. `AutoMethod` chooses for k-means:
 
 | budget | features | epsilon n / (k d) | method |
 |---|---|---|---|
@@ -14,7 +14,8 @@ proof page in `privacy/proofs`. `AutoMethod` chooses:
 With pure epsilon the noise of sums of d features is sqrt(d) times as wide, and every level and step
 needs a share of epsilon. So with few rows the noise is too large for the tree. A grid has a single
 release of counts, and `candidates` has few sums and no second moments. (Both release a
-number of rows for themselves, too.) `docs/private.md` has the figures.
+number of rows for themselves, too.) `docs/private.md` has the figures. For k-median "cells" had the
+least cost in every row of the figures of `docs/kmedian.md`, so "auto" is "cells".
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from typing import ClassVar
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.candidates import Candidates
-from kvariates.private_methods.noisy_forgy import NoisyForgy
+from kvariates.private_methods.demand_candidates import DemandCandidates
+from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.noisy_grid import GridMethod
-from kvariates.private_methods.noisy_kvariates import Conditional, Floored, WithLaplace
+from kvariates.private_methods.noisy_kvariates import Conditional, Floored, NoisyForgy, WithLaplace
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.noisy_tree import TreeMethod
+from kvariates.private_methods.private_swaps import DemandLocalSearch
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
 from kvariates.private_methods.task import (
+    DemandMethod,
     Method,
     PrivateResult,
     PrivateTask,
@@ -81,7 +85,7 @@ def run_method(method: Method, task: PrivateTask) -> PrivateResult:
 
 
 def _judged(result: PrivateResult, task: PrivateTask) -> PrivateResult:
-    """The result, with a note if counts of centres may be noise alone: see `noisy_counts`."""
+    """The result, with a note if counts of centres may be noise alone: see `noisy_centers`."""
     if result.counts is None:
         return result
     notes = (*result.notes, *result.counts.notes(pure=task.loss.delta == 0))
@@ -148,6 +152,40 @@ PRIVATE_METHODS: Table[Method] = Table(
             "k-variates++ with noise for a spread of the data that you assert (sigma_1).",
             theorem="kvariates.md",
             lost="It is private only if the data have the asserted spread.",
+        ),
+    },
+)
+
+
+PRIVATE_KMEDIAN_METHODS: Table[DemandMethod] = Table(
+    "method",
+    {
+        "auto": Entry(
+            DemandCells(),
+            'The method with the least cost in tests: "cells".',
+            theorem="demand_cells.md",
+        ),
+        "cells": Entry(
+            DemandCells(),
+            "Noisy demand of public cells, then of cells where the demand is; k-median on the "
+            "estimated demand.",
+            theorem="demand_cells.md",
+        ),
+        "hst": Entry(
+            DemandHst(),
+            "DP-HST (Fan et al. 2023): noisy counts on a random tree, then private swaps.",
+            theorem="hst_counts.md",
+        ),
+        "local-search": Entry(
+            DemandLocalSearch(),
+            "Private swaps from random points (Gupta et al. 2010).",
+            theorem="local_search.md",
+        ),
+        "candidates": Entry(
+            DemandCandidates(),
+            "Candidates of noisy cubes in few dimensions, then a private 1-median of each cell "
+            "(Balcan et al. 2017, section 6.2). Euclidean distances only.",
+            theorem="demand_candidates.md",
         ),
     },
 )

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
-from kvariates.private_methods.center_errors import CenterErrors
-from kvariates.private_methods.noisy_counts import NoisyCounts, PassedCells
-from kvariates.private_methods.task import F64, Domain, PrivateResult, PrivateTask, row_count
-from kvariates.private_methods.weighted_kmeans import solve
+from kvariates.private_methods.domain import Domain, solve
+from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, PassedCells
+from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
 
 I64 = NDArray[np.int64]
 

@@ -1,9 +1,9 @@
-"""Private k-variates++: the sampler with a floored potential and a noisy density.
+"""Centres that are drawn rows with noise: private k-variates++, and Forgy-DP.
 
     potential:  rows are drawn exactly, by squared distance to the nearest centre plus a floor
     density:    Laplace noise around the drawn row, on the lattice of the domain
 
-The methods differ in the bound on the probability of one row in a draw (`privacy.mixture`):
+The methods differ in the bound on the probability of one row in a draw (`mechanisms.noisy_rows`):
 
 | method | probability of a row | noise at epsilon = 1, k = 5, m = 169,308 |
 |---|---|---|
@@ -11,7 +11,10 @@ The methods differ in the bound on the probability of one row in a draw (`privac
 | `Floored` | (1 + a) / (1 + a + (m - 1) a), for weights in [a, 1 + a] | 0.24 R |
 | `Conditional` | follows from a spread of the data that the caller asserts | depends on it |
 
-All three are pure: with delta > 0 they spend epsilon, and no delta.
+All three are pure: with delta > 0 they spend epsilon, and no delta. `NoisyForgy` (Nock et al. 2016,
+section 5) picks k rows uniformly. A pick may change from any row to any other, so each of the k
+releases has the diameter of the domain as its sensitivity; that rows are picked at random is not
+used.
 """
 
 from __future__ import annotations
@@ -19,22 +22,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from kvariates.data.lattice_rows import quantize
 from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
+from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.mixture import NoisyRows, Share, noisy_rows
+from kvariates.privacy.mechanisms import Accountant, NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
-from kvariates.private_methods.center_errors import DRAWN_ROW, CenterErrors
-from kvariates.private_methods.task import Domain, PrivateResult, PrivateTask, number_of_rows
+from kvariates.privacy.query import Query, sum_query
+from kvariates.private_methods.domain import Domain
+from kvariates.private_methods.noisy_centers import DRAWN_ROW, CenterErrors
+from kvariates.private_methods.task import PrivateResult, PrivateTask, number_of_rows
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
+from kvariates.seeding.seedings import forgy
 
 UNIT = 2**30  # the weight of the domain's squared diameter; 2^31 rows add up to less than 2^62
 COUNT_SHARE = 0.05  # of epsilon, if the number of rows is secret
@@ -246,3 +254,34 @@ def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) 
     potential = FlooredPotential(Rows.of(rows), weight, task.k, task.domain, floor)
     unused = np.random.default_rng()  # all randomness here comes from `privacy`
     return sample(potential, LatticeLaplace(noisy), task.k, unused).centers
+
+
+@dataclass(frozen=True)
+class NoisyForgy:
+    """If there are fewer than k rows, rows at the centre of the domain are added."""
+
+    def __call__(self, task: PrivateTask) -> PrivateResult:
+        accountant, lattice = Accountant(), task.narrowest_lattice
+        rng = np.random.default_rng()
+        picked = task.rows.map(lambda rows: quantize(_picked(rows, task.k, rng), lattice))
+        noisy = [
+            accountant.release(picked.map(partial(_query, task, lattice, j)), cost).value
+            for j, cost in enumerate(task.cost.split([1.0] * task.k))
+        ]
+        centers, charges = task.domain.clip(np.array(noisy)), tuple(accountant.charges)
+        errors = CenterErrors.of_noise(
+            centers, np.array(noisy), charges[-1], 1.0, 2 * task.domain.half, DRAWN_ROW
+        )
+        return PrivateResult(centers, charges, errors=errors)
+
+
+def _picked(rows: F64, k: int, rng: np.random.Generator) -> F64:
+    missing = np.zeros((max(0, k - len(rows)), rows.shape[1]))
+    rows = np.concatenate([rows, missing]) if len(missing) else rows
+    return rows[forgy(len(rows), k, None, rng)]
+
+
+def _query(task: PrivateTask, lattice: Lattice, number: int, picked: F64) -> Query[F64]:
+    """For both adjacencies a pick is replaced by another."""
+    label = f"row {number + 1}"
+    return sum_query(picked[number], lattice, task.adjacency, label, change="replace-one")

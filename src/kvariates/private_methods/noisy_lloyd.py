@@ -23,16 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import Balls, lattice_sums
-from kvariates.data.rows import Rows
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
-from kvariates.private_methods.center_errors import CenterErrors, NoisyStep
-from kvariates.private_methods.noisy_counts import NoisyCounts
-from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
-from kvariates.private_methods.weighted_kmeans import spread_out
+from kvariates.private_methods.domain import spread_out
+from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep
+from kvariates.private_methods.task import PrivateResult, PrivateTask
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 

@@ -22,15 +22,15 @@ from typing import ClassVar
 import numpy as np
 
 from kvariates.data.lattice_rows import Balls, LatticeSums, lattice_sums
-from kvariates.data.rows import Rows
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods import principal_axes, weighted_kmeans
-from kvariates.private_methods.center_errors import CenterErrors
-from kvariates.private_methods.noisy_counts import PassedCells
+from kvariates.private_methods import principal_axes
+from kvariates.private_methods.domain import solve
+from kvariates.private_methods.noisy_centers import CenterErrors, PassedCells
 from kvariates.private_methods.noisy_lloyd import (
     NoisyAssigner,
     ShrunkenMean,
@@ -38,7 +38,7 @@ from kvariates.private_methods.noisy_lloyd import (
     check_steps,
 )
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
-from kvariates.private_methods.task import F64, PrivateResult, PrivateTask
+from kvariates.private_methods.task import PrivateResult, PrivateTask
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -97,7 +97,7 @@ class TreeMethod:
         levels, leaves, last = others.split([plan.levels, plan.leaves, plan.lloyd * bool(steps)])
         summary = _summarize(task, location, axes, (levels, leaves), accountant)
         points = task.domain.clip(axes.lift(summary.points, location.mean))
-        centers = weighted_kmeans.solve(task.domain, points, summary.weights, task.k, rng)
+        centers = solve(task.domain, points, summary.weights, task.k, rng)
         counts = PassedCells(points, summary.weights, summary.threshold, summary.error).counts(
             centers
         )

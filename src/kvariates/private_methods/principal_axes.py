@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 
 from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
+from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
@@ -26,7 +27,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import F64, PrivateTask, number_of_rows
+from kvariates.private_methods.task import PrivateTask, number_of_rows
 
 FEW = 3  # up to so many features are axes themselves
 WIDE = 128  # up to so many features all second moments are released; above, the power method

@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from kvariates.data.lattice_rows import lattice_sums
-from kvariates.data.rows import Labels
+from kvariates.data.rows import F64, Labels
 from kvariates.data.sparse_lattice import largest_values, sparse_sums
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
@@ -34,10 +34,10 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.center_errors import CenterErrors, NoisyStep
-from kvariates.private_methods.noisy_counts import NoisyCounts
+from kvariates.private_methods.domain import Domain
+from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep
 from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
-from kvariates.private_methods.task import F64, Domain, PrivateTask
+from kvariates.private_methods.task import PrivateTask
 
 I64 = NDArray[np.int64]
 COUNTED = "rows of each cluster"

@@ -19,14 +19,14 @@ from functools import partial
 import numpy as np
 
 from kvariates.data.lattice_rows import quantize
-from kvariates.data.rows import Rows
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods import weighted_kmeans
-from kvariates.private_methods.center_errors import CenterErrors
-from kvariates.private_methods.task import F64, PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.domain import run
+from kvariates.private_methods.noisy_centers import CenterErrors
+from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median
@@ -134,7 +134,7 @@ def _cluster(task: PrivateTask, rows: F64, rng: np.random.Generator) -> F64:
     """The centres of one block, in order. Missing rows are replaced by the domain's centre."""
     if len(rows) < task.k:
         rows = np.concatenate([rows, np.zeros((task.k - len(rows), task.domain.d))])
-    found = weighted_kmeans.run(Rows.of(rows), None, task.k, rng, MAX_ITER)
+    found = run(Rows.of(rows), None, task.k, rng, MAX_ITER)
     centers = task.domain.clip(found.centers)
     return np.asarray(centers[np.argsort(centers[:, 0], kind="stable")])
 

@@ -1,31 +1,30 @@
-"""The input and the result of a private method.
+"""The input and the result of a private method, and the run of one.
 
-    task:    rows inside a public domain, k, an adjacency, a budget
+    task:    a secret (rows in a domain, or the demand of public points), k, an adjacency, a budget
     method:  an object with fixed choices, called with a task
-    result:  centres, and the charges of all releases they were computed from
+    result:  centres or medoids, and the charges of all releases they were computed from
 
 Rows are centred, clipped to the domain and rounded to its lattice, each independently, so that
-their sums are exact. A method gets them as a `Secret`: it can make queries from them, and cannot
-read them. Anything else that it decides by is public (k, d, the domain, the budget; the number of
-rows only under replace-one) or was released.
+their sums are exact. The demand is a list of numbers of public points, with repeats, and one of its
+entries is what is protected. A method gets either as a `Secret`: it can make queries from it, and
+cannot read it. Anything else that it decides by is public (k, d, the domain, the space, the budget,
+random draws without the data; the number of rows only under replace-one) or was released.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from kvariates.data.lattice_rows import quantize
-from kvariates.data.rows import Rows
-from kvariates.data.sparse_lattice import quantize_sparse
+from kvariates.data.capped_distances import farthest
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge
@@ -33,92 +32,12 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import I64, Query, count_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.center_errors import UNKNOWN, CenterErrors
-from kvariates.private_methods.noisy_counts import NoisyCounts
-
-F64 = NDArray[np.float64]
-SHOWN = 8  # features that are written out in words
-
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """Where rows may be: a box, or (`ball`) a ball. Public. Points are relative to its centre."""
-
-    center: F64
-    half: F64  # half the sides of the smallest box around it
-    radius: float  # of the smallest ball around it
-    ball: bool
-
-    @classmethod
-    def box(cls, low: F64, high: F64) -> Domain:
-        half = (high - low) / 2
-        radius = float(np.linalg.norm(half)) * (1 + 1e-12)  # corners stay inside
-        return cls(low + half, half, radius, ball=False)
-
-    @classmethod
-    def around(cls, center: F64, radius: float) -> Domain:
-        return cls(center, np.full(len(center), float(radius)), float(radius), ball=True)
-
-    @property
-    def d(self) -> int:
-        return len(self.center)
-
-    @property
-    def l1(self) -> float:
-        """The largest l1 norm of a centred row."""
-        return math.sqrt(self.d) * self.radius if self.ball else float(self.half.sum())
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return Lattice(self.radius, self.d, "l2")
-
-    @cached_property
-    def widest(self) -> int:
-        """The largest l1 distance of two rows, in steps of the lattice."""
-        largest = self.lattice.l1("add-remove")
-        if not self.ball:
-            sides = (math.floor(Fraction(side) / Fraction(self.lattice.step)) for side in self.half)
-            largest = min(largest, sum(sides))
-        return 2 * largest
-
-    def words(self) -> str:
-        """Where rows may be."""
-        if self.ball:
-            return f"a ball of radius {self.radius:g} around {_short(self.center)}"
-        low, high = self.center - self.half, self.center + self.half
-        if self.d > 1 and (low == low[0]).all() and (high == high[0]).all():
-            return f"{low[0]:g} to {high[0]:g} in each of {self.d} features"
-        sides = [f"x{j} {low[j]:g} to {high[j]:g}" for j in range(min(self.d, SHOWN))]
-        return ", ".join(sides) + (", ..." if self.d > SHOWN else "")
-
-    def rows(self, X: NDArray[np.floating]) -> Secret[F64]:
-        """Rows of X centred, clipped and rounded towards the centre, each independently.
-
-        X may be CSR if the centre of the domain is the origin; then so is the secret.
-        """
-        half = None if self.ball else self.half
-        if sparse.issparse(X):
-            return Secret(quantize_sparse(X, self.lattice, half))
-        return Secret(quantize(X, self.lattice, self.center, half))
-
-    def clip(self, points: F64) -> F64:
-        """Centred points, moved into the domain."""
-        if not self.ball:
-            return np.clip(points, -self.half, self.half)
-        norms = np.linalg.norm(points, axis=1, keepdims=True)
-        return np.asarray(points * (self.radius / np.maximum(norms, self.radius)))
+from kvariates.private_methods.domain import Domain
+from kvariates.private_methods.noisy_centers import OF_DEMAND, UNKNOWN, CenterErrors, NoisyCounts
 
 
 def _number(rows: Any) -> int:
     return int(rows.shape[0])
-
-
-def _short(point: F64) -> str:
-    """A point in few words: all its numbers if they are few or equal."""
-    if (point == point[0]).all():
-        return f"{point[0]:g} in each of {len(point)} features"
-    shown = ", ".join(f"{value:g}" for value in point[:SHOWN])
-    return f"({shown}{', ...' if len(point) > SHOWN else ''})"
 
 
 def whole_cost(loss: Loss) -> Cost:
@@ -253,3 +172,135 @@ def count_clusters(
 class Method(Protocol):
     def __call__(self, task: PrivateTask) -> PrivateResult:
         """The centres of the task's rows. Randomness that privacy needs comes from `privacy`."""
+
+
+COUNTS_SHARE = 0.05  # of the budget, for the counts of clusters of methods that release none
+
+
+@dataclass(frozen=True, eq=False)
+class DemandTask:
+    """The input of a private method. `diameter`: no distance counts more; None: computed."""
+
+    number_label: ClassVar[str] = "size of the demand"
+
+    space: MetricSpace
+    demand: Secret[Ints]
+    k: int
+    adjacency: Adjacency
+    loss: Loss
+    rng: np.random.Generator  # for public draws only
+    diameter: float | None = None
+    part: Cost | None = None  # what may be spent here, if not the whole loss
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What may be spent: an epsilon, or a rho if delta > 0."""
+        return whole_cost(self.loss) if self.part is None else self.part
+
+    @property
+    def rows(self) -> Secret[Ints]:
+        """The entries of the demand."""
+        return self.demand
+
+    @cached_property
+    def public_n(self) -> int | None:
+        """The size of the demand if it is public."""
+        return public_number(self.demand, self.adjacency)
+
+    @cached_property
+    def cap(self) -> float:
+        """The largest loss of one point of the demand: a positive bound on distances."""
+        given = farthest(self.space, self.rng) if self.diameter is None else self.diameter
+        return given or 1.0
+
+    def count(
+        self, cells: Ints, number: int, label: str, cost: Cost, accountant: Accountant
+    ) -> Counted:
+        """Noisy demand of disjoint cells 0 .. number - 1, empty ones too.
+
+        `cells`: the cell of each point of the space; -1 for none.
+        """
+
+        def query(demand: Ints) -> Query[I64]:
+            counts = np.bincount(cells[demand] + 1, minlength=number + 1)[1:]
+            return count_query(counts, self.adjacency, label)
+
+        made = accountant.release(self.demand.map(query), cost)
+        return Counted(made.value.astype(np.float64), float(np.sqrt(made.charge.variance)))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Noisy counts, and the standard deviation of the noise of each."""
+
+    counts: F64
+    deviation: float
+
+
+@dataclass(frozen=True, eq=False)
+class DemandResult:
+    """Medoids, and the charges of the releases they were computed from.
+
+    path : the sets of medoids of a private search, from its start on; all are released.
+    counts : noisy numbers of demand points of each medoid; None if the method releases none.
+    reach : how many far points of the demand weigh as much as the noise of a swap.
+    warning : what noise made of the answer, judged by releases; None if nothing was seen.
+    """
+
+    medoids: Ints
+    charges: tuple[Charge, ...]
+    path: Sequence[Ints] = ()
+    counts: NoisyCounts | None = None
+    reach: float = 0.0
+    warning: str | None = None
+
+    def notes(self, *, pure: bool) -> tuple[str, ...]:
+        """What the caller should be told about the result."""
+        about_counts = () if self.counts is None else self.counts.notes(pure=pure, kind=OF_DEMAND)
+        return (*filter(None, [self.warning]), *about_counts)
+
+
+class DemandMethod(Protocol):
+    def __call__(self, task: DemandTask) -> DemandResult:
+        """The medoids of the task's demand."""
+
+
+def run_demand_method(method: DemandMethod, task: DemandTask) -> DemandResult:
+    """The result of a method, with noisy counts of its clusters.
+
+    A method that does not release them (`releases_counts`) gets less of the budget.
+    """
+    counting, result = task.cost, DemandResult(np.arange(task.k), ())
+    if task.space.n > task.k:  # otherwise all points are medoids
+        if getattr(method, "releases_counts", False):
+            return method(task)
+        counting, rest = task.cost.split([COUNTS_SHARE, 1 - COUNTS_SHARE])
+        result = method(replace(task, part=rest))
+    accountant = Accountant()
+    nearest = task.space.two_nearest(result.medoids).labels.astype(np.int64)
+    label = "demand of each medoid"
+    counted = task.count(nearest, task.k, label, counting, accountant)
+    counts = NoisyCounts.of(counted.counts, counted.deviation)
+    charges = (*result.charges, *accountant.charges)
+    total, warning = float(counted.counts.sum()), result.warning
+    if warning is None and result.reach > max(total, 1.0):
+        warning = (
+            f"The noise of a swap weighs as much as {result.reach:.3g} far points of the demand, "
+            f"which has about {max(total, 0.0):.3g}: the swaps were drawn almost at random. Use a "
+            "larger epsilon or fewer swaps, or method='cells'."
+        )
+    return replace(result, counts=counts, charges=charges, warning=warning)
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """ValueError unless it is None or an integer, at least `least`."""
+    if value is not None and (not isinstance(value, Integral) or int(value) < least):
+        raise ValueError(f"{name} must be an integer >= {least}; got {value!r}.")
+
+
+def check_number(name: str, value: Any, low: float, high: float) -> None:
+    """ValueError unless it is a number between the two."""
+    if not isinstance(value, Real) or not low < float(value) < high:
+        raise ValueError(
+            f"{name} must be a number above {low:g} and below {high:g}; got {value!r}."
+        )

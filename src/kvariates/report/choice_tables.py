@@ -10,8 +10,7 @@ from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
 from ..peers.peer_seeding import PEER_SEEDINGS
-from ..private_methods.demand_methods import PRIVATE_KMEDIAN_METHODS
-from ..private_methods.methods import PRIVATE_METHODS
+from ..private_methods.methods import PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
 from ..seeding.medoid_seedings import MEDOID_SEEDINGS
 from ..seeding.seedings import SEEDINGS
