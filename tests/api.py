@@ -30,7 +30,7 @@ cli.fit_request: FitRequest
 cli.reading: ReadRequest
 cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
-dask.balance: moves TOLERATED
+dask.partitions: moves TOLERATED
 dask.threads: threads_of_task
 data.blocks: Block CountedBlocks SourceBlocks take_rows
 data.capped_distances: CappedDistances farthest
@@ -59,6 +59,7 @@ estimators.domain_spec: LARGEST SMALLEST
 estimators.fitted_html: fitted_lines
 estimators.group_input: GROUP_METRICS
 estimators.online_kmeans: OnlineKMeans
+estimators.partitions: Partition
 estimators.private_input: without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
@@ -216,7 +217,7 @@ balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.f
 certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.dask_fitting cli.demo_command
 cli.experiment_command cli.fit_stream cli.interrupts cli.options cli.output_folder cli.screen
-dask.partitions data.cluster_sums data.distance_tables data.lattice_distances data.lattice_rows
+data.cluster_sums data.distance_tables data.lattice_distances data.lattice_rows
 data.scans data.transport_plan demo.private_cities estimators.metric_input estimators.names
 federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts

@@ -112,7 +112,7 @@ def test_a_worker_that_leaves_in_order(threads, rows):
 
     quick = dask.config.set({"distributed.comm.timeouts.connect": "1s"})  # for the worker that left
     with quick, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kvariates.dask.dask_kmeans.DaskTransport", Leaving)
+        patch.setattr("kvariates.dask.kmeans.DaskTransport", Leaving)
         model = KMeans(8, random_state=0, client=client).fit(X)
     assert left
     assert len(client.nthreads()) == 1

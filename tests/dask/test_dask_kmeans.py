@@ -6,8 +6,16 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from api import PEER_SEEDINGS, Coordinator, LocalTransport, Peer, PeersProblem, Rows, fit_peers
-from api import partitions_module as partitions
+from api import (
+    PEER_SEEDINGS,
+    Coordinator,
+    LocalTransport,
+    Partition,
+    Peer,
+    PeersProblem,
+    Rows,
+    fit_peers,
+)
 from dask import array as da
 from dask import dataframe as dd
 from dask import delayed
@@ -212,7 +220,7 @@ def test_workers_forget_the_rows_of_a_fit_that_failed(client, rows, seconds_unti
 
 
 def test_a_state_does_not_travel_with_its_rows(rows):
-    partition = partitions.Partition(rows, None, None)
+    partition = Partition(rows, None, None)
     peer = partition.peer(0)
     assert partition.peer(0) is peer
     copy = pickle.loads(pickle.dumps(partition))
@@ -273,11 +281,11 @@ def test_callbacks_see_the_iterations_and_can_end_them(client, rows):
     assert fitted(first).n_iter_ == 1 < len(every.names) - 1
 
 
-def test_verbose_shows_a_bar(client, rows, capsys):
+def test_verbose_prints_what_is_done(client, rows, capsys):
     KMeans(3, random_state=0, client=client, verbose=1).fit(array_of(rows))
     shown = capsys.readouterr().err
     assert "reading 5 partitions" in shown
-    assert "Lloyd" in shown
+    assert "kvariates.dask.KMeans: Lloyd: iteration 1, shift" in shown
 
 
 def test_fewer_distinct_rows_than_clusters(client):

@@ -115,7 +115,7 @@ def _connected(address: str) -> Iterator[Any]:
 
 def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
     """The columns to cluster, and those that are not numeric."""
-    from kvariates.dask.partitions import is_numeric
+    from kvariates.estimators.partitions import is_numeric
 
     wanted, weights = request.reading.columns, request.reading.weights
     if missing := {*(wanted or ()), weights} - {*frame.columns, None}:
@@ -138,7 +138,7 @@ def _labels(
     """The labels of each partition, which is added to the totals, and its other columns."""
     from dask import delayed
 
-    from kvariates.dask.delayed_blocks import blocks_of
+    from kvariates.dask.collections import blocks_of
 
     # In one graph: Dask may cut columns of the same file differently.
     meta = beside._meta.assign(**{LABELS: 0})

@@ -11,10 +11,9 @@ from kvariates.extras import needed
 
 needed("dask", "dask")
 needed("distributed", "dask")
-needed("rich", "dask")
 
-from kvariates.dask.dask_kmeans import KMeans  # noqa: E402
-from kvariates.dask.dask_transport import DaskTransport  # noqa: E402
+from kvariates.dask.kmeans import KMeans  # noqa: E402
 from kvariates.dask.summary import StreamingSummary  # noqa: E402
+from kvariates.dask.transport import DaskTransport  # noqa: E402
 
 __all__ = ["DaskTransport", "KMeans", "StreamingSummary"]

@@ -1,4 +1,4 @@
-"""The Dask client of an estimator and of a fit; how far the fit is."""
+"""The Dask client of an estimator and of a fit, and the fit's tasks in the dashboard."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import distributed
-from rich import progress as bars
-from rich.console import Console
 from sklearn.base import clone
 
 from kvariates.refining.lloyd import Step
@@ -85,45 +83,22 @@ class HasClient:
         return {**state, "client": None}
 
 
-class FitProgress:
-    """Shows a bar if `verbose`, and the iterations as tasks in Dask's dashboard."""
+class IterationMarks:
+    """Shows the iterations of a fit as tasks in Dask's dashboard."""
 
-    def __init__(self, client: Any, max_iter: int, verbose: bool) -> None:
+    def __init__(self, client: Any) -> None:
         self._client, self._name = client, f"kvariates-iteration-{id(self):012x}"
         self._marks: list[Any] = []
-        console = Console(stderr=True)
-        self._bar = bars.Progress(
-            bars.TextColumn("{task.description}"), bars.BarColumn(bar_width=24),
-            bars.TextColumn("{task.fields[detail]}"), bars.TimeElapsedColumn(),
-            console=console, disable=not verbose,
-        )  # fmt: skip
-        self._max_iter = max_iter
-        self._task: Any = None
 
     def __enter__(self) -> Self:
-        self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._marks = []
-        self._bar.stop()
 
-    def phase(self, what: str) -> None:
-        """Begin another part of the work."""
-        if self._task is not None:
-            self._bar.update(self._task, total=1, completed=1)
-        self._task = self._bar.add_task(what, total=None, detail="")
-
-    def iteration(self, step: Step) -> None:
-        """Show an iteration of Lloyd."""
-        if step.iteration == 0:
-            self.phase("Lloyd")
+    def show(self, step: Step) -> None:
         key = f"{self._name}-{step.iteration}"
         self._marks.append(self._client.submit(_done, step.iteration, key=key))
-        detail = f"iteration {step.iteration + 1}, shift {step.shift:.3g}"
-        self._bar.update(
-            self._task, total=self._max_iter, completed=step.iteration + 1, detail=detail
-        )
 
 
 def _done(iteration: int) -> int:

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.dask.clients import HasClient, client_for
-from kvariates.dask.delayed_blocks import blocks_of
-from kvariates.dask.partitions import checked_block, checked_weight
+from kvariates.dask.collections import blocks_of
 from kvariates.dask.threads import limited_threads
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
+from kvariates.estimators.partitions import checked_block, checked_weight
 from kvariates.summaries.merge_reduce import FAN_IN, LARGER
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints

@@ -131,8 +131,8 @@ def cost_of_blocks(blocks: CoordinateBlocks, centers: F64) -> float:
     return joint_cost((part.cost, part.weight) for part in parts)
 
 
-def set_features(model: Any, source: SourceBlocks, d: int) -> None:
-    """Store what scikit-learn stores about the columns of a fit."""
+def set_features(model: Any, source: Any, d: int) -> None:
+    """Store what scikit-learn stores about the columns of a fit. `source` has `names`."""
     model.n_features_in_ = d
     if source.names is not None:
         model.feature_names_in_ = np.array(source.names, dtype=object)

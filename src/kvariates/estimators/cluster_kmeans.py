@@ -1,0 +1,249 @@
+"""k-means over the partitions of a cluster: what all engines share.
+
+`ClusterKMeans` validates, lets the engine hold the rows, calls `fit_peers` and stores the result.
+An engine (`kvariates.dask`, `kvariates.ray`) says how rows are held on its workers and how they are
+asked: five methods and a transport.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kvariates.estimators import validation
+from kvariates.estimators.block_results import set_features
+from kvariates.estimators.callbacks import CallbackSupportMixin, reported_fit, task_done
+from kvariates.estimators.fitted_centers import FittedCenters
+from kvariates.estimators.kmeans_runs import given_centers
+from kvariates.estimators.names import GivenCenters, PeerInit, RandomState
+from kvariates.estimators.partitions import FittedModel, PartitionPlan
+from kvariates.guarantees import Guarantee
+from kvariates.objectives.objective import SquaredEuclidean
+from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
+from kvariates.peers.peer_seeding import PEER_SEEDINGS
+from kvariates.peers.transport import Transport
+from kvariates.refining.lloyd import Step
+from kvariates.tables import documented
+
+E = TypeVar("E", bound="type[ClusterKMeans]")
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Rows that the workers hold for one fit: how they are asked, and what they have in common.
+
+    `show`: told of every iteration of Lloyd, for an engine that shows them.
+    """
+
+    transport: Transport
+    plan: PartitionPlan
+    show: Callable[[Step], None] = lambda _: None
+
+
+@documented(PEER_SEEDINGS=PEER_SEEDINGS)
+class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
+    """k-means over the partitions of a cluster.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    init : {<names of PEER_SEEDINGS>} or array-like of shape (n_clusters, n_features), default="d2"
+        Where the first centres come from.
+
+        <list of PEER_SEEDINGS>
+    max_iter : int, default=300
+        The most iterations of Lloyd.
+    tol : float, default=1e-4
+        Lloyd stops when the centres' squared shift is at most `tol` times the mean variance of the
+        features.
+    random_state : int, RandomState, Generator or None, default=None
+        Where the randomness comes from.
+    verbose : int, default=0
+        Print what the fit does, and its iterations.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : as ``predict(X)``
+        Not saved or copied with the model.
+    inertia_ : float
+        Weighted sum of squared distances to the nearest centre.
+    n_iter_ : int
+    transcript_ : Transcript
+        Rounds, messages, bytes, and how many rows the coordinator has seen.
+    guarantee_ : Guarantee or None
+        The theorem that holds for this fit.
+    guarantee_lost_ : str or None
+        Why none does.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        When X has column names that are all strings.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(PEER_SEEDINGS.keys()), "array-like"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: PeerInit | GivenCenters = "d2",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- what an engine says -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _held(self, X: Any, sample_weight: Any, *, join: bool) -> AbstractContextManager[HeldRows]:
+        """Hold the rows of X on the workers, and let them go at the end.
+
+        `join`: whether small partitions may become one.
+        """
+
+    @abstractmethod
+    def _is_partitioned(self, X: Any) -> bool:
+        """Whether X is on a cluster, or can be brought there."""
+
+    @abstractmethod
+    def _remote_labels(self, X: Any, model: FittedModel) -> Any: ...
+
+    @abstractmethod
+    def _remote_distances(self, X: Any, model: FittedModel) -> Any: ...
+
+    @abstractmethod
+    def _remote_cost(self, X: Any, sample_weight: Any, model: FittedModel) -> float: ...
+
+    def _say(self, words: str) -> None:
+        if self.verbose:
+            print(f"{type(self).__module__.rpartition('.')[0]}.KMeans: {words}", file=sys.stderr)
+
+    # -- scikit-learn's interface ------------------------------------------------------------------
+
+    @reported_fit
+    @validation.all_or_nothing
+    @validation.checked_parameters
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : see the class
+            Of shape (n_samples, n_features). It must fit into the memory of the workers.
+        y : ignored
+        sample_weight : see the class, default=None
+            In the partitions of X. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
+        """
+        task = self._init_callback_context(max_subtasks=None)
+        task.call_on_fit_task_begin(estimator=self)
+        # The draws of Dk-means++ depend on the peers.
+        by_peer = isinstance(self.init, str) and self.init == "dk-means++"
+        with self._held(X, sample_weight, join=not by_peer) as held:
+            self._say("seeding")
+            result = self._fitted(held, task)
+        self._store(held.plan, result)
+        self.labels_ = self.predict(X)
+        task.call_on_fit_task_end(estimator=self)
+        return self
+
+    def _fitted(self, held: HeldRows, task: Any) -> PeersResult:
+        k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
+        if not isinstance(init, str):
+            init = given_centers(init, k, SquaredEuclidean(), held.plan.dtype, held.plan.d)
+
+        def callback(step: Step) -> bool:
+            held.show(step)
+            self._say(f"Lloyd: iteration {step.iteration + 1}, shift {step.shift:.3g}")
+            return task_done(self, task, "iteration")
+
+        problem = PeersProblem(k, init, self.max_iter, self.tol, callback=callback)
+        # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
+        number = int(copy.deepcopy(rng).integers(2**62))
+        return fit_peers(Coordinator(held.transport, number), problem, rng)
+
+    def _store(self, plan: PartitionPlan, result: PeersResult) -> None:
+        self.cluster_centers_, self.inertia_ = result.centers, result.inertia
+        self.n_iter_, self.transcript_ = result.n_iter, result.transcript
+        known = guarantee_of(self.init, int(self.n_clusters), result)
+        self.guarantee_ = known if isinstance(known, Guarantee) else None
+        self.guarantee_lost_ = None if isinstance(known, Guarantee) else known
+        set_features(self, plan, plan.d)
+        distinct = len(np.unique(result.centers, axis=0))
+        validation.warn_of_few_clusters(distinct, self.n_clusters)
+
+    def predict(self, X: Any) -> Any:
+        """The nearest centre of every row, in the partitions of X.
+
+        An ndarray for rows in memory.
+        """
+        check_is_fitted(self)
+        if not self._is_partitioned(X):
+            return super().predict(X)
+        return self._remote_labels(X, FittedModel.of(self))
+
+    def transform(self, X: Any) -> Any:
+        """Distances of every row to all centres, in the partitions of X, as `predict`."""
+        check_is_fitted(self)
+        if not self._is_partitioned(X):
+            return super().transform(X)
+        return self._remote_distances(X, FittedModel.of(self))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """``fit(X).labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the weighted cost of the rows of X at their nearest centres, computed now."""
+        check_is_fitted(self)
+        if not self._is_partitioned(X):
+            return super().score(X, sample_weight=sample_weight)
+        return -self._remote_cost(X, sample_weight, FittedModel.of(self))
+
+
+def engine(cls: E) -> E:
+    """Give an engine's KMeans the parameters and the documentation of `ClusterKMeans`.
+
+    Its own ``__init__`` names only its own parameters, and passes the others on. Its docstring has
+    the lines ``<parameters>`` and ``<attributes>``.
+    """
+    shared = inspect.signature(ClusterKMeans.__init__).parameters
+    own = inspect.signature(cls.__init__).parameters
+    mine = [p for p in own.values() if p.name not in shared and p.kind == p.KEYWORD_ONLY]
+    signature = inspect.Signature([*shared.values(), *mine], return_annotation=None)
+    cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+    _, _, rest = (ClusterKMeans.__doc__ or "").partition("    Parameters\n    ----------\n")
+    parameters, _, attributes = rest.partition("    Attributes\n    ----------\n")
+    text = (cls.__doc__ or "").replace("    <parameters>\n", parameters.rstrip() + "\n")
+    cls.__doc__ = text.replace("    <attributes>\n", attributes.rstrip() + "\n")
+    return cls
