@@ -174,6 +174,7 @@ inline index_t count_some_centers(const Rows& rows, const Table& centers) {
     return count_centers(rows, centers);
 }
 
+void bind_kmeans(nb::module_& m);
 void bind_potential(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_metric(nb::module_& m);

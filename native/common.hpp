@@ -1,7 +1,7 @@
 // Views of the data, fixed block sizes and a parallel loop that can be interrupted. Every kernel includes this file.
 //
 // The rule of native/: a fast float32 filter (filter.hpp) selects candidates, and exact float64 arithmetic
-// (exact.hpp) decides wherever the filter's error bound does not. Labels, sums, costs and draws therefore never
+// (reference.hpp) decides wherever the filter's error bound does not. Labels, sums, costs and draws therefore never
 // depend on the number of threads, on the instruction set, or on how much work was skipped.
 #pragma once
 

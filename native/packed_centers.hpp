@@ -1,8 +1,8 @@
 // Converts centres to the form that the filter reads: shifted by a median of theirs and scaled by a power of two.
 #pragma once
 
-#include "exact.hpp"
 #include "kernels.hpp"
+#include "reference.hpp"
 
 namespace kv::KV_ISA {
 

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "exact.hpp"
+#include "reference.hpp"
 #include "tree.hpp"
 
 namespace kv::KV_ISA {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "dense_sums.hpp"
-#include "exact.hpp"
+#include "reference.hpp"
 
 namespace kv::KV_ISA {
 

@@ -10,7 +10,10 @@ from kvariates import _native
 
 RECORD = fits.recorded()
 LEVELS = _native.instruction_sets()
-RUNS = [(threads, LEVELS[min(i, len(LEVELS) - 1)]) for i, threads in enumerate(fits.THREADS)]
+RUNS = [
+    (fits.THREADS[i % len(fits.THREADS)], LEVELS[min(i, len(LEVELS) - 1)])
+    for i in range(max(len(fits.THREADS), len(LEVELS)))
+]
 
 
 # Cases whose bits depend on numpy's vector code or on the BLAS: logarithms, matrix products and

@@ -11,16 +11,21 @@ import pytest
 from kvariates import _native
 
 ROOT = Path(__file__).resolve().parents[1]
-NEWER = re.compile(r"\bkv::v[34]\b")  # the namespaces of the kernels for newer processors
+NEWER = re.compile(r"\bkv::v[234]\b")  # the namespaces of the kernels for newer processors
 CALL = re.compile(r"^(?:call|jmp)\s+([0-9a-f]+) <")
-# AVX and later instructions begin with v; BMI's are written out.
-AVX = re.compile(r"^(v(?!err|erw|mm?call)\w+|andn|bextr|bls\w+|mulx|pdep|pext|rorx|s[ah][lr]x)$")
+# AVX and later instructions begin with v; those of BMI and of SSE3 to SSE4.2 are written out.
+LATER = re.compile(
+    r"^(v(?!err|erw|mm?call)\w+|andn|bextr|bls\w+|mulx|pdep|pext|rorx|s[ah][lr]x|popcnt|crc32\w*"
+    r"|p?blend\w+|dpp[sd]|extractps|insertps|h(?:add|sub)p[sd]|ph(?:add|sub)\w+|mov(?:d|sh|sl)dup"
+    r"|packusdw|pabs[bdw]|palignr|pcmp(?:eq|gt)q|pcmp[ei]str\w|p(?:extr|insr)[bdq]|pshufb"
+    r"|p(?:max|min)(?:s[bd]|u[dw])|pmov[sz]x\w+|pmul(?:dq|ld|hrsw)|psign[bdw]|ptest|round[ps][ds])$"
+)
 # Code that every machine runs: that of the lowest set, the bindings, and what runs when loading.
-BASELINE = re.compile(r"\bkv::(v2|binding)\b|_GLOBAL__sub_I|__static_init")
+BASELINE = re.compile(r"\bkv::(plain|binding)\b|_GLOBAL__sub_I|__static_init")
 
 
 def functions(text):
-    """Functions by address: name, whether it has AVX code, and the addresses that it calls."""
+    """Functions by address: name, whether any instruction is newer, the addresses that it calls."""
     at, found = None, {}
     for line in text.splitlines():
         if line.endswith(">:") and line[:1] in "0123456789abcdef":
@@ -29,23 +34,23 @@ def functions(text):
             found[at] = [name, False, set()]
         elif at is not None and "\t" in line:
             instruction = line.split("\t")[-1]
-            found[at][1] |= bool(AVX.match(instruction.split(" ", 1)[0]))
+            found[at][1] |= bool(LATER.match(instruction.split(" ", 1)[0]))
             if call := CALL.search(instruction):
                 found[at][2].add(int(call[1], 16))
     return found
 
 
 def misplaced(found):
-    """Baseline functions that have AVX code or call it: pairs of caller and called function.
+    """Baseline functions with newer instructions, or a call of such: pairs of caller and called.
 
-    A function of the standard library may have AVX code if only newer kernels call it.
+    A function of the standard library may have newer instructions if only newer kernels call it.
     """
-    for name, has_avx, calls in found.values():
+    for name, newer, calls in found.values():
         if NEWER.search(name):
             continue
-        if has_avx and BASELINE.search(name):
+        if newer and BASELINE.search(name):
             yield name, name
-        elif not has_avx:
+        elif not newer:
             called = [found[at] for at in calls if at in found]
             yield from ((name, c[0]) for c in called if c[1] and not NEWER.search(c[0]))
 
@@ -69,7 +74,7 @@ def disassembly():
 @pytest.mark.slow
 def test_newer_instructions_are_in_newer_kernels_only():
     found = functions(disassembly())
-    newer = [name for name, has_avx, _ in found.values() if has_avx and NEWER.search(name)]
+    newer = [name for name, later, _ in found.values() if later and NEWER.search(name)]
     assert len(newer) > 100, "the disassembly was not understood"
     assert list(misplaced(found)) == []
 
@@ -77,7 +82,8 @@ def test_newer_instructions_are_in_newer_kernels_only():
 @pytest.mark.parametrize(
     ("caller", "code"),
     [
-        ("kv::v2::assign()", "vaddpd %ymm0,%ymm1,%ymm2"),
+        ("kv::plain::assign()", "vaddpd %ymm0,%ymm1,%ymm2"),
+        ("kv::plain::costs()", "pmulld %xmm0,%xmm1"),
         ("_GLOBAL__sub_I_loops.cpp", "vmovups %zmm0,(%rax)"),
         ("kv::binding::update()", "call   20 <std::fill()>"),
     ],
