@@ -24,7 +24,7 @@ certificates.kmeans_dual: lower_bound WeightedDistances
 certificates.kmeans_relaxation: capped_bound KnownClusters solve
 certificates.sampled_bound: smallest_mean
 cli: main_of_command=main
-cli.app: tables
+cli.app: app tables
 cli.bounds_option: parse_bounds
 cli.fit_request: FitRequest
 cli.reading: ReadRequest
@@ -194,7 +194,7 @@ sources.block_memory: BlockMemory
 sources.demand_file: demand_numbers
 sources.graph_files: read_places
 sources.scaling: scale_for SCALINGS standardize
-sources.text_check: TextCheck
+sources.text_lines: TextCheck
 sources.text_format: HINT
 sources.text_sniffing: SAMPLE_BYTES
 streaming.online: next_center

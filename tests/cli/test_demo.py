@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from api import (
     FoldTrials,
+    app,
     folds_section,
     load_cities,
     load_town,
@@ -20,7 +21,6 @@ from api import (
     name_regions,
     straight_choice,
 )
-from api import app_module as app
 from api import demo_command_module as demo_command
 from api import private_cities_module as private_cities
 from browser.conftest import browser  # noqa: F401 (a fixture)

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from api import app_module as app
+from api import app, tables
 from api import fit_module as fit_report
-from api import tables
 from benchmarks import command as shell_times
 from typer.testing import CliRunner
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api import PRIVATE_METHODS
-from api import app_module as app
+from api import PRIVATE_METHODS, app
 from api import output_folder_module as output_folder
 from api import screen_module as screen
 from cli.test_fit import FILES, failure, help_of, rows_of, run

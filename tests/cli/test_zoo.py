@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli.test_fit import failure, run
 
-from kvariates.sources import blocks, read
+from kvariates.sources import blocks, open_table, read
 
 XY = [[1.5, 2], [3, 4.25], [5, 6]]
 GERMAN = "Name;x;y\nMüller;1,5;2\nJosé;3;4,25\nZoë;5;6\n"
@@ -126,9 +126,6 @@ READ = {
     "doubtful decimal mark": (b"x;y\n1,200;3\n2,500;4\n", [[1.2, 3], [2.5, 4]], "--decimal '.'"),
 }  # fmt: skip
 
-# A stream knows the decimal mark by the beginning only, and has no words for it later.
-NOT_STREAMED = {"a decimal mark behind the sample", "hexadecimal"}
-
 REFUSED = {
     "empty": (b"", "the file is empty"),
     "only names": (b"x,y\n", "no rows"),
@@ -176,9 +173,6 @@ def test_it_is_read_rightly(name, table, tmp_path):
     content, matrix, words = READ[name]
     path = table(content)
     np.testing.assert_allclose(read(path).X, matrix, rtol=1e-15)
-    if name not in NOT_STREAMED:
-        X = np.concatenate([block.X for block in blocks(path)])
-        np.testing.assert_allclose(X, matrix, rtol=1e-15)
     result = run("fit", path, "-k", 1, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert words in result.output
@@ -216,8 +210,8 @@ LATE = {
 def test_a_stream_reads_the_same_table_or_refuses_it(name, table, monkeypatch):
     content, refused = LATE[name]
     # The beginning of a file is a few lines, as it is of a file of many megabytes.
-    monkeypatch.setattr("kvariates.sources.csv_reader.CSV_BYTES", 256)
-    monkeypatch.setattr("kvariates.sources.csv_reader.SAMPLE_BYTES", 512)
+    monkeypatch.setattr("kvariates.sources.text_reader.FIRST_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.text_reader.SAMPLE_BYTES", 512)
     path = table(content)
     whole = read(path, missing="drop")
     if refused:
@@ -251,8 +245,8 @@ def test_a_number_that_cannot_be_read_is_not_to_be_missing(table, tmp_path, how)
 
 @pytest.mark.parametrize("cell", ["$3.50", "3,50 \u20ac", "(\u00a33.50)", "-CHF 3"])
 def test_money_that_a_stream_cannot_read_is_not_to_be_missing(table, monkeypatch, cell):
-    monkeypatch.setattr("kvariates.sources.csv_reader.CSV_BYTES", 256)
-    monkeypatch.setattr("kvariates.sources.csv_reader.SAMPLE_BYTES", 512)
+    monkeypatch.setattr("kvariates.sources.text_reader.FIRST_BYTES", 256)
+    monkeypatch.setattr("kvariates.sources.text_reader.SAMPLE_BYTES", 512)
     path = table(late("x;y\n" + "1.5;2.5\n" * 300, f"3.5;{cell}\n"))
     with pytest.raises(ValueError, match="is not a number; --no-stream looks at all rows") as error:
         list(blocks(path))
@@ -267,6 +261,15 @@ def test_a_stream_with_an_identifier_says_what_it_left_out(table, tmp_path):
     assert "column 'x' is left out: 'x1' in row 10 is not a number; --na x1 reads" in result.stderr
     summary = json.loads((out / "summary.json").read_text())
     assert summary["data"]["left_out"] == ["plan", "x"]
+
+
+def test_a_stream_with_an_identifier_keeps_its_notes(table, tmp_path):
+    path = table(b"id,x,y\na,1.5,2\n# pause\nb,3,4.25\nTotal,4.5,6.25\n,,\n")
+    for words in ((), ("--id", "id"), ("--keep",)):
+        out = ("-o", tmp_path / "out", "--force")
+        said = run("fit", path, "-k", 1, "--stream", *words, *out).stderr
+        for note in ("1 comment left out", "1 empty row at the end", "as totals: Total,4.5,6.25"):
+            assert note in said
 
 
 # Files with lines that begin with #, the matrix, and how many comments stand between the rows.
@@ -291,6 +294,43 @@ def test_lines_that_begin_with_a_hash(name, table, tmp_path):
         result = run("fit", path, "-k", 1, "--force", "-o", tmp_path / "out", how)
         words = f"{between} comment{'s' if between > 1 else ''} left out\n"
         assert ("zoo.csv: " + words in result.stderr) == (between > 0)
+
+
+ZOO = {name: case[0] for cases in (READ, REFUSED, LATE, MARKED) for name, case in cases.items()}
+
+
+def in_memory(path):
+    opened = open_table(path)
+    table = opened.table(missing="drop")
+    kept = np.arange(len(table.X)) if table.kept is None else np.flatnonzero(table.kept)
+    doubtful = {name: line for name, line in opened.doubtful.items() if name in table.left_out}
+    return table.X, kept, (table.names, table.left_out, doubtful, sorted(opened.remarks))
+
+
+def in_blocks(path):
+    source = blocks(path, missing="drop", block_bytes=1000)
+    read = list(source)
+    X, kept = (np.concatenate([getattr(b, part) for b in read]) for part in ("X", "numbers"))
+    notes = sorted([*source.remarks, *source.remarks_after])
+    return X, kept, (source.names, source.left_out, source.doubtful, notes)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_memory_and_blocks_read_the_same(name, table):
+    """The same numbers, rows, names and notes; or the same error."""
+    path, results = table(ZOO[name]), []
+    for reader in (in_memory, in_blocks):
+        try:
+            results.append(reader(path))
+        except ValueError as error:
+            results.append(str(error))
+    memory, streamed = results
+    if isinstance(memory, str) or isinstance(streamed, str):
+        assert memory == streamed
+        return
+    np.testing.assert_array_equal(memory[0], streamed[0])
+    np.testing.assert_array_equal(memory[1], streamed[1])
+    assert memory[2] == streamed[2]
 
 
 def test_names_and_comments_are_no_table(table):
@@ -350,7 +390,7 @@ def test_what_was_found_out_can_be_given(table, tmp_path, content, words, matrix
 
 
 def test_standard_input(tmp_path):
-    from api import app_module as app
+    from api import app
     from typer.testing import CliRunner
 
     words = ["fit", "-", "-k", "2", "-o", str(tmp_path / "out")]

@@ -15,7 +15,7 @@ from kvariates.cli.app import remark
 from kvariates.cli.command_words import DROP, REMEDY
 from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
 from kvariates.sources.columns import check_names, listed
-from kvariates.sources.original_columns import first_formula, formula_of
+from kvariates.sources.text_numbers import first_formula, formula_of
 
 APART = 100.0  # times the smallest deviation of a column: very different scales
 FEWEST = 10  # rows in which equal steps show an identifier

@@ -22,7 +22,6 @@ from kvariates.sources.assembling import (
     rows_of_block,
 )
 from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
-from kvariates.sources.csv_reader import CsvReader
 from kvariates.sources.file_readers import file_reader
 from kvariates.sources.pieces import ArrowPiece, Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
@@ -35,6 +34,7 @@ from kvariates.sources.readers import (
     memory_reader,
 )
 from kvariates.sources.text_format import HINT, TextOptions
+from kvariates.sources.text_reader import TextReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,17 +192,17 @@ class Blocks(SourceBlocks):
     @property
     def remarks(self) -> list[str]:
         """How a text table is read, in lines for the user; none for other sources."""
-        return self._reader.remarks if isinstance(self._reader, CsvReader) else []
+        return self._reader.remarks if isinstance(self._reader, TextReader) else []
 
     @property
     def remarks_after(self) -> list[str]:
         """What the last pass left out of a text table, in lines for the user."""
-        return self._reader.remarks_after if isinstance(self._reader, CsvReader) else []
+        return self._reader.remarks_after if isinstance(self._reader, TextReader) else []
 
     @property
     def doubtful(self) -> dict[str, str]:
         """Columns of a text table that are left out and look numeric: a line about each."""
-        found = self._reader.doubtful if isinstance(self._reader, CsvReader) else {}
+        found = self._reader.doubtful if isinstance(self._reader, TextReader) else {}
         return {name: line for name, line in found.items() if name in self.left_out}
 
     @property
@@ -229,7 +229,7 @@ class Blocks(SourceBlocks):
         Rows that the blocks leave out are among them.
         """
         check_names(self.description, list(self.all_names), list(names))
-        if isinstance(self._reader, CsvReader):
+        if isinstance(self._reader, TextReader):
             return self._reader.as_written(list(names))
         pieces = self._reader.pieces(list(names), PIECE_ROWS)
         return (piece.batch for piece in pieces if isinstance(piece, ArrowPiece))
@@ -336,7 +336,7 @@ def _layout_of(reader: Reader, choice: ColumnChoice) -> Layout | None:
     if parts is None:
         return None
     hint = ""
-    if isinstance(reader, CsvReader):
+    if isinstance(reader, TextReader):
         hint = next(iter(reader.doubtful.values()), HINT)
     first = Layout.of(parts[0].place, parts[0].fields, choice, hint)
     for part in parts[1:]:

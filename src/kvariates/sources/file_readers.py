@@ -3,7 +3,7 @@
 | extension | read by | pieces |
 |---|---|---|
 | .parquet, or a folder of such files | `parquet_reader.py` | at most 65,536 rows |
-| text: .csv, .tsv and others, plain or .gz | `csv_reader.py` | 4 MB of text |
+| text: .csv, .tsv and others, plain or .gz | `text_reader.py` | 4 MB of text |
 | .arrow, .feather, .ipc: file or stream format | pyarrow | record batches |
 | .npy | numpy | a memory map of a block |
 """
@@ -20,12 +20,12 @@ import numpy as np
 
 from kvariates.extras import needed
 from kvariates.sources.columns import listed, matrix_fields
-from kvariates.sources.csv_reader import CsvReader, OneFile
 from kvariates.sources.input_file import InputFile
 from kvariates.sources.parquet_reader import ParquetReader
 from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
-from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors
+from kvariates.sources.readers import OneFile, Part, Reader, arrow_pieces, one_line_errors
 from kvariates.sources.text_format import TextOptions
+from kvariates.sources.text_reader import TextReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,13 +49,13 @@ def file_reader(path: Path, text: TextOptions) -> Reader:
     file.needs()
     kind = file.kind
     if kind == "text":
-        return CsvReader(path, text)
+        return TextReader(file, text)
     if kind == "parquet":
         return ParquetReader.of_file(path)
     if kind == "arrow":
-        return IpcReader(path)
+        return IpcReader(file)
     if path.name.lower().endswith(".npy"):
-        return NpyReader(path)
+        return NpyReader(file)
     raise ValueError(f"{path}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
 
@@ -126,9 +126,9 @@ class NpyReader(OneFile):
 
     def _map(self) -> Values:
         with one_line_errors(self.description):
-            X = np.asarray(np.lib.format.open_memmap(self.path, mode="r"))
+            X = np.asarray(np.lib.format.open_memmap(self.file.path, mode="r"))
         if X.ndim != 2:
-            raise ValueError(f"{self.path}: the array has {X.ndim} dimensions, not 2")
+            raise ValueError(f"{self.description}: the array has {X.ndim} dimensions, not 2")
         return X
 
 

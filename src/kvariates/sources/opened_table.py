@@ -5,7 +5,7 @@ line: the file, what is wrong, and where.
 
 | file | read by | columns |
 |---|---|---|
-| text: .csv, .tsv, .txt and others, plain or .gz | `text_table.py` | its header, or x0, x1, ... |
+| text: .csv, .tsv, .txt and others, plain or .gz | `text_reader.py` | its header, or x0, x1, ... |
 | .parquet, .arrow, .feather, a folder of .parquet | `arrow_columns.py` | its schema |
 | .npz, .npy, .mtx | `array_files.py` | x0, x1, ... |
 | - | standard input; its first bytes tell which of these it is | |
@@ -29,11 +29,10 @@ from kvariates.sources.columns import check_names, no_numbers
 from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
 from kvariates.sources.input_file import InputFile, TooLargeError
 from kvariates.sources.missing import check_weights
-from kvariates.sources.original_columns import original_columns
 from kvariates.sources.pieces import Place
 from kvariates.sources.private_text import each_number, fixed_format, private_table
 from kvariates.sources.text_format import HINT, TextOptions
-from kvariates.sources.text_table import read_text
+from kvariates.sources.text_reader import TextReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,18 +230,18 @@ def open_table(
 
 
 def _text(file: InputFile, text: TextOptions) -> OpenedTable:
-    found = read_text(file.data, text)
-    lines = {name: column.why_left_out(name) for name, column in found.text.items()}
-    made = _of_arrow(file, found.table)
+    reader = TextReader(file, text, whole=True)
+    made = _of_arrow(file, reader.table)
 
     def originals(names: Sequence[str], identifiers: bool) -> dict[str, Any]:
         changed = [name for name in names if name in made.numeric]
-        read = {}
-        if changed:
-            read = original_columns(file.data, text, found.format, changed, identifiers)
-        return {name: read.get(name, found.table.column(name)) for name in names}
+        read = reader.originals(changed, identifiers=identifiers) if changed else {}
+        return {name: read.get(name, reader.table.column(name)) for name in names}
 
-    return replace(made, remarks=found.remarks, doubtful=lines, hint=HINT, get_original=originals)
+    remarks = (*reader.remarks, *reader.remarks_after)
+    return replace(
+        made, remarks=remarks, doubtful=reader.doubtful, hint=HINT, get_original=originals
+    )
 
 
 def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:

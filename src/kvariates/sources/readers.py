@@ -25,6 +25,7 @@ from scipy import sparse
 from kvariates.data.rows import check_sparse
 from kvariates.extras import needed
 from kvariates.sources.columns import Field, matrix_fields
+from kvariates.sources.input_file import InputFile
 from kvariates.sources.pieces import (
     ArrowPiece,
     MatrixPiece,
@@ -114,6 +115,22 @@ def arrow_pieces(
     for batch in batches:
         yield ArrowPiece(batch, Place(source, first), bytes_read())
         first += batch.num_rows
+
+
+@dataclass(frozen=True)
+class OneFile:
+    """What readers of one file share."""
+
+    file: InputFile
+    repeatable = decodes = True
+
+    @property
+    def description(self) -> str:
+        return self.file.name
+
+    @property
+    def n_bytes(self) -> int:
+        return self.file.path.stat().st_size
 
 
 @dataclass(frozen=True, eq=False)

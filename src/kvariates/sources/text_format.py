@@ -193,18 +193,10 @@ def find_encoding(data: bytes, whole: bool) -> str:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         if whole or error.start < len(data) - 4:  # otherwise the sample ends inside a character
-            undefined = re.search(rb"[\x81\x8d\x8f\x90\x9d]", data)
-            return "latin-1" if undefined else "cp1252"
+            return one_byte_encoding(data)
     return "utf-8"
 
 
-def decoded(data: bytes, encoding: str) -> str:
-    """The text, without a byte order mark. Raises ValueError if it is in another encoding."""
-    try:
-        return data.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        bad = data[error.start : error.start + 1].hex()
-        raise ValueError(
-            f"is not in the encoding {encoding}: byte 0x{bad} at {error.start}; give the right one "
-            "(--encoding)"
-        ) from None
+def one_byte_encoding(data: bytes) -> str:
+    """That of Windows in western Europe, unless it does not know one of these bytes."""
+    return "latin-1" if re.search(rb"[\x81\x8d\x8f\x90\x9d]", data) else "cp1252"

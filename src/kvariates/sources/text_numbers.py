@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,10 @@ MISSING_WORDS = frozenset({
     "not applicable", "undefined", "blank", "tbd", "*", "**", "..", "...", "---",
     "\u2013", "\u2014",
 })  # fmt: skip
+FORMULA = "^[=+@-]."  # the beginning of a cell that a spreadsheet may run
+INTEGER = r"^(-?[1-9]\d{0,17}|0)$"
+SHORT = r"^-?(0|[1-9]\d{0,8})(MARK\d{1,6})?$"  # few digits, so that a float holds them all
+
 
 _BLANKS = "[ \u00a0\u202f]*"
 _SIGNS = "+\u2212\\-"
@@ -46,11 +50,21 @@ MONEY = (
 )
 
 
+# A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
+NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
+
+
 def without_currency(cell: str) -> str:
     """The cell without a currency, and with a minus in place of parentheses."""
     for pattern, stays in MONEY:
         cell = re.sub(pattern, stays, cell)
     return cell
+
+
+def is_marked_number(cell: str) -> bool:
+    """Whether a cell is a number, with any marks: thousands separators, a per cent, a currency."""
+    cell = cell.strip()
+    return (NUMBER.fullmatch(cell) or NUMBER.fullmatch(without_currency(cell))) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,3 +218,42 @@ def _pattern(decimal: str) -> str:
     groups = "|".join(rf"(?:{g}\d{{3}})+" for g in (other, *GROUPS))
     whole = rf"(?:[1-9]\d{{0,2}}(?:{groups})|\d+)"  # 030 123 is a code, not a number
     return rf"^[+\-\x{{2212}}]?(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?\s?%?$"
+
+
+def plain_column(
+    column: pa.ChunkedArray, decimal: str | None, missing: frozenset[str]
+) -> pa.ChunkedArray:
+    """A column of text as it is, or as plain numbers if these lose nothing.
+
+    What a number would lose, as the zeros of 00501, digits of a long identifier or a per cent,
+    keeps the column text. `decimal`: None for identifiers, of which 1.1 and 1.10 differ.
+    """
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    text: Any = pc.utf8_trim_whitespace(column)
+    known = pc.if_else(pc.is_in(text, pa.array(sorted(missing))), None, text)
+    if known.null_count == len(known):
+        return column
+    if pc.all(pc.match_substring_regex(known, INTEGER)).as_py():
+        return known.cast(pa.int64())
+    if decimal is None:
+        return column
+    if pc.all(pc.match_substring_regex(known, SHORT.replace("MARK", f"[{decimal}]"))).as_py():
+        return pc.replace_substring(known, decimal, ".").cast(pa.float64())
+    return column
+
+
+def formula_of(column: Any) -> str:
+    """The first cell of an Arrow column that a spreadsheet takes for a formula, or ""."""
+    if str(getattr(column, "type", "")) not in ("string", "large_string"):
+        return ""
+    from pyarrow import compute as pc
+
+    suspect = column.filter(pc.match_substring_regex(column, FORMULA))
+    return first_formula(suspect.to_pylist())
+
+
+def first_formula(cells: Sequence[str]) -> str:
+    """The first text that a spreadsheet takes for a formula, or ""."""
+    return next((c for c in cells if re.match(FORMULA, c) and not is_marked_number(c)), "")

@@ -25,7 +25,8 @@ from kvariates.sources.text_format import (
     TextOptions,
     find_encoding,
 )
-from kvariates.sources.text_numbers import MISSING_WORDS, without_currency
+from kvariates.sources.text_lines import MOST_LETTERS
+from kvariates.sources.text_numbers import MISSING_WORDS, is_marked_number, without_currency
 
 SAMPLE_BYTES = 2**18
 MOST_SAMPLE_BYTES = 2**26  # of a table with very long lines
@@ -33,12 +34,9 @@ SAMPLE_LINES = 20  # that a sample has at least
 SAMPLE_ROWS = 400
 DECIMAL_CELLS = 200  # the first cells of a column that show a decimal mark decide which it is
 DECIMAL_ROWS = 20_000  # in which the decimal mark is looked for
-MOST_LETTERS = 2**30  # of a cell
 MOST_BEFORE = 30  # lines before the table
 DELIMITERS = (",", "\t", ";", "|", " ")
 
-# A number with marks: 1,234.5 or 1.234,5 or 1 234 or 20% (before it is known which mark is which).
-NUMBER = re.compile(r"[+\-\u2212]?(\d[\d.,'\u2019 \u00a0\u202f]*|[.,]\d+)([eE][+-]?\d+)?\s?%?")
 # One column: "1,5" is not two cells. What is before the decimal comma, and behind it.
 SIGNED = re.compile(r"[+\-\u2212]?\d+")
 WHOLE = re.compile(r"[+\-\u2212]?(\d+|\d{1,3}([.'\u2019 \u00a0\u202f]\d{3})+)")
@@ -226,12 +224,6 @@ def _names_in_comment(lines: list[str], delimiter: str, width: int) -> list[str]
         return None
     first, *rest = cells[0].cells
     return ["#" if first == "no" else first, *rest]
-
-
-def is_marked_number(cell: str) -> bool:
-    """Whether a cell is a number, with any marks: thousands separators, a per cent, a currency."""
-    cell = cell.strip()
-    return (NUMBER.fullmatch(cell) or NUMBER.fullmatch(without_currency(cell))) is not None
 
 
 def _units(body: list[list[str]]) -> str:

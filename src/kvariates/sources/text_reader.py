@@ -1,0 +1,411 @@
+"""Reads a text table: in memory all its rows show how it is written, in blocks the first ones.
+
+Where the first rows and the rest do not agree, that is an error: more of them could read otherwise.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kvariates.sources.columns import listed
+from kvariates.sources.pieces import ArrowPiece, Place, arrow_fields
+from kvariates.sources.readers import OneFile, Part, arrow_pieces, one_line_errors
+from kvariates.sources.text_format import TextFormat, TextOptions
+from kvariates.sources.text_lines import TextPass, uneven_row
+from kvariates.sources.text_numbers import (
+    FoundNumbers,
+    cell_remedy,
+    find_numbers,
+    plain_column,
+    said_marks,
+)
+from kvariates.sources.text_sniffing import (
+    SAMPLE_BYTES,
+    DecimalMark,
+    find_decimal,
+    find_format,
+    has_enough_lines,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_BYTES = 2**22  # of the rows that are looked at before blocks are read
+
+
+@dataclass(frozen=True)
+class TextReader(OneFile):
+    """Reads a text table, plain or compressed. `whole`: all of it is kept in memory."""
+
+    text: TextOptions
+    whole: bool = False
+    n_rows = None
+    named = True
+
+    @cached_property
+    def _sniffed(self) -> TextFormat:
+        """How the table is written, by its beginning."""
+        with one_line_errors(self.description), self._input() as (_, text):
+            sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
+            while len(sample) == size and not has_enough_lines(sample):
+                size *= 2
+                sample += text.read(size - len(sample))
+            try:
+                return find_format(sample, self.text, len(sample) < size)
+            except ValueError as error:
+                raise ValueError(f"{self.description}: {error}") from None
+
+    @cached_property
+    def _look(self) -> _Look:
+        """The first rows, or all of them, read as they themselves show."""
+        look = self._first(self._sniffed)
+        later = None if look.format.decimal_shown else _later_decimal(look)
+        if later is not None and later.shown:
+            other = replace(look.format, decimal=later.mark, ambiguous=later.ambiguous)
+            again = self._first(other)
+            if _numeric(look) <= _numeric(again):
+                return again
+        return look
+
+    def _first(self, how: TextFormat) -> _Look:
+        import pyarrow as pa
+
+        step = self._pass(how)
+        self._last_pass[:] = [step]
+        with self._rows(step, whole=self.whole) as (_, rows):
+            if self.whole:
+                return _Look(how, rows, step.hexadecimal)
+            batch = next(iter(rows), None)
+        table = rows.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
+        return _Look(how, table, step.hexadecimal)
+
+    @property
+    def format(self) -> TextFormat:
+        """How the table is written."""
+        return self._look.format
+
+    @cached_property
+    def _last_pass(self) -> list[TextPass]:
+        """The last pass over the rows, of which `remarks_after` tells."""
+        return []
+
+    def _pass(self, how: TextFormat) -> TextPass:
+        return TextPass(how, self.description, strict=self.text.encoding is not None)
+
+    @cached_property
+    def _columns(self) -> dict[str, _Column]:
+        """How the columns are read: as those rows show that have anything in them."""
+        import pyarrow as pa
+
+        how, table, _ = self._look
+        if not table.num_rows:
+            raise ValueError(f"{self.description}: no rows")
+        columns, empty = {}, []
+        for field, values in zip(table.schema, table.columns, strict=True):
+            found = FoundNumbers(None)
+            if pa.types.is_string(field.type):
+                found = find_numbers(values, how.decimal, how.missing)
+            columns[field.name] = _Column(field.type, found)
+            if pa.types.is_null(field.type) or (pa.types.is_string(field.type) and found.is_empty):
+                empty.append(field.name)
+        if self.whole or not empty:
+            return columns
+        return columns | self._later_columns(empty)
+
+    def _later_columns(self, empty: list[str]) -> dict[str, _Column]:
+        """Columns that have nothing in the first rows. Those without anything are not numbers."""
+        import pyarrow as pa
+
+        columns, how = dict[str, _Column](), self.format
+        with self._rows(self._pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
+            for batch in batches:
+                for name in [name for name in empty if name not in columns]:
+                    found = find_numbers(batch.column(name), how.decimal, how.missing)
+                    if not found.is_empty:
+                        columns[name] = _Column(_plain_type(batch.column(name), how), found)
+                if len(columns) == len(empty):
+                    break
+        return columns
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The columns, without those that have neither a name nor a value."""
+        import pyarrow as pa
+
+        columns = self._columns
+        kinds = [(name, columns[name].kind or pa.float64()) for name in self.format.names]
+        named = [
+            (name, kind)
+            for name, kind in kinds
+            if not (re.fullmatch(r"column\d+", name) and pa.types.is_null(kind))
+        ]
+        return pa.schema(named or kinds)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [Part(self.description, arrow_fields(self._schema))]
+
+    @property
+    def remarks(self) -> list[str]:
+        """How the table is read, in lines for the user."""
+        import pyarrow as pa
+
+        words = self.format.words()
+        true = [field.name for field in self._schema if pa.types.is_boolean(field.type)]
+        said = [f"truth values read as 0 and 1 in {listed(true)}"] if true else []
+        found = {name: column.found for name, column in self._columns.items()}
+        return [*([words] if words else []), *said, *said_marks(found)]
+
+    @property
+    def remarks_after(self) -> list[str]:
+        """What the last pass left out, in lines for the user."""
+        return [line for last in self._last_pass for line in last.remarks()]
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        """Columns of text that look numeric: a line about each."""
+        found = {name: column.found for name, column in self._columns.items()}
+        return {name: c.why_left_out(name) for name, c in found.items() if c.looks_numeric}
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        if self.whole:
+            table = self.table.select(wanted)
+            yield from arrow_pieces(table.to_batches(max_chunksize=rows), self.description)
+            return
+        kinds = {name: self._columns[name].kind for name in wanted}
+        types = {name: _read_as(kind, self._look.hexadecimal) for name, kind in kinds.items()}
+        marked = [name for name, kind in kinds.items() if kind is None]
+        step = self._pass(self.format)
+        self._last_pass[:] = [step]
+        with self._rows(step, types) as (file, batches):
+            if marked:
+                batches = self._without_marks(batches, marked)
+            yield from arrow_pieces(batches, self.description, file.tell)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """All rows, with numbers in place of text that reads as numbers. Pre: `whole`."""
+        import pyarrow as pa
+
+        table, names = self._look.table, set(self._schema.names)
+        columns = [
+            values if (numbers := self._columns[name].found.numbers) is None else numbers
+            for name, values in zip(table.column_names, table.columns, strict=True)
+        ]
+        kept = [i for i, name in enumerate(table.column_names) if name in names]
+        return pa.table(columns, names=table.column_names).select(kept)
+
+    def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """These columns as text, in batches."""
+        import pyarrow as pa
+
+        types = dict.fromkeys(names, pa.string())
+        with self._rows(self._pass(self.format), types) as (_, batches):
+            yield from batches
+
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, pa.ChunkedArray]:
+        """These columns, as plain numbers where these lose nothing, or else as text."""
+        import pyarrow as pa
+
+        how = self.format
+        decimal = None if identifiers else how.decimal
+        schema = pa.schema([(name, pa.string()) for name in names])
+        table = pa.Table.from_batches(self.as_written(names), schema)
+        return {name: plain_column(table.column(name), decimal, how.missing) for name in names}
+
+    def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
+        """The batches with numbers in place of text with thousands separators and per cents."""
+        import pyarrow as pa
+
+        first, currencies = 0, dict[str, str]()
+        for batch in batches:
+            for name in marked:
+                at = batch.schema.get_field_index(name)
+                column = find_numbers(batch.column(at), self.format.decimal, self.format.missing)
+                if column.bad >= 0:
+                    where = Place(self.description, first).row(column.bad, name)
+                    cell = batch.column(at)[column.bad].as_py()
+                    raise ValueError(_no_number(where, cell, column.currency))
+                if (
+                    column.currency
+                    and currencies.setdefault(name, column.currency) != column.currency
+                ):
+                    where = f"{self.description}: column {name!r}"
+                    raise ValueError(
+                        f"{where} has several currencies: {currencies[name]}, {column.currency}"
+                    )
+                numbers = column.numbers
+                if numbers is None:  # all are missing
+                    numbers = pa.nulls(batch.num_rows, pa.float64())
+                batch = batch.set_column(at, name, numbers)
+            first += batch.num_rows
+            yield batch
+
+    @contextmanager
+    def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
+        """The file, and its bytes without compression."""
+        import pyarrow as pa
+
+        if self.whole:
+            with pa.BufferReader(self.file.data) as text:
+                yield text, text
+            return
+        with pa.OSFile(self.description) as file:
+            if self.file.gzipped:
+                yield file, pa.CompressedInputStream(file, "gzip")
+            else:
+                yield file, file
+
+    @contextmanager
+    def _text(self, how: TextFormat) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
+        """The file, and its text in UTF-8."""
+        import pyarrow as pa
+
+        with self._input() as (file, text):
+            if how.encoding != "utf-8":
+                text = pa.transcoding_input_stream(text, how.encoding, "utf-8")
+            yield file, text
+
+    @contextmanager
+    def _rows(
+        self, step: TextPass, types: dict[str, Any] | None = None, *, whole: bool = False
+    ) -> Iterator[tuple[pa.NativeFile, Any]]:
+        """The file, and its rows: in batches, or as one table.
+
+        With `types`, these columns are read, otherwise all, in types that fit what they hold.
+        """
+        import pyarrow as pa
+        from pyarrow import csv
+
+        how = step.how
+        columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
+        options = {
+            # Messages have row numbers only without threads; a stream is read by one thread anyway.
+            "read_options": csv.ReadOptions(
+                column_names=list(how.names), skip_rows=how.skip, use_threads=whole,
+                block_size=max(FIRST_BYTES, 64 * len(how.names) if self.whole else 0),
+            ),
+            "parse_options": csv.ParseOptions(
+                delimiter=how.delimiter, invalid_row_handler=step.odd_row,
+                newlines_in_values=not whole or b'"' in self.file.data,
+            ),
+            "convert_options": csv.ConvertOptions(
+                null_values=sorted(how.missing), decimal_point=how.decimal, **columns
+            ),
+        }  # fmt: skip
+        with self._errors(step), self._text(how) as (file, text):
+            stream = pa.lib.TransformInputStream(text, step)
+            yield file, (csv.read_csv if whole else csv.open_csv)(stream, **options)
+
+    @contextmanager
+    def _errors(self, step: TextPass) -> Iterator[None]:
+        import pyarrow as pa
+
+        with one_line_errors(self.description):
+            try:
+                yield
+            except pa.ArrowInvalid as error:
+                raise ValueError(self._in_words(str(error), step)) from error
+            except UnicodeDecodeError as error:
+                bad = error.object[error.start : error.start + 1].hex()
+                raise ValueError(
+                    f"{self.description}: is not in the encoding {step.how.encoding}: "
+                    f"byte 0x{bad}; give the right one (--encoding)"
+                ) from None
+
+    def _in_words(self, message: str, step: TextPass) -> str:
+        """A message of pyarrow, with the column's name and the row as `Place` counts it.
+
+        pyarrow counts columns from 0, and lines from 1 with those that are skipped, and comments.
+        """
+        how = step.how
+        if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
+            row, column = step.row(int(found[2])), how.names[int(found[1])]
+            return _no_number(Place(self.description).row(row - 1, column), found[3])
+        with self._text(how) as (_, text):
+            lines = io.TextIOWrapper(text, "utf-8", "replace", newline="")
+            uneven = uneven_row(islice(lines, how.skip, None), how)
+        return f"{self.description}: {uneven}" if uneven else message
+
+
+class _Look(NamedTuple):
+    """Rows of a text table, how it is written, and whether hexadecimal numbers may be in them."""
+
+    format: TextFormat
+    table: pa.Table
+    hexadecimal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of a text table: its type, and its numbers if it is text.
+
+    `kind` is its type, None for text that holds numbers.
+    """
+
+    type: Any
+    found: FoundNumbers
+
+    @property
+    def kind(self) -> Any:
+        return self.type if self.found.numbers is None else None
+
+
+def _plain_type(column: pa.Array, how: TextFormat) -> Any:
+    """The type that pyarrow would find for a column of text."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    missing = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(sorted(how.missing)))
+    for kind in (pa.float64(), pa.bool_()):
+        with suppress(pa.ArrowInvalid):
+            return pc.if_else(missing, None, column).cast(kind).type
+    return pa.string()
+
+
+def _numeric(look: _Look) -> set[int]:
+    """The columns of numbers, also of numbers with marks."""
+    import pyarrow as pa
+
+    how, table, _ = look
+    columns = zip(table.schema, table.columns, strict=True)
+    return {
+        i for i, (field, column) in enumerate(columns)
+        if not pa.types.is_string(field.type)
+        or find_numbers(column, how.decimal, how.missing).numbers is not None
+    }  # fmt: skip
+
+
+def _later_decimal(look: _Look) -> DecimalMark:
+    """The decimal mark that cells behind the beginning of the file show."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    columns = [c for c in look.table.columns if pa.types.is_string(c.type)]
+    marked = (pc.unique(c.filter(pc.match_substring_regex(c, r"\d[.,]\d"))) for c in columns)
+    return find_decimal((cells.to_pylist() for cells in marked), look.format.delimiter)
+
+
+def _no_number(where: str, cell: str, currencies: str = "") -> str:
+    """That a cell is no number, although those before it are, and what to do."""
+    if currencies:
+        return f"{where}: {cell!r} has another currency than the cells before it ({currencies})"
+    remedy = f"{cell_remedy((cell,))}; --no-stream looks at all rows to find out how they are read"
+    return f"{where}: {cell!r} is not a number{remedy}"
+
+
+def _read_as(kind: Any, hexadecimal: bool) -> Any:
+    """The type of a column in later rows, where integers may have decimals; None: text."""
+    import pyarrow as pa
+
+    if kind is None:
+        return pa.string()
+    as_found = pa.types.is_boolean(kind) or (hexadecimal and pa.types.is_integer(kind))
+    return kind if as_found else pa.float64()
