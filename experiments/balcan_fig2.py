@@ -37,10 +37,10 @@ from benchmarks.report import table
 from benchmarks.workloads import ROOT, Array, inertia
 
 from kvariates import KMeans, PrivateKMeans
+from kvariates.palette import PALETTE
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.report.colors import PALETTE
-from kvariates.report.picture import picture
+from kvariates.report.maps import picture
 
 FREE = "k-means++"
 METHODS: dict[str, Callable[[int], Any]] = {

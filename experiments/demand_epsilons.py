@@ -18,14 +18,14 @@ from benchmarks.report import table
 
 from experiments.fan_costs import DEMANDS, RESULTS, SWAPS, optimum, repetitions, save
 from experiments.fan_data import clusters, mnist_rows
+from kvariates.palette import PALETTE
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.private_swaps import DemandLocalSearch
 from kvariates.private_methods.task import DemandMethod, DemandTask
-from kvariates.report.colors import PALETTE
-from kvariates.report.picture import FAINT, INK, picture
+from kvariates.report.maps import FAINT, INK, picture
 
 STEM, K, SIZE, EPSILONS = "demand_epsilons", 10, 2_000, (0.5, 1.0, 2.0)
 METHODS: dict[str, DemandMethod] = {

@@ -26,8 +26,8 @@ from experiments.fan_costs import (
     summarized,
 )
 from experiments.fan_data import Universe
-from kvariates.report.colors import PALETTE
-from kvariates.report.picture import FAINT, INK, picture
+from kvariates.palette import PALETTE
+from kvariates.report.maps import FAINT, INK, picture
 
 BASES = ("DP-rand", "DP-k-median++")
 

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LinearSegmentedColormap
 
-from kvariates.report.colors import PALETTE
-from kvariates.report.picture import FAINT, INK, PAPER, picture
+from kvariates.palette import PALETTE
+from kvariates.report.maps import FAINT, INK, PAPER, picture
 
 GREY = "#6b7079"  # FAINT is too light on the colours
 LESS, MORE = PALETTE[0], PALETTE[1]

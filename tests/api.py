@@ -25,8 +25,7 @@ certificates.kmeans_relaxation: capped_bound KnownClusters solve
 certificates.sampled_bound: smallest_mean
 cli: main_of_command=main
 cli.app: app tables
-cli.bounds_option: parse_bounds
-cli.fit_request: FitRequest
+cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
@@ -52,9 +51,8 @@ data.sparse_lattice: largest_values quantize_sparse sparse_sums
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.facilities: load_town straight_choice
-demo.fold_trials: FoldTrials
-demo.folds_section: folds_section
-demo.private_section: matched_maps
+demo.folds: folds_section FoldTrials
+demo.private_cities: matched_maps
 estimators.domain_spec: LARGEST SMALLEST
 estimators.fitted_html: fitted_lines
 estimators.group_input: GROUP_METRICS
@@ -95,7 +93,7 @@ objectives.distortions: DISTORTIONS
 objectives.divergence_objective: DivergenceObjective filled in_dtype
 objectives.mahalanobis: Mahalanobis
 objectives.objective: objective_for OBJECTIVES
-palette: FAINT INK MARKERS PALETTE
+palette: FAINT INK lighter looks MARKERS PALETTE spread_colors
 peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
@@ -110,8 +108,7 @@ peers.questions: Question QUESTIONS
 peers.summed_questions: SUMMED SummedQuestion
 peers.transcript: Dropped Transcript
 peers.transport: Failure LocalTransport reply_of
-peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
-    VerticalOptions
+peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
 privacy.auditing: audit least_visible near
@@ -120,8 +117,8 @@ privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
 privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
-privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES ForkGuard GUARD
-    measurement
+privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES ForkGuard
+    GUARD measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
     sum_query total_query
@@ -156,27 +153,22 @@ refining.minibatch: batches minibatch
 refining.refinements: REFINEMENTS
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
-report.choice_page: choice_section
 report.choice_tables: CHOICE_TABLES restructured_text
 report.cluster_words: contrast in_words
-report.colors: lighter looks spread_colors
-report.cost_words: cost_change
-report.curves: AxisScale Line lines tick_words
-report.figures: Bar bars share_bar
-report.fit: FitRun FittedTable ShownRows write_fit
+report.costs: choice_section cost_change
+report.figures: AxisScale Bar bars Line lines share_bar tick_words
 report.fit_page: fit_html
-report.map_places: city_near known_cities
+report.maps: BRIGHTER draw_map picture rgb_of road_map Roads small_maps SmallMap STYLE to_degrees
+    WorldMap
 report.option_words: as_options
 report.page: DARK LIGHT MINUS number number_within page_html Section table text visible
-report.picture: picture STYLE
-report.plane: coordinates plane robust_limits shown_rows
+report.plane: city_near coordinates known_cities plane robust_limits shown_rows
 report.plots: cluster_styles
 report.private_page: release_costs times_as_likely
-report.roadmap: road_map Roads
-report.scatter_figure: Scatter scatter
-report.small_maps: small_maps SmallMap
+report.result_files: write_fit
+report.run: FitRun FittedTable ShownRows
+report.scatter_figure: scatter Scatter
 report.tree_plot: _top
-report.worldmap: BRIGHTER draw_map rgb_of to_degrees WorldMap
 seeding.block_potential: block_potential read_weights
 seeding.densities: Dirac UniformOver
 seeding.euclidean_potential: EuclideanPotential
@@ -194,8 +186,8 @@ sources.block_memory: BlockMemory
 sources.demand_file: demand_numbers
 sources.graph_files: read_places
 sources.scaling: scale_for SCALINGS standardize
-sources.text_lines: TextCheck
 sources.text_format: HINT
+sources.text_lines: TextCheck
 sources.text_sniffing: SAMPLE_BYTES
 streaming.online: next_center
 streaming.stream_state: StreamState
@@ -215,18 +207,18 @@ tables: Entry Table
 _MODULES = """
 balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.feasible_groups
 certificates.certificate certificates.dual certificates.kmeans_certificate
-certificates.sampled_bound cli.app cli.audit_command cli.dask_fitting cli.demo_command
-cli.experiment_command cli.fit_stream cli.interrupts cli.options cli.output_folder cli.screen
-data.cluster_sums data.distance_tables data.lattice_distances data.lattice_rows
-data.scans data.transport_plan demo.private_cities estimators.metric_input estimators.names
-federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
-privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
-private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
-private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
-private_methods.sample_aggregate private_methods.task refining.center_swaps refining.medoid_search
-refining.minibatch refining.swaps report.cluster_view report.fit seeding.global_kmeans
-seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
-sources.private_text sources.scaling streaming.saving summaries.merge_reduce summaries.partition
+certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
+cli.more_commands cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables
+data.lattice_distances data.lattice_rows data.scans data.transport_plan demo.private_cities
+estimators.metric_input estimators.names federated.client federated.flower_parties
+federated.private_peer peers.masks privacy.empty_cells privacy.mechanisms privacy.noise_source
+privacy.query privacy.secret private_methods.demand_counts private_methods.domain
+private_methods.noisy_grid private_methods.noisy_kvariates private_methods.noisy_lloyd
+private_methods.principal_axes private_methods.private_swaps private_methods.sample_aggregate
+private_methods.task refining.center_swaps refining.medoid_search refining.minibatch refining.swaps
+report.cluster_view seeding.global_kmeans seeding.kmeans_parallel sources.assembling
+sources.data_table sources.input_file sources.private_text sources.scaling streaming.saving
+summaries.merge_reduce summaries.partition
 """
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
@@ -19,3 +20,50 @@ PALETTE = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # matplotlib's names
 INK, FAINT = "#22262e", "#757a85"
+
+
+MANY = 1000  # centres
+MARKS = ("circle", "square", "triangle", "diamond", "cross")
+
+
+class Look(NamedTuple):
+    """The look of a cluster: indices into `PALETTE` and into the marks."""
+
+    color: int
+    mark: int
+
+
+def lighter(color: str, part: float = 0.22) -> str:
+    """A colour for a dark background: `color` with a part of white."""
+    mixed = (round(v + part * (255 - v)) for v in bytes.fromhex(color[1:]))
+    return "#" + bytes(mixed).hex()
+
+
+def spread_colors(centers: Array, marks: int = len(MARKS)) -> Array:
+    """Return an index into the palette for each centre; centres of one colour are far apart.
+
+    The first twelve centres get the twelve colours in order. No colour has more centres than there
+    are marks, if there are at most twelve times as many centres as marks.
+    """
+    if len(centers) > MANY:  # nobody can tell them apart
+        return np.arange(len(centers)) % len(PALETTE)
+    places = np.zeros(len(centers), dtype=np.intp)
+    nearest = np.full((len(PALETTE), len(centers)), np.inf)
+    most = marks * max(1, -(-len(centers) // (marks * len(PALETTE))))
+    centers = centers / (np.abs(centers).max(initial=0.0) or 1.0)  # squares stay finite
+    used = np.zeros(len(PALETTE), dtype=np.intp)
+    for i, center in enumerate(centers):
+        places[i] = np.where(used >= most, -1.0, nearest[:, i]).argmax()
+        used[places[i]] += 1
+        gaps = np.square(centers - center).sum(axis=1)
+        nearest[places[i]] = np.minimum(nearest[places[i]], gaps)
+    return places
+
+
+def looks(centers: Array, marks: int = len(MARKS)) -> tuple[Look, ...]:
+    """The look of each cluster. Up to twelve times as many clusters as marks all differ."""
+    used, found = [0] * len(PALETTE), []
+    for color in spread_colors(centers, marks).tolist():
+        found.append(Look(color, used[color] % marks))
+        used[color] += 1
+    return tuple(found)

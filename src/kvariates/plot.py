@@ -64,7 +64,7 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
     """
     needed("matplotlib", "plot")
     from kvariates.k_selection import Choice
-    from kvariates.report.record_plots import draw_choice
+    from kvariates.report.plots import draw_choice
 
     _check("choice", choice, Choice, "the result of choose_k")
     return draw_choice(choice, ax)
@@ -96,7 +96,7 @@ def ledger(ledger: Ledger, ax: Axes | None = None) -> Axes:
     """
     needed("matplotlib", "plot")
     from kvariates.privacy.ledger import Ledger
-    from kvariates.report.record_plots import draw_ledger
+    from kvariates.report.plots import draw_ledger
 
     _check("ledger", ledger, Ledger, "ledger_ of a private model")
     return draw_ledger(ledger, ax)

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from api import audit_command_module as audit_command
-from api import experiment_command_module as experiment_command
 from api import load_model
+from api import more_commands_module as experiment_command
 from cli.test_fit import failure, run
 
 from kvariates import KMeans, choose_k

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from api import app, tables
-from api import fit_module as fit_report
+from api import app, tables, write_fit
 from benchmarks import command as shell_times
 from typer.testing import CliRunner
 
@@ -103,9 +102,9 @@ class TestResults:
 
     def test_costs_of_swaps_end_at_the_inertia(self, tmp_path, monkeypatch):
         np.save(tmp_path / "X.npy", np.random.default_rng(0).random((300, 2)))
-        runs, write = [], fit_report.write_fit
-        keep = lambda run, *others: runs.append(run) or write(run, *others)  # noqa: E731
-        monkeypatch.setattr(fit_report, "write_fit", keep)
+        runs = []
+        keep = lambda run, *others: runs.append(run) or write_fit(run, *others)  # noqa: E731
+        monkeypatch.setattr("kvariates.cli.fit_command.write_fit", keep)
         words = ["--algorithm", "swap", "--n-init", 2, "--seed", 1, "-o", tmp_path / "out"]
         assert run("fit", tmp_path / "X.npy", "-k", 20, *words).exit_code == 0
         (found,) = runs

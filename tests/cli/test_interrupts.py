@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from api import interrupts_module as interrupts
+from api import app_module as interrupts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 

@@ -82,7 +82,7 @@ def test_a_result_that_cannot_be_printed_leaves_its_files(rows, tmp_path, monkey
         with FULL.open("w") as file:
             file.write("x")
 
-    monkeypatch.setattr("kvariates.cli.fit_running.show_fit", full)
+    monkeypatch.setattr("kvariates.cli.fit_command.show_fit", full)
     line = failure("fit", rows, "-k", 2, "-o", tmp_path / "out")
     assert line == "the result cannot be printed: the disk is full"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES

@@ -26,14 +26,14 @@ from kvariates.sources import read
 HALF_WRITTEN = """
 import time
 from kvariates.cli import main
-from kvariates.report import fit
+from kvariates.report import result_files
 
 def stop_halfway(run, shown, folder):
     (folder / "report.html").write_text("<!DOCTYPE")
     print("half", flush=True)
     time.sleep(600)
 
-fit.write_fit = stop_halfway
+result_files.write_fit = stop_halfway
 main()
 """
 MARKUP = ["[/a]", "[bold]", "a\x1b[31mb", "$$x$$", "</script>", "line\nbreak", "\u202eabc"]
@@ -374,7 +374,7 @@ def test_an_interruption_after_the_files_are_in_place_does_not_deny_them(
         patch.setattr("kvariates.cli.fit_command.write_labels", interrupt)
         assert failure(*words, code=130) == "interrupted; nothing was written"
         assert not (tmp_path / "out").exists()
-    monkeypatch.setattr("kvariates.cli.fit_running.show_fit", interrupt)
+    monkeypatch.setattr("kvariates.cli.fit_command.show_fit", interrupt)
     assert failure(*words, code=130) == "interrupted"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from api import FitRequest, ReadRequest
-from api import dask_fitting_module as dask_fitting
+from api import fit_dask_module as dask_fitting
 from cli.test_fit import FILES, failure
 from cli.test_fit import run as invoke
 from dask import dataframe as dd
@@ -107,7 +107,7 @@ def test_what_it_cannot_do(client, folder, tmp_path, words, line):
 
 
 def test_no_scheduler(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("kvariates.cli.dask_fitting.SECONDS", 1)
+    monkeypatch.setattr("kvariates.cli.fit_dask.SECONDS", 1)
     words = ["fit", folder, "-k", 3, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1"]
     assert "Timed out trying to connect to tcp://127.0.0.1:1" in failure(*words)
 

@@ -25,8 +25,9 @@ from kvariates.cli.app import (
     tidy_errors,
     words_of,
 )
-from kvariates.cli.gathering import gathered
+from kvariates.cli.options import gathered
 from kvariates.cli.output_folder import printed_file, written_file
+from kvariates.extras import needed
 
 
 def main() -> NoReturn:
@@ -101,8 +102,8 @@ def fit(
     }  # fmt: skip
     choices = {name: value for name, value in choices.items() if value is not None}
     with tidy_errors():
+        from kvariates.cli.fit_command import run_fit
         from kvariates.cli.fit_request import FitRequest, private_budget
-        from kvariates.cli.fit_running import run_fit
 
         # All that were given: the last alone would be a fit of other columns.
         every = ",".join(bounds) if bounds else None
@@ -145,7 +146,7 @@ def predict(
 ) -> None:
     """Label the rows of a table by a model that fit has written."""
     with tidy_errors():
-        from kvariates.cli.predict_command import predict_file
+        from kvariates.cli.saved_model import predict_file
         from kvariates.cli.screen import print_table, progress_display, show_json
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
@@ -175,6 +176,8 @@ def demo(
 ) -> None:
     """Four problems with bundled data: writes regions.csv, picture.png and report.html."""
     with tidy_errors():
+        for package, extra in (("matplotlib", "plot"), ("opendp", "private")):
+            needed(package, extra, "kvariates demo")
         from kvariates.cli import demo_command
         from kvariates.cli.screen import progress_display
 

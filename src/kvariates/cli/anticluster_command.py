@@ -21,7 +21,7 @@ from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remark
 from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
-from kvariates.report.files import json_text, write_rows
+from kvariates.report.result_files import json_text, write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels

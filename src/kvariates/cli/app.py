@@ -16,15 +16,14 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn, cast
 
 import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
-
-from kvariates.cli.interrupts import raise_after_imports
 
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
@@ -250,3 +249,33 @@ def os_error_words(error: OSError) -> str:
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {os.strerror(error.errno)}"
     return str(error) if error.errno is None else os.strerror(error.errno)
+
+
+WAIT = 0.02  # seconds until the stack is looked at again
+MOST = 500  # looks; an import that hangs is interrupted after that
+IMPORTING = "<frozen importlib._bootstrap>"
+Handler = Callable[[int, FrameType | None], None]
+
+
+def raise_after_imports(error: type[BaseException]) -> Handler:
+    """A handler of a signal that raises `error`, after the import that is going on, if any."""
+    looks = 0
+
+    def handle(_: int, frame: FrameType | None) -> None:
+        nonlocal looks
+        if not is_importing(frame) or looks == MOST or not hasattr(signal, "setitimer"):
+            raise error
+        looks += 1
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, WAIT)
+
+    return handle
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is imported in this frame, or in one that called it."""
+    while frame is not None:
+        if frame.f_code.co_filename == IMPORTING:
+            return True
+        frame = frame.f_back
+    return False

@@ -5,21 +5,39 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import Progress
 
 from kvariates.cli.app import Terminated, printable, say
 from kvariates.cli.output_folder import check_free, moved_into_place
-from kvariates.cli.screen import fit_with_bar, phase, print_table, show_regions
+from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.demo import cities as world
-from kvariates.extras import needed
-
-if TYPE_CHECKING:
-    from kvariates.demo import demo_page
+from kvariates.demo.cities import CityClusters, cities_section
+from kvariates.demo.facilities import (
+    FacilityPlan,
+    Town,
+    facilities_section,
+    load_town,
+    plan_facilities,
+)
+from kvariates.demo.folds import FoldTrials, compare_folds, compared, folds_section
+from kvariates.demo.private_cities import PrivateCities, fit_privately, private_section
+from kvariates.report.page import page_html
 
 FILES = ("regions.csv", "picture.png", "report.html")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All four problems, solved."""
+
+    clusters: CityClusters
+    private: PrivateCities
+    town: Town
+    plan: FacilityPlan
+    folds: FoldTrials
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +56,6 @@ def run_demo(
 
     `runs`: private fits for each budget.
     """
-    for package, extra in (("matplotlib", "plot"), ("opendp", "private")):
-        needed(package, extra, "kvariates demo")
     check_free([out / name for name in FILES], force)
     start = time.perf_counter()
     with moved_into_place(out) as folder:
@@ -48,7 +64,7 @@ def run_demo(
         with moved_into_place(out) as folder:
             results = solve_others(found, start, progress, runs)
             with phase(progress, "writing the page"):
-                page = _page(results)
+                page = demo_html(results)
                 (folder / "report.html").write_text(page, encoding="utf-8")
     except (KeyboardInterrupt, Terminated) as signal:
         say("interrupted; regions.csv and picture.png are complete, report.html was not written")
@@ -57,32 +73,24 @@ def run_demo(
 
 
 def solve_others(
-    found: demo_page.CityClusters, start: float, progress: Progress, runs: int | None
-) -> demo_page.Results:
+    found: CityClusters, start: float, progress: Progress, runs: int | None
+) -> Results:
     """The three problems after the map. `start`: of the demo, by time.perf_counter()."""
-    from kvariates.demo import demo_page, facilities, fold_trials, private_cities
-
     with phase(progress, "the same with differential privacy") as bar:
-        private = private_cities.fit_privately(
-            found.cities, runs or private_cities.RUNS,
+        private = fit_privately(
+            found.cities, runs,
             lambda part: progress.update(bar.task, total=1, completed=part),
         )  # fmt: skip
     with phase(progress, "facilities on a road network"):
-        town = facilities.load_town()
-        plan = facilities.plan_facilities(town)
+        town = load_town()
+        plan = plan_facilities(town)
     with phase(progress, "folds that are alike"):
-        folds = fold_trials.compare_folds(town)
+        folds = compare_folds(town)
     seconds = time.perf_counter() - start
-    return demo_page.Results(found, private, town, plan, folds, seconds)
+    return Results(found, private, town, plan, folds, seconds)
 
 
-def _page(results: demo_page.Results) -> str:
-    from kvariates.demo.demo_page import demo_html
-
-    return demo_html(results)
-
-
-def draw_regions(folder: Path, progress: Progress) -> demo_page.CityClusters:
+def draw_regions(folder: Path, progress: Progress) -> CityClusters:
     """Cluster the cities and write the two files of the regions."""
     with phase(progress, "reading the world's cities"):
         cities = world.load_cities()
@@ -90,17 +98,13 @@ def draw_regions(folder: Path, progress: Progress) -> demo_page.CityClusters:
         model = world.region_model()
         seconds = fit_with_bar(model, bar, cities.places, sample_weight=cities.people)
     with phase(progress, "drawing the map"):
-        from kvariates.demo.demo_page import CityClusters
-
         regions = world.name_regions(cities, model.labels_, model.cluster_centers_)
         world.write_regions(cities, regions, model.labels_, model.cluster_centers_, folder)
         picture = (folder / "picture.png").read_bytes()
     return CityClusters(cities, model, regions, seconds, picture)
 
 
-def _found(results: demo_page.Results) -> tuple[tuple[str, str], ...]:
-    from kvariates.demo.folds_section import compared
-
+def _found(results: Results) -> tuple[tuple[str, str], ...]:
     price, plan, folds = results.private.price, results.plan, results.folds
     budgets = zip(price.epsilons, price.mean, strict=True)
     varies = compared((folds.errors.std(), folds.random_errors.std()), "less", "more")
@@ -118,3 +122,31 @@ def show_demo(run: DemoRun, out: Path) -> None:
     words = f"four problems in {run.seconds:.1f} s; wrote {', '.join(FILES)} to {out}"
     typer.echo(printable(words))
     typer.echo(f"open {out / 'report.html'} in a browser")
+
+
+def demo_html(results: Results) -> str:
+    """The whole page as HTML."""
+    runs = results.private.price.ratios.shape[1]
+    lead = (
+        f"Four problems, solved on this computer in {results.seconds:.0f} seconds with data that "
+        "come with kvariates. Every number here was measured in this run. Private fits draw new "
+        f"noise every time, so theirs ({runs} fits for each budget) differ from run to run."
+    )
+    sections = [
+        cities_section(results.clusters),
+        private_section(results.clusters.cities, results.private),
+        facilities_section(results.town, results.plan),
+        folds_section(results.folds),
+    ]
+    return page_html("What kvariates can do", lead, sections)
+
+
+def show_regions(regions: list[world.Region]) -> None:
+    """Print the regions of the demo, the largest first."""
+    ordered = sorted(regions, key=lambda r: -r.people)
+    print_table(["region", ">people", ">share", ">cities", "largest cities"], map(_cells, ordered))
+
+
+def _cells(r: world.Region) -> tuple[str, ...]:
+    people = f"{r.people / 1e6:,.0f} M"
+    return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)

@@ -12,29 +12,34 @@ from rich.progress import Progress
 
 from kvariates.cli.app import check_name, remark, remarks
 from kvariates.cli.fit_command import parameters_of, scaled_rows
+from kvariates.cli.fit_private import WHY
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
-from kvariates.cli.screen import fit_with_bar, phase
+from kvariates.cli.screen import fit_with_bar, phase, said_warnings
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
 from kvariates.estimators.kmedian import KMedian
-from kvariates.report import fit as report
+from kvariates.estimators.private_kmedian import PrivateKMedian
 from kvariates.report.plane import LONGITUDE
+from kvariates.report.result_files import write_fit
+from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale
+from kvariates.sources.demand_file import demand_numbers
 from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
+from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
 
-def fit_median(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
+def fit_median(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     """Read the file, find medoids and write the files."""
     check_name("init", request.choices.get("init"), MEDOID_SEEDINGS)
     points = read_points(request, progress)
     with phase(progress, f"clustering {points.n:,} {points.unit}") as bar:
         model = KMedian(request.k or 1, **request.choices)
         seconds = fit_with_bar(model, bar, points.X, sample_weight=points.data.table.weight)
-    found = report.FitRun(
+    found = FitRun(
         points.fitted_table(request), parameters_of(model, request), points.medoids(model),
         *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,
         medoids=points.medoid_names(model), notes=remarks(),
@@ -99,11 +104,11 @@ class Points:
         found = [names[int(i)] for i in rows]  # of NumPy or of Arrow
         return tuple(str(name.as_py() if hasattr(name, "as_py") else name) for name in found)
 
-    def fitted_table(self, request: FitRequest) -> report.FittedTable:
+    def fitted_table(self, request: FitRequest) -> FittedTable:
         table = self.data.table
         needs = METRICS[request.choices.get("metric", "euclidean")].needs
         names = ("row",) if needs == DISTANCES else table.names
-        return report.FittedTable(
+        return FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
             request.scaling != "none", kept=table.kept, weights=request.reading.weights or "",
         )  # fmt: skip
@@ -168,30 +173,24 @@ def _sizes(points: Points, model: KMedian) -> tuple[NDArray[Any], NDArray[Any]]:
     """The rows and the weight of each cluster."""
     reached, weight = model.labels_ >= 0, points.data.table.weight
     labels = model.labels_[reached]
-    masses = report.cluster_masses(
-        labels, None if weight is None else weight[reached], model.n_clusters
-    )
+    masses = cluster_masses(labels, None if weight is None else weight[reached], model.n_clusters)
     return np.bincount(labels, minlength=model.n_clusters), masses
 
 
-def write_medoids(
-    run: report.FitRun, points: Points, labels: NDArray[np.int32], folder: Path
-) -> None:
+def write_medoids(run: FitRun, points: Points, labels: NDArray[np.int32], folder: Path) -> None:
     """Write the labels of the points, the model, the centres, the summary and the report."""
     table = points.data.table
     write_labels(folder / "labels.parquet", labels, points.data.beside, table.kept)
     save_model(run.model, table.names, points.scale, folder / "model.skops", table.means)
-    report.write_fit(run, _shown(run, points, labels), folder)
+    write_fit(run, _shown(run, points, labels), folder)
 
 
-def _shown(
-    run: report.FitRun, points: Points, labels: NDArray[np.int32]
-) -> report.ShownRows | None:
+def _shown(run: FitRun, points: Points, labels: NDArray[np.int32]) -> ShownRows | None:
     """The points for the drawing; None if they have no coordinates."""
     model, table = run.model, points.data.table
     if points.places is not None:
         X = points.places.X
-        return report.ShownRows(
+        return ShownRows(
             X, labels, X[model.medoid_indices_], edges=edge_list(points.X),
             names=points.places.names, points=tuple(map(str, points.data.beside["node"])),
         )  # fmt: skip
@@ -199,4 +198,72 @@ def _shown(
         return None
     raw = points.X.shape[1] <= 2
     X, centers = (table.X, run.centers) if raw else (points.X, model.cluster_centers_)
-    return report.ShownRows(X, labels, centers, table.weight, table.X)
+    return ShownRows(X, labels, centers, table.weight, table.X)
+
+
+PUBLISHED = (
+    "the points are public, so labels.parquet may be published, too: it follows from the points "
+    "and the medoids; the file of the demand may not"
+)
+SHOWN = ("n_clusters", "epsilon", "delta", "metric", "method", "adjacency", "missing")
+
+
+def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
+    """Read the points and the demand, find private medoids and write the files."""
+    budget = request.budget
+    assert budget is not None  # noqa: S101
+    assert budget.demand is not None  # noqa: S101
+    _check(request)
+    points = read_points(request, progress)
+    remark(PUBLISHED)
+    notes = remarks()  # none that depends on the demand
+    with phase(progress, f"reading {budget.demand.name}"):
+        column = request.reading.identifier or ("node" if points.is_graph else "row")
+        demand = demand_numbers(
+            budget.demand, _names(request, points), column, request.reading.text
+        )
+    metric = request.choices.get("metric", "euclidean")
+    model = PrivateKMedian(
+        request.k or 1, epsilon=budget.epsilon, delta=budget.delta, metric=metric
+    )
+    with phase(progress, "clustering privately"), said_warnings():
+        labels = model.fit_predict(points.X, demand=demand)
+    counts = np.asarray(model.cluster_counts_)
+    table = points.fitted_table(request)
+    found = FitRun(
+        table, {name: getattr(model, name) for name in SHOWN}, points.medoids(model), counts,
+        counts, model=model, command=request.command, medoids=points.medoid_names(model),
+        notes=notes, medoid_ids=points.medoid_ids(model, request.reading.identifier),
+    )  # fmt: skip
+    with phase(progress, "writing"):
+        write_medoids(found, points, labels, folder)
+    return found
+
+
+def _check(request: FitRequest) -> None:
+    """Raise ValueError for options that a private fit does not have."""
+    request.refuse(WHY, "init", "n_init", "certify")
+    if "random_state" in request.choices:
+        raise ValueError(f"--seed {WHY}: noise that can be repeated is not private")
+    if request.reading.weights is not None:
+        raise ValueError(f"--weights {WHY}; the demand says how many people are at a point")
+
+
+def _names(request: FitRequest, points: Points) -> list[str]:
+    """What the demand calls each point."""
+    identifier, opened = request.reading.identifier, points.data.opened
+    if points.is_graph:
+        names = points.data.beside["node"]
+    elif identifier is None or opened is None:
+        rows = points.fitted_table(request).in_file(np.arange(points.n))
+        return [str(i + 1) for i in rows.tolist()]
+    else:
+        names = complete_values(opened, identifier)
+        kept = points.data.table.kept
+        names = names if kept is None else names[kept]
+        if names.dtype.kind == "f":
+            raise ValueError(f"--id {identifier}: holds numbers with decimals, not names of points")
+    found = [str(name) for name in names]
+    if len(set(found)) < len(found):
+        raise ValueError(f"--id {identifier}: names several points alike")
+    return found

@@ -22,7 +22,8 @@ from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.privacy.secret import silent
-from kvariates.report import fit as report
+from kvariates.report.result_files import write_fit
+from kvariates.report.run import FitRun, FittedTable
 from kvariates.sources import DataTable, OpenedTable, Scale, open_table
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import within_box
@@ -45,7 +46,7 @@ LABELS = "labels.parquet is not private: it reveals information about every row;
 FARTHEST = 1e100  # of scaled rows that get a label: larger ones could be infinite
 
 
-def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
+def fit_private(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     """Read the file, find private centres and write the files."""
     budget = request.budget
     assert budget is not None  # noqa: S101
@@ -69,7 +70,7 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> report
             beside = beside_columns(opened, request.reading)
             write_labels(folder / "labels.parquet", labels, beside, kept)
         save_model(model, table.names, scale, folder / "model.skops")
-        report.write_fit(run, None, folder)
+        write_fit(run, None, folder)
     remark(LABELS if request.labels else NO_LABELS)
     return run
 
@@ -136,7 +137,7 @@ def _model(request: FitRequest, budget: PrivateBudget, bounds: Any) -> PrivateKM
 def _run(
     request: FitRequest, names: tuple[str, ...], left_out: tuple[str, ...], model: PrivateKMeans,
     scale: Scale | None,
-) -> report.FitRun:  # fmt: skip
+) -> FitRun:  # fmt: skip
     centers, errors = model.cluster_centers_, model.center_errors_
     if scale is not None:
         centers, errors = scale.undo(centers), None if errors is None else errors * scale.spread
@@ -147,8 +148,8 @@ def _run(
     }
     if scale is not None:
         parameters["scale"] = request.scaling
-    table = report.FittedTable(request.data, names, left_out, scaled=scale is not None)
-    return report.FitRun(
+    table = FittedTable(request.data, names, left_out, scaled=scale is not None)
+    return FitRun(
         table,
         parameters,
         centers,

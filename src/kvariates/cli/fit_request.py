@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
-from kvariates.cli.bounds_option import BOUNDS_HELP, Bounds, parse_bounds
 from kvariates.cli.reading import ReadRequest
 
 DEMAND = (
@@ -128,3 +130,134 @@ def private_budget(
             "whose minimum and maximum reveal single rows"
         )
     return PrivateBudget(epsilon, delta or 0.0, parse_bounds(bounds))
+
+
+BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The lower and the upper bound of a column. `place`: in a file, if they come from one."""
+
+    low: float
+    high: float
+    place: str = ""
+
+    def named(self, name: str) -> str:
+        """The name of the column for messages; of a file, only where it is."""
+        return f"named in {self.place}" if self.place else repr(name)
+
+
+class _Entry(NamedTuple):
+    """The bounds of a column, as they are written."""
+
+    name: str
+    ends: tuple[Any, Any]
+    place: str = ""
+
+    def refuse(self, what: str, shown: str) -> NoReturn:
+        """ValueError that says `what` about a line of a file, or `shown` about words."""
+        raise ValueError(f"{self.place}: {what}" if self.place else f"--bounds: {shown}")
+
+
+def parse_bounds(words: str) -> dict[str, Bounds]:
+    """Bounds by column; the key "" is for all columns."""
+    if _is_file(words):
+        return _checked(_of_file(Path(words)))
+    pair = re.fullmatch(r"\s*([^,:=]+)\s*[,:]\s*([^,:=]+)\s*", words)
+    if pair:
+        return _checked([_Entry("", (pair[1], pair[2]))])
+    found = []
+    for part in words.split(","):
+        item = re.fullmatch(r"\s*(.+?)\s*=\s*([^:]+):([^:]+)", part)
+        if not item:
+            raise ValueError(f"--bounds {words}: is neither a file nor bounds; give {BOUNDS_HELP}")
+        found.append(_Entry(item[1], (item[2], item[3])))
+    return _checked(found)
+
+
+def _is_file(words: str) -> bool:
+    try:
+        return Path(words).is_file()
+    except OSError:  # too long for the name of a file
+        return False
+
+
+def _checked(entries: Iterable[_Entry]) -> dict[str, Bounds]:
+    found: dict[str, Bounds] = {}
+    for entry in entries:
+        low, high = (_number(end, entry) for end in entry.ends)
+        _check_range(low, high, entry)
+        if entry.name in found:
+            entry.refuse("the column has bounds already", f"{entry.name!r} has bounds twice")
+        found[entry.name] = Bounds(low, high, entry.place)
+    return found
+
+
+def _number(cell: Any, entry: _Entry) -> float:
+    try:
+        return float("" if isinstance(cell, bool) else cell)
+    except (TypeError, ValueError):
+        entry.refuse("a bound is not a number", f"{cell!r} is not a number")
+    except OverflowError:
+        return float("inf")
+
+
+def _check_range(low: float, high: float, entry: _Entry) -> None:
+    """ValueError unless PrivateKMeans takes these bounds."""
+    from kvariates.estimators.domain_spec import LARGEST, SMALLEST
+
+    of = f" of {entry.name}" if entry.name else ""
+    if not max(abs(low), abs(high)) <= LARGEST:
+        within = f"must be numbers within +-{LARGEST:g}; use other units"
+        entry.refuse(f"bounds {within}", f"the bounds{of} {within}")
+    if not low < high:
+        words = f"the lower bound{of} ({low:g}) is not below {high:g}"
+        entry.refuse("the lower bound is not below the upper one", words)
+    if not SMALLEST <= high - low <= LARGEST:
+        apart = f"must be {SMALLEST:g} to {LARGEST:g} apart; use other units"
+        entry.refuse(f"bounds {apart}", f"the bounds{of} {apart}")
+
+
+def _of_file(path: Path) -> list[_Entry]:
+    """The bounds of a JSON file {"a": [0, 10]}, or of lines column,low,high."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        is_json = text.lstrip().startswith(("{", "["))
+        return list(_json_entries(path, text) if is_json else _line_entries(path, text))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, csv.Error):
+        raise ValueError(f"{path}: cannot be read as bounds; give {BOUNDS_HELP}") from None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object, with names that stand twice."""
+
+
+def _json_entries(path: Path, text: str) -> Iterator[_Entry]:
+    content = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
+    pairs = content if isinstance(content, _Pairs) else [("", content)]
+    for number, (name, pair) in enumerate(pairs, 1):
+        if type(pair) is not list or len(pair) != 2:
+            raise ValueError(f'{path}: bounds are written as {{"column": [low, high]}}')
+        yield _Entry(name, (pair[0], pair[1]), f"{path}, entry {number}")
+
+
+def _line_entries(path: Path, text: str) -> Iterator[_Entry]:
+    reader = csv.reader(io.StringIO(text), delimiter=";" if ";" in text else ",")
+    rows = [(reader.line_num, row) for row in reader if row]
+    if rows and not any(_is_number(cell) for cell in rows[0][1][1:]):
+        rows = rows[1:]  # a line of names
+    if not rows:
+        raise ValueError(f"{path}: bounds are lines column,low,high")
+    for line, row in rows:
+        if len(row) != 3:
+            raise ValueError(f"{path}, line {line}: bounds are lines column,low,high")
+        yield _Entry(row[0].strip(), (row[1], row[2]), f"{path}, line {line}")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

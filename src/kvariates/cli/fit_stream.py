@@ -23,16 +23,17 @@ from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
-from kvariates.report import fit as report
-from kvariates.report.choice_page import how_sure
+from kvariates.report.costs import how_sure
 from kvariates.report.option_words import as_options
+from kvariates.report.result_files import write_fit
+from kvariates.report.run import ClusterTotals, FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
 from kvariates.sources.parquet_writer import write_label_parts
 
 WHY = "does not work on a stream; use --no-stream"
 
 
-def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.FitRun:
+def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     """Two passes: one for the centres, one for the labels and the cost.
 
     To standardize takes one more, and so does -k auto.
@@ -56,7 +57,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
     shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    totals = report.ClusterTotals(len(centers))
+    totals = ClusterTotals(len(centers))
     with reading.phase("writing labels"):
         parts = _labels(source, centers, totals)
         write_label_parts(folder / "labels.parquet", parts, file.columns(beside) if beside else ())
@@ -64,18 +65,18 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> report.
     save_model(model, names, scale, folder / "model.skops")
     if scale is not None:
         synopses, centers = scale.undo(synopses), scale.undo(centers)
-    table = report.FittedTable(
+    table = FittedTable(
         request.data, names, file.left_out, model.n_rows_seen_,
         request.reading.weights is not None, scale is not None, True,
     )  # fmt: skip
     _say_dropped(request, file)
-    run = report.FitRun(
+    run = FitRun(
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
         model.n_iter_, seconds, model, request.command, notes=remarks(), choice=choice,
     )  # fmt: skip
-    shown = report.ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
+    shown = ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
     with phase(progress, "writing"):
-        report.write_fit(run, shown, folder)
+        write_fit(run, shown, folder)
     return run
 
 
@@ -146,11 +147,11 @@ def _stream_choices(request: FitRequest) -> dict[str, Any]:
     return dict(request.choices)
 
 
-def _labels(source: SourceBlocks, centers: Floats, totals: report.ClusterTotals) -> Iterator[Any]:
+def _labels(source: SourceBlocks, centers: Floats, totals: ClusterTotals) -> Iterator[Any]:
     """The labels of all rows in parts, masked where a row was left out. Adds to the totals."""
     end = 0  # of the rows that have been labelled or left out
     for part in assign_blocks(source, np.ascontiguousarray(centers, dtype=np.float64)):
-        masses = report.cluster_masses(part.labels, part.weight, totals.k)
+        masses = cluster_masses(part.labels, part.weight, totals.k)
         totals.add(part.labels, masses, exact_total(part.cost, part.weight))
         if part.numbers is None:
             yield part.labels

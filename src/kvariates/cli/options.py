@@ -6,11 +6,14 @@ import math
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kvariates.cli.app import ARGUMENTS
+
+if TYPE_CHECKING:
+    from kvariates.cli.reading import ReadRequest
 
 
 class Objective(StrEnum):
@@ -283,3 +286,16 @@ def names_of(by_comma: str | None) -> list[str] | None:
 
     cells = next(csv.reader([by_comma], skipinitialspace=True), [])
     return [name.strip() for name in cells]
+
+
+def gathered(
+    data: Path, columns: str | None, missing: str | None, text: tuple[Any, ...], **others: Any
+) -> ReadRequest:
+    """What to read. `text`: the options of `TextOptions` in their order, None if not given."""
+    from kvariates.cli.reading import ReadRequest
+    from kvariates.sources import TextOptions
+
+    delimiter, decimal, encoding, header, na, skip = text
+    written = TextOptions(delimiter, decimal, encoding, header, tuple(na or ()), skip)
+    how = missing or "error"
+    return ReadRequest(data, names_of(columns), missing=str(how), text=written, **others)

@@ -8,20 +8,26 @@ file.
 from __future__ import annotations
 
 import io
+import json
 import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
+from rich.progress import Progress
 from scipy import sparse
 
 from kvariates.cli.app import remark
-from kvariates.cli.model_bytes import model_bytes
+from kvariates.cli.reading import ReadRequest, read_table
+from kvariates.cli.screen import phase
 from kvariates.extras import needed
 from kvariates.sources import Scale
 from kvariates.sources.input_file import check_size
+from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.scaling import radians_scale
 
 SMALL = 2**28  # bytes of parts that are always read
 MOST_TIMES = 100  # as many bytes of parts as the file has
@@ -154,3 +160,106 @@ def _check_centers(model: Any, last: Any, path: Path) -> None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+SCHEMA = "schema.json"
+LEVEL = 1  # of compression
+
+
+def model_bytes(model: Any, skops: Any) -> bytes:
+    """The model, as `skops.io.load` reads it. The same model gives the same bytes."""
+    with ZipFile(io.BytesIO(skops.dumps(model))) as archive:
+        numbers: dict[int, int] = {}
+        files: dict[str, str] = {}
+        schema = _renumbered(json.loads(archive.read(SCHEMA)), numbers, files)
+        parts = {new: archive.read(old) for old, new in files.items()}
+    parts[SCHEMA] = json.dumps(schema, indent=2).encode()
+    made = io.BytesIO()
+    with ZipFile(made, "w") as archive:
+        for name, content in parts.items():
+            entry = ZipInfo(name)  # of the year 1980
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, content, ZIP_DEFLATED, LEVEL)
+    return made.getvalue()
+
+
+def _renumbered(node: Any, numbers: dict[int, int], files: dict[str, str]) -> Any:
+    """A part of the schema with new numbers (from 1: skops takes 0 for none) and file names."""
+    if isinstance(node, list):
+        return [_renumbered(each, numbers, files) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "__id__" and isinstance(value, int):
+            made[key] = numbers.setdefault(value, len(numbers) + 1)
+        elif key == "file" and isinstance(value, str):
+            made[key] = files.setdefault(value, f"{len(files) + 1}{PurePath(value).suffix}")
+        else:
+            made[key] = _renumbered(value, numbers, files)
+    return made
+
+
+SUFFIXES = (".parquet", ".csv")
+NOT_PRIVATE = (
+    "the model is private, the labels and numbers of rows here are not: they are computed from "
+    "these rows without noise; do not publish them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """How many rows got each label."""
+
+    sizes: Any
+    rows: int
+
+    def summary(self, model: Path, data: Path, out: Path) -> dict[str, Any]:
+        clusters = [{"label": j, "rows": n} for j, n in enumerate(self.sizes.tolist())]
+        names = {"model": str(model), "data": str(data), "labels": str(out)}
+        return names | {"rows": self.rows, "clusters": clusters}
+
+
+def predict_file(
+    path: Path, reading: ReadRequest, out: Path, progress: Progress, *, quiet: bool
+) -> Prediction:
+    """Read the model and the rows, and write their labels to `out`."""
+    if out.suffix.lower() not in SUFFIXES:
+        ending = f"not {out.suffix}" if out.suffix else f"and {out.name} ends with neither"
+        raise ValueError(f"-o: the labels are written as .parquet or .csv, {ending}")
+    model = load_model(path)
+    last = model[-1] if hasattr(model, "steps") else model
+    if hasattr(last, "ledger_"):
+        remark(NOT_PRIVATE)
+    metric = getattr(last, "metric", "euclidean")
+    if metric in ("graph", "precomputed"):
+        raise ValueError(
+            f"{path}: the model was fitted with --metric {metric}, so it has no labels for new "
+            "rows; its own are in labels.parquet"
+        )
+    means = None
+    if reading.missing == "mean" and (means := filled_means(model)) is None:
+        raise ValueError(
+            f"{path}: was fitted without --missing mean, so there are no means to fill in; use "
+            "--missing drop"
+        )
+    columns, names = reading.columns, [str(n) for n in getattr(model, "feature_names_in_", ())]
+    if names and (columns is None or set(columns) == set(names)):
+        columns = names  # in the order of the fit
+    with phase(progress, f"reading {reading.data.name}"):
+        data = read_table(replace(reading, columns=columns, means=means), quiet=quiet)
+    X = data.table.X
+    if metric == "haversine" and model is not last:
+        radians_scale(X, data.table.names)  # an error is in the units of the file
+    if X.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"{reading.data}: has {X.shape[1]} columns to use, and the model has "
+            f"{model.n_features_in_} features; name them with --columns"
+        )
+    with phase(progress, f"labelling {X.shape[0]:,} rows"), warnings.catch_warnings():
+        # The columns were chosen by their names; the matrix itself has none.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        labels = np.asarray(model.predict(X))
+    write_labels(out, labels, data.beside, data.table.kept)
+    k = int(getattr(last, "n_clusters", labels.max() + 1))
+    return Prediction(np.bincount(labels, minlength=k), X.shape[0])

@@ -24,13 +24,12 @@ from rich.text import Text
 from kvariates.cli.app import WARNING, printable, remark
 from kvariates.cli.command_words import TOO_FEW
 from kvariates.estimators.choose_k import ScaleWarning
-from kvariates.report.files import json_text
 from kvariates.report.option_words import as_options
+from kvariates.report.result_files import json_text
 from kvariates.sources import MissingValuesError
 
 if TYPE_CHECKING:
-    from kvariates.demo.cities import Region
-    from kvariates.report.fit import FitRun
+    from kvariates.report.run import FitRun
 
 MOST_CLUSTERS, MOST_COLUMNS = 20, 5  # that fit a screen
 NARROW, LONGEST_NAME = 14, 42  # letters in a line, and in all, of a column's name
@@ -226,14 +225,3 @@ def print_end(number: int, seconds: float, out: Path, files: str, what: str = "i
     """Print the last line of a command."""
     what = what[:-1] if number == 1 else what
     typer.echo(printable(f"{number} {what} in {seconds:.2f} s; wrote {files} to {out}"))
-
-
-def show_regions(regions: list[Region]) -> None:
-    """Print the regions of the demo, the largest first."""
-    ordered = sorted(regions, key=lambda r: -r.people)
-    print_table(["region", ">people", ">share", ">cities", "largest cities"], map(_cells, ordered))
-
-
-def _cells(r: Region) -> tuple[str, ...]:
-    people = f"{r.people / 1e6:,.0f} M"
-    return r.name, people, f"{r.share:.1%}", f"{r.cities:,}", ", ".join(r.largest)

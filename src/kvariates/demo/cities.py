@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kvariates.estimators.kmeans import KMeans
-from kvariates.report.files import write_rows
-from kvariates.report.map_places import known_cities
+from kvariates.report.figures import Fact, facts, picture
+from kvariates.report.page import Section, paragraph, preformatted, promise_box, table
+from kvariates.report.plane import known_cities
+from kvariates.report.result_files import write_rows
 
 Array = npt.NDArray[Any]
 REGIONS = 12
@@ -79,7 +81,7 @@ def write_regions(
     cities: Cities, regions: list[Region], labels: Array, centers: Array, folder: Path
 ) -> None:
     """Write regions.csv and picture.png into a directory."""
-    from kvariates.report.worldmap import WorldMap, draw_map
+    from kvariates.report.maps import WorldMap, draw_map
 
     header = ["region", "people", "share", "cities", "largest"]
     rows = [(r.name, r.people, r.share, r.cities, "; ".join(r.largest)) for r in regions]
@@ -95,3 +97,56 @@ def write_regions(
         "clustered on the sphere · data: GeoNames, CC BY 4.0",
     )
     draw_map(shown, folder / "picture.png")
+
+
+@dataclass(frozen=True, eq=False)
+class CityClusters:
+    """The regions without privacy: the data, the fitted model, and the map as PNG."""
+
+    cities: Cities
+    model: KMeans
+    regions: list[Region]
+    seconds: float
+    picture: bytes
+
+
+def cities_section(found: CityClusters) -> Section:
+    """The map and the regions."""
+    people = float(found.cities.people.sum())
+    rows = sorted(found.regions, key=lambda region: -region.people)
+    listed = table(
+        ("region", "people", "share", "cities", "largest cities"),
+        (
+            (r.name, f"{r.people / 1e6:,.0f} M", f"{r.share:.1%}", f"{r.cities:,}",
+             ", ".join(r.largest))
+            for r in rows
+        ),
+    )  # fmt: skip
+    k, starts = len(found.regions), found.model.n_init
+    words = (
+        f"Each city is a point on the globe, weighted by its people. Spherical k-means looks for "
+        f"{k} centres such that the sum of 1 - cos of the angles between people and their nearest "
+        f"centres is small. The best of {starts} starts is kept; the same seed gives the same "
+        "regions on any number of threads."
+    )
+    guarantee = found.model.guarantee_
+    lost = found.model.guarantee_lost_
+    promise = f"Guarantee: {guarantee}" if guarantee is not None else f"No guarantee: {lost}"
+    caption = "Data: GeoNames, CC BY 4.0. A cross is a centre; tints show the nearest centre."
+    html = (
+        facts([
+            Fact("cities", f"{len(found.cities.names):,}"),
+            Fact("people in them", f"{people / 1e9:.2f} billion"),
+            Fact("regions", f"{k}"),
+            Fact(f"the fit, {starts} starts", f"{found.seconds:.2f} s"),
+        ])
+        + paragraph(words)
+        + picture(found.picture, "image/png", f"Map of {k} regions of the urban world", caption)
+        + listed
+        + promise_box(promise)
+        + preformatted(
+            f'KMeans({k}, metric="cosine", n_init={starts}, random_state=0)'
+            ".fit(places, sample_weight=people)"
+        )
+    )  # fmt: skip
+    return Section("cities", "The world's cities, without privacy", html)

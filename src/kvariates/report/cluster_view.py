@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from kvariates.palette import Array
+
 from .cluster_words import Contrast, amounts_in_words, listed_clusters, same_units
-from .colors import Array
-from .figures import Scatter, scatter
-from .fit_run import FitRun, ShownRows
-from .map_places import city_near
 from .page import counted, cut
-from .plane import MOST_SHOWN, Plane, plane, shown_rows
+from .plane import MOST_SHOWN, Plane, city_near, plane, shown_rows
+from .run import FitRun, ShownRows
+from .scatter_figure import Scatter, scatter
 
 MOST_TIP_VALUES = 8
 MOST_WORDS = 25  # names at centres

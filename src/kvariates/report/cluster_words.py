@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .colors import Array, Look
-from .figures import mark
-from .fit_run import FitRun, ShownRows
+from kvariates.palette import Array, Look
+
 from .page import MINUS, cut, number, scrolled, short, text
 from .plane import some_rows
+from .run import FitRun, ShownRows
+from .scatter_figure import mark
 
 MOST_COLUMNS = 12  # in a table
 MOST_LISTED = 300  # clusters in a table

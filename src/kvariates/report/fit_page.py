@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .choice_page import choice_section
+from kvariates.palette import Look, looks
+
 from .cluster_view import View, drawn, view_of
 from .cluster_words import (
     MOST_LISTED,
@@ -18,13 +19,12 @@ from .cluster_words import (
     contrast,
     largest_clusters,
 )
-from .colors import Look, looks
-from .cost_words import about_cost, about_other_rows, cost_change, degrees_note
+from .costs import about_cost, about_other_rows, choice_section, cost_change, degrees_note
 from .figures import Bar, Fact, Line, bars, facts, lines
-from .fit_run import FitRun, ShownRows
 from .page import Section, counted, number, page_html, paragraph, short, text
 from .private_page import about_errors, ledger_section, noise_warning, privacy_section
 from .proof_pages import guarantee_section, stream_section, transcript_section
+from .run import FitRun, ShownRows
 
 MOST_NAMES = 40  # of columns in a list
 MOST_LETTERS = 600  # of a note, or of a parameter

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .colors import PALETTE, lighter
+from kvariates.palette import PALETTE, lighter
 
 HERE = Path(__file__).parent
 MINUS = "\u2212"

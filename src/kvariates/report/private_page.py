@@ -13,8 +13,8 @@ import numpy as np
 from kvariates.privacy import ledger_report
 
 from .figures import Bar, share_bar
-from .fit_run import FitRun
 from .page import Section, number, paragraph, preformatted, short, text
+from .run import FitRun
 
 NUMBER = re.compile(r"\d+")
 NUMBERED = re.compile(r"\b([a-z]+) (\d+)\b")

@@ -8,9 +8,9 @@ from typing import Any
 from kvariates.guarantees import how_to_measure, is_certifiable
 
 from .figures import Fact, facts
-from .fit_run import FitRun
 from .option_words import as_options
 from .page import Section, number, paragraph, promise_box, table, text
+from .run import FitRun
 
 POWER = re.compile(r"\b\d(?:\.\d+)?e[+-]\d+\b")
 UNITS = ("bytes", "kB", "MB", "GB", "TB")

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .colors import MARKS, Array, Look, looks
+from kvariates.palette import MARKS, Array, Look, looks
+
 from .page import counted, cut, number_within, text, visible
 from .plane import some_rows
 

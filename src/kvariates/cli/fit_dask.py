@@ -20,7 +20,8 @@ from kvariates.data.rows import Rows
 from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
-from kvariates.report import fit as report
+from kvariates.report.result_files import write_fit
+from kvariates.report.run import ClusterTotals, FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.sources.parquet_writer import write_labelled_frames
 
 SHOWN = 2_000  # synopses in the picture
@@ -28,9 +29,7 @@ SECONDS = 10  # to connect
 LABELS = "label of kvariates"  # the name of a column
 
 
-def fit_on_cluster(
-    address: str, request: FitRequest, folder: Path, progress: Progress
-) -> report.FitRun:
+def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     """Fit on the workers; labels, sizes and weights come back partition by partition."""
     choices = _dask_choices(request)
     with _connected(address) as client:
@@ -46,7 +45,7 @@ def fit_on_cluster(
         with phase(progress, f"clustering {request.data.name} on {address}") as bar:
             model = KMeans(**choices, client=client)
             seconds = fit_with_bar(model, bar, X, sample_weight=w)
-        totals = report.ClusterTotals(len(model.cluster_centers_))
+        totals = ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
             parts = _labels(client, model.labels_, w, frame[beside], totals)
             write_labelled_frames(folder / "labels.parquet", parts)
@@ -57,15 +56,15 @@ def fit_on_cluster(
     centers = model.cluster_centers_
     names = tuple(str(name) for name in X.columns)
     rows = int(totals.sizes.sum())
-    table = report.FittedTable(request.data, names, left_out, rows, w is not None, False, True)
+    table = FittedTable(request.data, names, left_out, rows, w is not None, False, True)
     if left_out:
         remark(f"left out, not numeric: {', '.join(left_out)}")
-    run = report.FitRun(
+    run = FitRun(
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
         model.n_iter_, seconds, model, request.command, notes=remarks(),
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
-    report.write_fit(run, report.ShownRows(points, nearest, centers, shares), folder)
+    write_fit(run, ShownRows(points, nearest, centers, shares), folder)
     save_model(_in_memory(model, choices), names, None, folder / "model.skops")
     return run
 
@@ -133,7 +132,7 @@ def _columns(frame: Any, request: FitRequest) -> tuple[Any, tuple[str, ...]]:
 
 
 def _labels(
-    client: Any, labels: Any, weights: Any, beside: Any, totals: report.ClusterTotals
+    client: Any, labels: Any, weights: Any, beside: Any, totals: ClusterTotals
 ) -> Iterator[Any]:
     """The labels of each partition, which is added to the totals, and its other columns."""
     from dask import delayed
@@ -163,4 +162,4 @@ def _with_labels(table: Any, labels: Any) -> Any:
 def _labelled(table: Any, weights: Any, k: int) -> tuple[Any, Any, Any]:
     """The labels of a partition, the weights of its clusters, other columns. On a worker."""
     labels = table[LABELS].to_numpy()
-    return labels, report.cluster_masses(labels, weights, k), table.drop(columns=LABELS)
+    return labels, cluster_masses(labels, weights, k), table.drop(columns=LABELS)

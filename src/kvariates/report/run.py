@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.exact_sums import to_float
 from kvariates.k_selection import Choice
-
-from .colors import Array
+from kvariates.palette import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,3 +191,29 @@ class ShownRows:
     names: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
     sparse: bool = False
+
+
+class ClusterTotals:
+    """The sizes and weights of k clusters, and their cost, added up block by block."""
+
+    def __init__(self, k: int) -> None:
+        self.sizes, self.masses, self._exact_cost = np.zeros(k, np.int64), np.zeros(k), 0
+
+    @property
+    def k(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def cost(self) -> float:
+        return to_float(self._exact_cost)
+
+    def add(self, labels: Array, masses: Array, exact_cost: int = 0) -> None:
+        """Add a block of rows. `masses`: see `cluster_masses`."""
+        self.sizes += np.bincount(labels, minlength=self.k)
+        self.masses += masses
+        self._exact_cost += exact_cost
+
+
+def cluster_masses(labels: Array, weights: Array | None, k: int) -> Array:
+    """The weight of each cluster; the number of its rows if there are no weights."""
+    return np.bincount(labels, weights, minlength=k).astype(np.float64)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import math
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data.exact_sums import to_float
-from ..sources.parquet_writer import LABEL, name_beside
-from .choice_page import choice_summary
-from .colors import Array
-from .files import json_text, write_rows
-from .fit_page import fit_html
-from .fit_run import FitRun, FittedTable, ShownRows
-from .private_page import about_errors
-
-__all__ = [
-    "ClusterTotals",
-    "FitRun",
-    "FittedTable",
-    "ShownRows",
-    "cluster_masses",
-    "write_fit",
-]
-
+from kvariates.report.costs import choice_summary
+from kvariates.report.fit_page import fit_html
+from kvariates.report.private_page import about_errors
+from kvariates.report.run import FitRun, ShownRows
+from kvariates.sources.parquet_writer import LABEL, name_beside
 
 MEDOID = "medoid"  # a column of centers.csv: the name of the row, or its number from 1
 
@@ -132,27 +123,26 @@ def _privacy(run: FitRun) -> dict[str, Any]:
     }
 
 
-class ClusterTotals:
-    """The sizes and weights of k clusters, and their cost, added up block by block."""
-
-    def __init__(self, k: int) -> None:
-        self.sizes, self.masses, self._exact_cost = np.zeros(k, np.int64), np.zeros(k), 0
-
-    @property
-    def k(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def cost(self) -> float:
-        return to_float(self._exact_cost)
-
-    def add(self, labels: Array, masses: Array, exact_cost: int = 0) -> None:
-        """Add a block of rows. `masses`: see `cluster_masses`."""
-        self.sizes += np.bincount(labels, minlength=self.k)
-        self.masses += masses
-        self._exact_cost += exact_cost
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a small table as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
-def cluster_masses(labels: Array, weights: Array | None, k: int) -> Array:
-    """The weight of each cluster; the number of its rows if there are no weights."""
-    return np.bincount(labels, weights, minlength=k).astype(np.float64)
+def json_text(content: Any, *, ascii_only: bool = False) -> str:
+    """A result as JSON. NaN and infinity become null; an object that JSON does not know, a text."""
+    return json.dumps(_plain(content), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
