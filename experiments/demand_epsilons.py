@@ -24,11 +24,12 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_candidates import DemandCandidates
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.private_swaps import DemandLocalSearch
-from kvariates.private_methods.task import DemandMethod, DemandTask
+from kvariates.private_methods.run import PrivateMethod
+from kvariates.private_methods.task import DemandTask
 from kvariates.report.maps import FAINT, INK, picture
 
 STEM, K, SIZE, EPSILONS = "demand_epsilons", 10, 2_000, (0.5, 1.0, 2.0)
-METHODS: dict[str, DemandMethod] = {
+METHODS: dict[str, PrivateMethod[DemandTask]] = {
     "candidates": DemandCandidates(),
     "candidates, 20 swaps": DemandCandidates(swaps=SWAPS),
     "cells": DemandCells(),
@@ -62,7 +63,7 @@ def measure(runs: int) -> Runs:
                 universe.diameter,
             )  # fmt: skip
             begin = time.monotonic()
-            medoids = method(task).medoids
+            medoids = method(task).centers
             seconds = time.monotonic() - begin
             line = found.setdefault(key, {}).setdefault(name, [])
             line.append([universe.cost(medoids, demand) / best, seconds])

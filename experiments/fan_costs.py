@@ -33,7 +33,8 @@ from kvariates.privacy.budget import Loss
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.demand_counts import DemandCells, DemandHst
 from kvariates.private_methods.private_swaps import DemandLocalSearch
-from kvariates.private_methods.task import DemandMethod, DemandTask
+from kvariates.private_methods.run import PrivateMethod
+from kvariates.private_methods.task import DemandTask
 from kvariates.refining import swaps
 from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
@@ -44,7 +45,7 @@ DEMANDS = ("balanced", "imbalanced")
 SWAPS, ALPHA, WINDOW = 20, 1e-3, 5
 EPSILON = 1.0
 PLAIN = {"rand": "random", "k-median++": "k-median++", "HST": "hst"}
-PRIVATE: dict[str, DemandMethod] = {
+PRIVATE: dict[str, PrivateMethod[DemandTask]] = {
     "DP-rand": DemandLocalSearch(SWAPS, "random"),
     "DP-k-median++": DemandLocalSearch(SWAPS, "k-median++"),
     "DP-HST": DemandHst(n_swaps=SWAPS),
@@ -90,9 +91,9 @@ def run(
             universe.space, Secret(demand), k, "add-remove", loss, rng, universe.diameter
         )
         result = method(task)
-        sets = list(result.path) or [result.medoids]
+        sets = list(result.path) or [result.centers]
         costs = np.array([universe.cost(one, demand) for one in sets])
-        final = universe.cost(result.medoids, demand)
+        final = universe.cost(result.centers, demand)
         found[name] = [costs[0], final, costs.mean(), costs.min(), _iterations(costs)]
     return found
 

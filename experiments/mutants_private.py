@@ -96,7 +96,7 @@ PRIVATE = [
     Mutant(
         "nodes of a tree without demand have no noise", "private_methods.demand_counts",
         "        counts[nodes] = counted.counts\n",
-        '        empty = np.bincount(cells[task.demand.reveal("no")], minlength=len(nodes)) == 0\n'
+        '        empty = np.bincount(cells[task.rows.reveal("no")], minlength=len(nodes)) == 0\n'
         "        counts[nodes] = np.where(empty, 0, counted.counts)\n",
         "privacy/test_demand_tree.py",
     ),

@@ -130,7 +130,7 @@ private_methods.demand_candidates: Cell DemandCandidates projected recover_medoi
 private_methods.demand_counts: DemandCells DemandHst level_costs LeveledTree nearest_counts
     noisy_tree
 private_methods.domain: Domain
-private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS run_method
+private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS
 private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
 private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize WithLaplace
@@ -142,8 +142,8 @@ private_methods.private_swaps: DemandLocalSearch draw_swaps private_search Priva
     public_candidates
 private_methods.recovery: Recovery
 private_methods.sample_aggregate: Gupt SampleAggregate
-private_methods.task: DemandResult DemandTask PrivateResult PrivateTask row_count RowCount
-    run_demand_method
+private_methods.run: PrivateMethod PrivateResult run_method Traits
+private_methods.task: DemandTask PrivateTask row_count RowCount
 refining.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 refining.block_assigner: BlockAssigner
 refining.center_swaps: lloyd_with_swaps swapped

@@ -18,12 +18,12 @@ from api import (
     DemandCandidates,
     DemandHst,
     DemandLocalSearch,
-    DemandResult,
     Ledger,
     Loss,
+    PrivateResult,
     Vectors,
     rho_for,
-    run_demand_method,
+    run_method,
 )
 from api import private_swaps_module as private_swaps
 from privacy.demands import task_of
@@ -42,7 +42,7 @@ SWAPS = 2
 class SeenDemand:
     """The result, and the released values by label."""
 
-    result: DemandResult
+    result: PrivateResult
     values: dict[str, Any]
 
 
@@ -60,7 +60,7 @@ class DemandCase:
         budget = {"epsilon": self.loss.epsilon, "delta": self.loss.delta}
         task = task_of(space, demand, 2, self.adjacency, **budget)
         with watch_releases(values):
-            return SeenDemand(run_demand_method(self.method, task), values)
+            return SeenDemand(run_method(self.method, task), values)
 
     @property
     def neighbours(self):
@@ -82,7 +82,7 @@ class DemandCase:
         charges = {charge.label: [charge.scale, charge.cost] for charge in result.charges}
         others = {name: value for name, value in vars(result).items() if name != "charges"}
         others |= {} if result.counts is None else vars(result.counts)
-        del others["counts"]
+        del others["counts"], others["errors"]
         return {"released": seen.values, "charges": charges, "result": others}
 
 

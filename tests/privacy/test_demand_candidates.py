@@ -13,7 +13,7 @@ from api import (
     Vectors,
     projected,
     recover_medoids,
-    run_demand_method,
+    run_method,
 )
 from privacy.demands import FREE, asked, task_of
 from privacy.exact_noise import both_adjacencies
@@ -118,7 +118,7 @@ MISTAKES = {
     ),
     "candidates are near the demand": (
         recover_medoids, "_nearest(space, center, points, most)",
-        "np.intersect1d(points, task.demand._Secret__value)[:9].astype(int)", "",
+        "np.intersect1d(points, task.rows._Secret__value)[:9].astype(int)", "",
     ),
 }  # fmt: skip
 
@@ -161,10 +161,10 @@ def test_the_ledger_equals_the_claim(adjacency, demand):
     method = DemandCandidates(swaps=1, trials=2)
     for space, k in ((SPACE, 3), (TIES, 30), (Vectors(np.ones((120, 2)), "euclidean"), 5)):
         task = task_of(space, demand, k, adjacency, epsilon=0.4)
-        result = run_demand_method(method, task)
+        result = run_method(method, task)
         total = Ledger(adjacency, result.charges, task.loss).total()
         assert total.epsilon == pytest.approx(0.4, rel=1e-9)
-        assert len(np.unique(result.medoids)) == k
+        assert len(np.unique(result.centers)) == k
 
 
 def test_a_large_budget_finds_the_clusters():

@@ -62,7 +62,7 @@ def all_swaps(task, start):
     """The cost of every swap, by its definition, in the order of the scores."""
     capped = CappedDistances(task.space, task.cap)
     D = capped.matrix(np.arange(40), np.arange(40)).D.astype(np.float64) * capped.step
-    demand = task.demand.reveal("for a test")
+    demand = task.rows.reveal("for a test")
     costs = []
     for candidate in np.setdiff1d(np.arange(40), start):
         for slot in range(len(start)):

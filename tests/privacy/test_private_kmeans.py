@@ -1,7 +1,6 @@
 """PrivateKMeans: parameters, a shared budget, prediction, conditions, public names."""
 
 import copy
-import dataclasses
 import io
 import pickle
 import re
@@ -22,7 +21,9 @@ from api import (
     Gupt,
     Loss,
     NoisyLloyd,
+    PrivateMethod,
     SampleAggregate,
+    Traits,
     without_missing,
 )
 from privacy.method_cases import watch_releases
@@ -376,10 +377,13 @@ def test_a_conditional_claim_is_named_everywhere():
     assert model.condition_ in repr(model)
     assert all("conditional" in charge.label for charge in model.ledger_.charges)
 
-    def assumed(task):
-        return dataclasses.replace(NoisyLloyd()(task), condition="rows are distinct")
+    class Assuming(PrivateMethod):
+        traits = Traits(condition="rows are distinct")
 
-    model = make_model(method=assumed).fit(X)
+        def __call__(self, task):
+            return NoisyLloyd()(task)
+
+    model = make_model(method=Assuming()).fit(X)
     assert repr(model).endswith("# conditional: rows are distinct")
     assert all("conditional" in charge.label for charge in model.ledger_.charges)
 

@@ -17,7 +17,7 @@ from api import (
     Ledger,
     Secret,
     nearest_counts,
-    run_demand_method,
+    run_method,
 )
 from api import demand_counts_module as demand_counts
 from privacy.demands import FREE, asked, spaces, task_of
@@ -56,11 +56,11 @@ def test_the_ledger_equals_the_claim(name, adjacency, delta):
         space = "euclidean" if name == "candidates" else space
         demand = RNG.integers(0, 40, size=size)
         task = task_of(SPACES[space], demand, k, adjacency, epsilon=0.37, delta=delta)
-        result = run_demand_method(METHODS[name], task)
+        result = run_method(METHODS[name], task)
         total = Ledger(adjacency, result.charges, task.loss).total()  # raises if above
         assert total.epsilon == pytest.approx(0.37, rel=1e-9)
         assert total.delta == delta
-        assert len(set(result.medoids.tolist())) == k
+        assert len(set(result.centers.tolist())) == k
         assert result.counts.values.shape == (k,)
         assert (result.counts.values >= 0).all()
 
@@ -70,7 +70,7 @@ def test_the_ledger_equals_the_claim(name, adjacency, delta):
 )  # its charges follow releases
 def test_charges_do_not_depend_on_the_demand(name):
     one, two = (
-        run_demand_method(METHODS[name], task_of(SPACES["matrix"], demand, 3)).charges
+        run_method(METHODS[name], task_of(SPACES["matrix"], demand, 3)).charges
         for demand in ([], np.full(500, 7))
     )
     assert one == two

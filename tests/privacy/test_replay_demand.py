@@ -108,7 +108,7 @@ def test_counts_without_noise_are_found(monkeypatch):
 
     def exact(self, cells, number, *args):
         made = true(self, cells, number, *args)
-        demand = self.demand.reveal("for a test")
+        demand = self.rows.reveal("for a test")
         return type(made)(np.bincount(cells[demand] + 1, minlength=number + 1)[1:] * 1.0, 0.1)
 
     monkeypatch.setattr(DemandTask, "count", exact)

@@ -107,10 +107,10 @@ MISTAKES = {
         TREE, CROWD, "not what was released", delta=1e-6,
     ),
     "a release is made without an accountant": Mistake(
-        task.count_clusters,
-        "accountant.release(task.rows.map(query), cost)",
+        task.Task.count_cells,
+        "accountant.release(self.rows.map(query), cost)",
         "__import__('sys').modules['kvariates.privacy.mechanisms'].release"
-        "(task.rows.map(query)._Secret__value, cost)",
+        "(self.rows.map(query)._Secret__value, cost)",
         METHODS["forgy"], CROWD, "noise is drawn without a release",
     ),
     "sqrt(d) is forgotten": Mistake(
@@ -133,7 +133,7 @@ MISTAKES = {
     ),
     "bounds are taken from the data": Mistake(
         inspect.unwrap(PrivateKMeans._fit), "domain = spec.domain(X)",
-        "domain = Domain.box(X.min(axis=0), X.max(axis=0))",
+        "domain = type(spec.domain(X)).box(X.min(axis=0), X.max(axis=0))",
         METHODS["lloyd"], CROWD, "public values depend on the rows",
     ),
     "local indices are used as global ones": Mistake(

@@ -14,6 +14,7 @@ from kvariates.numerics.lattice import Lattice, Norm
 NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the native functions
 
 
+# proof: sums.md
 def quantize(
     rows: NDArray[np.floating], lattice: Lattice, center: F64 | None = None, half: F64 | None = None
 ) -> F64:

@@ -1,13 +1,13 @@
-"""What private estimators check before and after a budget is spent."""
+"""What private estimators share: checks, what is paid before data are read, what is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,15 +15,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.rows import F64
 from kvariates.estimators import input_errors, validation
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss, check_loss
-from kvariates.privacy.ledger import FitFacts
+from kvariates.privacy.ledger import FitFacts, Ledger
 from kvariates.privacy.noise_source import check_installed
 from kvariates.privacy.rounding import at_most, rho_for, up_square_half
-from kvariates.private_methods.task import Method
+from kvariates.private_methods.noisy_centers import Mask
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, as_method
+from kvariates.tables import Table
 
 Missing = Literal["drop", "error"]
-NO_MISSING = "conditional: that X has no missing value, since missing='error' reveals one"
 CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that all private estimators have
     "n_clusters": validation.COUNT,
     "epsilon": [Interval(Real, 0, None, closed="neither")],
@@ -39,14 +41,99 @@ NOT_RELEASED = {
 }
 
 
-class ReleasedOnly:
-    """Says why a fit has no `labels_` and no `inertia_`."""
+class PrivateEstimator(CallbackSupportMixin):
+    """What the private estimators share: method objects, what is paid first, what is stored."""
+
+    n_clusters: int
+    method: Any
+    adjacency: Adjacency
+    missing: Missing
+    budget: Budget | None
+    ledger_: Ledger
+    condition_: str | None
+    notes_: tuple[str, ...]
+    cluster_counts_: F64 | None
+    doubtful_: Mask | None
+    center_errors_: F64 | None
+    center_errors_about_: str
+    _complete: ClassVar[str]  # the condition of missing="error"
 
     if not TYPE_CHECKING:  # it would give every name the type Any
 
         def __getattr__(self, name: str) -> Any:
             why = f": {NOT_RELEASED[name]}" if name in NOT_RELEASED else ""
             raise AttributeError(f"{type(self).__name__} has no {name}{why}.", name=name, obj=self)
+
+    def _fit_and_warn(self, *data: Any) -> Self:
+        report = FitReport(self, 2)
+        self._fit(*data, report)
+        report.end()
+        if self.notes_:  # after the model is stored: its budget was spent
+            validation.warn(" ".join(self.notes_))
+        return self
+
+    def _fit(self, *args: Any) -> None:
+        raise NotImplementedError
+
+    def _method_of(self, table: Table[Any]) -> PrivateMethod[Any]:
+        """The method object, if all choices that it needs were made."""
+        if isinstance(self.method, type):
+            name = self.method.__name__
+            raise TypeError(f"method must be a name or an object: give {name}(...).")
+        named = isinstance(self.method, str)
+        method: PrivateMethod[Any] = table[self.method].run if named else as_method(self.method)
+        if method.traits.missing is not None:
+            raise ValueError(method.traits.missing)
+        return method
+
+    def _pay(
+        self, method: PrivateMethod[Any], claim: Loss, what: str, n: int | None = None
+    ) -> str | None:
+        """Say what to know first, and take the claim from the budget, before private data are read.
+
+        Returns what the claim assumes about the data.
+        """
+        notice = method.notice(int(self.n_clusters), n)
+        if notice is not None:
+            validation.warn(notice)
+        complete = self._complete if self.missing == "error" else None
+        condition = "; ".join(filter(None, [method.traits.condition, complete])) or None
+        if self.budget is not None:
+            epsilon, delta = at_most(claim.epsilon), at_most(claim.delta)
+            pure = delta == 0 or method.traits.pure
+            rho = up_square_half(epsilon) if pure else rho_for(epsilon, delta)
+            label = f"{type(self).__name__}, {self.n_clusters} {what}"
+            self.budget.spend(
+                *claim, label=label, adjacency=self.adjacency, rho=rho, condition=condition
+            )
+        return condition
+
+    def _store_releases(self, result: PrivateResult, claim: Loss, facts: FitFacts) -> None:
+        """Everything but the centres."""
+        counts, errors = result.counts, result.errors
+        said = (errors.words(), *errors.lines())
+        facts = replace(facts, notes=result.notes, errors=said)
+        self.ledger_ = Ledger(self.adjacency, result.charges, claim, facts)
+        self.condition_, self.notes_ = facts.condition, result.notes
+        self.cluster_counts_ = None if counts is None else counts.values
+        self.doubtful_ = None if counts is None else counts.doubtful
+        self.center_errors_, self.center_errors_about_ = errors.values, errors.words()
+
+    def _facts(
+        self, words: str, domain: str, unit: str, condition: str | None, columns: Sequence[str] = ()
+    ) -> FitFacts:
+        """The public facts of a fit, now."""
+        date, method = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), method_words(self.method)
+        made_by = f"{type(self).__name__}, {method}{words}"
+        return FitFacts(
+            made_by, int(self.n_clusters), domain, unit, condition, version("kvariates"), date,
+            tuple(columns),
+        )  # fmt: skip
+
+
+def spendable(claim: Loss) -> Loss:
+    """The claim as numbers that are not above what is written."""
+    return Loss(at_most(claim.epsilon), at_most(claim.delta))
 
 
 def checked_claim(epsilon: float, delta: float) -> Loss:
@@ -102,17 +189,6 @@ def number_of_features(X: Any) -> int | None:
     return None
 
 
-def spend(
-    budget: Budget, claim: Loss, method: Method, adjacency: Adjacency, condition: str | None,
-    label: str,
-) -> None:  # fmt: skip
-    """Take the loss of a fit from a budget, before any row is read."""
-    epsilon, delta = at_most(claim.epsilon), at_most(claim.delta)
-    pure = delta == 0 or getattr(method, "always_pure", False)
-    rho = up_square_half(epsilon) if pure else rho_for(epsilon, delta)
-    budget.spend(*claim, label=label, adjacency=adjacency, rho=rho, condition=condition)
-
-
 def missing_as_nan(X: Any) -> Any:
     """X with NaN for each missing cell (None, NA, NaT): float() refuses some of them.
 
@@ -163,9 +239,3 @@ def method_words(method: Any) -> str:
         if field.default is MISSING or repr(getattr(method, field.name)) != repr(field.default)
     ]
     return f"{type(method).__name__}({', '.join(given)})"
-
-
-def fit_facts(method: str, k: int, domain: str, unit: str, condition: str | None) -> FitFacts:
-    """The public facts of a fit, now."""
-    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return FitFacts(method, k, domain, unit, condition, version("kvariates"), date)

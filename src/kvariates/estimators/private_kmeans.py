@@ -9,6 +9,7 @@ that a fitted model stores is public or was computed from releases.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -19,38 +20,34 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import FitReport, reported_fit
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
-    NO_MISSING,
     Missing,
-    ReleasedOnly,
+    PrivateEstimator,
     check_kind,
     checked_claim,
-    fit_facts,
-    method_words,
     missing_as_nan,
     number_of_features,
-    spend,
+    spendable,
     without_missing,
 )
 from kvariates.numerics.lattice import Adjacency
-from kvariates.privacy.budget import Budget, Loss
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.rounding import at_most
+from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import silent
-from kvariates.private_methods.domain import Domain
-from kvariates.private_methods.methods import PRIVATE_METHODS, run_method
-from kvariates.private_methods.task import Method, PrivateResult, PrivateTask
+from kvariates.private_methods.methods import PRIVATE_METHODS
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, run_method
+from kvariates.private_methods.task import PrivateTask
 from kvariates.tables import documented
 
+Function = Callable[[PrivateTask], PrivateResult]
 DTYPES = [np.float64, np.float32]
 
 
 @documented(PRIVATE_METHODS=PRIVATE_METHODS)
-class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
+class PrivateKMeans(PrivateEstimator, FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
     A fitted model reveals almost nothing about any one row. Each release it was computed from has a
@@ -119,6 +116,7 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         If X has names that are strings.
     """
 
+    _complete = "conditional: that X has no missing value, since missing='error' reveals one"
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
         **CONSTRAINTS,
@@ -136,7 +134,7 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         radius: float | None = None,
         center: Any = None,
         adjacency: Adjacency = "add-remove",
-        method: PrivateMethodName | Method = "auto",
+        method: PrivateMethodName | PrivateMethod[PrivateTask] | Function = "auto",
         missing: Missing = "drop",
         budget: Budget | None = None,
         verbose: int = 0,
@@ -170,62 +168,37 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
         -------
         self : PrivateKMeans
         """
-        report = FitReport(self, 2)
-        self._fit(X, report)
-        report.end()
-        if self.notes_:  # after the model is stored: its budget was spent
-            validation.warn(" ".join(self.notes_))
-        return self
+        return self._fit_and_warn(X)
 
     @validation.all_or_nothing
     def _fit(self, X: Any, report: FitReport) -> None:
         bounds = domain_spec.bounds_of_columns(self.bounds, X)
         spec = domain_spec.DomainSpec.of(bounds, self.radius, self.center)
         claim = checked_claim(self.epsilon, self.delta)
-        method = self._method()
+        method = self._method_of(PRIVATE_METHODS)
         is_sparse = sparse.issparse(X)
-        check_kind(X, sparse_allowed=getattr(method, "accepts_sparse", False))
+        check_kind(X, sparse_allowed=method.traits.sparse)
         n_features = number_of_features(X)
         spec.check_features(n_features)
         if is_sparse:
             spec.check_sparse()
-        getattr(method, "check_features", lambda _: None)(n_features)
-        notice = getattr(method, "notice", lambda _: None)(int(self.n_clusters))
-        if notice is not None:
-            validation.warn(notice)
-        words = f"PrivateKMeans, {method_words(self.method)}"
-        if self.budget is not None:
-            label = f"PrivateKMeans, {self.n_clusters} clusters"
-            condition = self._condition(getattr(method, "condition", None))
-            spend(self.budget, claim, method, self.adjacency, condition, label)
+        method.check_features(n_features)
+        condition = self._pay(method, claim, "clusters")
         with report.phase("read the rows"), silent():
             X = self._validate(X)
             domain = spec.domain(X)
             rows = domain.rows(without_missing(X, self.adjacency, domain.center))
-        loss = Loss(at_most(claim.epsilon), at_most(claim.delta))
-        task = PrivateTask(
-            rows, domain, int(self.n_clusters), self.adjacency, loss, sparse=is_sparse
-        )
+        k, loss = int(self.n_clusters), spendable(claim)
+        task = PrivateTask(rows, domain, k, self.adjacency, loss, sparse=is_sparse)
         with report.phase("releases"):
             result = run_method(method, task)
-        self._store(result, domain, claim, words)
-
-    def _condition(self, own: str | None) -> str | None:
-        """What the claim assumes about the data; `own`: what the method assumes."""
-        given = [words for words in (own, NO_MISSING if self.missing == "error" else None) if words]
-        return "; ".join(given) or None
-
-    def _method(self) -> Method:
-        """The method object, after checking the choices that it needs."""
-        method: Method = self._named_method()
-        if isinstance(method, type):
-            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
-        getattr(method, "check", lambda: None)()
-        return method
-
-    def _named_method(self) -> Any:
-        known = isinstance(self.method, str) and self.method in PRIVATE_METHODS
-        return PRIVATE_METHODS[self.method].run if known else self.method  # type: ignore[index]
+        if condition is not None:
+            charges = tuple(replace(c, label=_conditional(c.label)) for c in result.charges)
+            result = replace(result, charges=charges)
+        columns = tuple(map(str, getattr(self, "feature_names_in_", ())))
+        facts = self._facts("", domain.words(), "one row", condition, columns)
+        self._store_releases(result, claim, facts)
+        self.cluster_centers_ = result.centers + domain.center
 
     def _validate(self, X: Any) -> Any:
         """X as an array. An error says nothing about any row except that there is a bad one."""
@@ -249,22 +222,6 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
             )
         return X
 
-    def _store(self, result: PrivateResult, domain: Domain, claim: Loss, words: str) -> None:
-        charges, condition = result.charges, self._condition(result.condition)
-        if condition is not None:
-            charges = tuple(replace(c, label=_conditional(c.label)) for c in charges)
-        facts = fit_facts(words, int(self.n_clusters), domain.words(), "one row", condition)
-        columns = tuple(map(str, getattr(self, "feature_names_in_", ())))
-        counts, errors = result.counts, result.errors
-        said = (errors.words(), *errors.lines())
-        facts = replace(facts, columns=columns, notes=result.notes, errors=said)
-        self.ledger_ = Ledger(self.adjacency, charges, claim, facts)
-        self.condition_, self.notes_ = condition, result.notes
-        self.cluster_centers_ = result.centers + domain.center
-        self.cluster_counts_ = None if counts is None else counts.values
-        self.doubtful_ = None if counts is None else counts.doubtful
-        self.center_errors_, self.center_errors_about_ = errors.values, errors.words()
-
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
         """Minus the sum of squared distances to the nearest centres. Not private."""
         return super().score(X)
@@ -285,7 +242,9 @@ class PrivateKMeans(ReleasedOnly, CallbackSupportMixin, FittedCenters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = getattr(self._named_method(), "accepts_sparse", False)
+        entry = PRIVATE_METHODS.get(self.method) if isinstance(self.method, str) else None
+        method = self.method if entry is None else entry.run
+        tags.input_tags.sparse = isinstance(method, PrivateMethod) and method.traits.sparse
         tags.non_deterministic = True
         return tags
 

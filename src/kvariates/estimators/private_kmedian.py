@@ -5,46 +5,44 @@ check the parameters and the points -> spend the budget -> read the demand -> ru
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.data.metric_spaces import Ints
+from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
 from kvariates.data.metrics import METRICS
 from kvariates.estimators import validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import FitReport, reported_fit
 from kvariates.estimators.fitted_medoids import FittedMedoids
-from kvariates.estimators.metric_input import ValidatedPoints
 from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
 from kvariates.estimators.private_input import (
     CONSTRAINTS,
     Missing,
-    ReleasedOnly,
+    PrivateEstimator,
     checked_claim,
-    fit_facts,
-    method_words,
-    spend,
+    spendable,
 )
 from kvariates.numerics.lattice import Adjacency
-from kvariates.privacy.budget import Budget, Loss
-from kvariates.privacy.ledger import Ledger
-from kvariates.privacy.rounding import at_most
+from kvariates.privacy.budget import Budget
 from kvariates.privacy.secret import Secret, silent
 from kvariates.private_methods.methods import PRIVATE_KMEDIAN_METHODS
 from kvariates.private_methods.noisy_centers import CenterErrors
-from kvariates.private_methods.task import DemandMethod, DemandResult, DemandTask, run_demand_method
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, run_method
+from kvariates.private_methods.task import DemandTask
 from kvariates.tables import documented
 
+Function = Callable[[DemandTask], PrivateResult]
 MOST = 2**31  # points of the demand
 OF_MEDOIDS = CenterErrors(None, "a medoid is one of the public points, and has no noise of its own")
 
 
 @documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
-class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
+class PrivateKMedian(PrivateEstimator, FittedMedoids):
     """k-median for a private demand: where to put k medoids, without telling who needs them.
 
     X is public: addresses, crossings, catalogue items. The *demand* is private: the numbers of the
@@ -120,6 +118,10 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
     n_features_in_ : int
     """
 
+    _complete = (
+        "conditional: that all entries of the demand are points of X, since missing='error' "
+        "reveals one that is not"
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CONSTRAINTS,
         "metric": [StrOptions(METRICS.keys()), callable],
@@ -138,7 +140,7 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         epsilon: float,
         delta: float = 0.0,
         metric: MedianMetric | DistanceFunction = "euclidean",
-        method: DemandMethodName | DemandMethod = "auto",
+        method: DemandMethodName | PrivateMethod[DemandTask] | Function = "auto",
         adjacency: Adjacency = "add-remove",
         n_swaps: int | None = None,
         theory: bool = False,
@@ -180,12 +182,7 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         -------
         self : PrivateKMedian
         """
-        report = FitReport(self, 2)
-        self._fit(X, demand, report)
-        report.end()
-        if self.notes_:  # after the model is stored: its budget was spent
-            validation.warn(" ".join(self.notes_))
-        return self
+        return self._fit_and_warn(X, demand)
 
     @validation.all_or_nothing
     def _fit(self, X: Any, demand: Any, report: FitReport) -> None:
@@ -193,87 +190,51 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
         check_kind_of_demand(demand)
         with report.phase("read the points"):
             points = self._validate(X)
-        method = self._method(points.space.n)
-        getattr(method, "check_space", lambda _: None)(points.space)
-        notice = getattr(method, "notice", lambda *_: None)(points.space.n, int(self.n_clusters))
-        if notice is not None:
-            validation.warn(notice)
-        words = self._method_words()
-        if self.budget is not None:
-            label = f"PrivateKMedian, {self.n_clusters} medoids"
-            spend(self.budget, claim, method, self.adjacency, self._condition, label)
+        space, k = points.space, int(self.n_clusters)
+        method = self._method(space.n)
+        _check_space(method, space)
+        condition = self._pay(method, claim, "medoids", space.n)
         with silent():
-            secret = Secret(checked_demand(demand, points.space.n, self.adjacency, self.missing))
+            secret = Secret(checked_demand(demand, space.n, self.adjacency, self.missing))
+        diameter = None if self.diameter is None else float(self.diameter)
         task = DemandTask(
-            points.space, secret, int(self.n_clusters), self.adjacency,
-            Loss(at_most(claim.epsilon), at_most(claim.delta)),
-            validation.generator(self.random_state),
-            None if self.diameter is None else float(self.diameter),
+            space, secret, k, self.adjacency, spendable(claim),
+            validation.generator(self.random_state), diameter,
         )  # fmt: skip
         with report.phase("releases"):
-            result = run_demand_method(method, task)
-        self._store(points, result, claim, words)
+            result = replace(run_method(method, task), errors=OF_MEDOIDS)
+        words = ", theory" * self.theory
+        words += f", n_swaps={self.n_swaps}" * (self.n_swaps is not None)
+        metric = self.metric if isinstance(self.metric, str) else "a callable"
+        where = f"{space.n} public points, metric {metric}"
+        facts = self._facts(words, where, "one entry of the demand", condition)
+        self._store_releases(result, claim, facts)
+        self._nearest = space.two_nearest(result.centers).labels
+        self._store_medoids(points, result.centers)
 
-    @property
-    def _condition(self) -> str | None:
-        """What the claim assumes about the demand."""
-        return ALL_INSIDE if self.missing == "error" else None
-
-    def _method(self, n: int) -> Any:
+    def _method(self, n: int) -> PrivateMethod[DemandTask]:
         """The method object, with the numbers of this fit."""
-        method: Any = self.method
-        if isinstance(method, type):
-            raise TypeError(f"method must be a name or an object: give {method.__name__}(...).")
-        if not isinstance(method, str):
-            self._check_object(method)
-            return method
-        method = PRIVATE_KMEDIAN_METHODS[method].run
-        if self.theory:
-            if not hasattr(method, "with_theory"):
-                raise ValueError(f"theory=True needs a method of a paper; method={self.method!r}.")
-            method = method.with_theory(n, int(self.n_clusters))
-        if self.n_swaps is not None:
-            if not hasattr(method, "n_swaps"):
-                raise ValueError(
-                    f"n_swaps={self.n_swaps} is for 'hst' and 'local-search'; for 'candidates' "
-                    "give method=DemandCandidates(swaps=...)."
-                )
-            method = replace(method, n_swaps=int(self.n_swaps))
-        return method
-
-    def _check_object(self, method: Any) -> None:
-        """ValueError if numbers are given beside a method object, which has its own."""
-        if self.n_swaps is not None or self.theory:
+        method = self._method_of(PRIVATE_KMEDIAN_METHODS)
+        if not isinstance(self.method, str) and (self.n_swaps is not None or self.theory):
             given = "theory=True" if self.n_swaps is None else f"n_swaps={self.n_swaps}"
             raise ValueError(
                 f"{given} goes with the name of a method; {type(method).__name__} has numbers of "
                 "its own: give them there, or give the name."
             )
-
-    def _method_words(self) -> str:
-        """The method and the numbers given for it."""
-        numbers = [", theory"] * self.theory
-        numbers += [f", n_swaps={self.n_swaps}"] * (self.n_swaps is not None)
-        return f"PrivateKMedian, {method_words(self.method)}{''.join(numbers)}"
-
-    def _store(
-        self, points: ValidatedPoints, result: DemandResult, claim: Loss, words: str
-    ) -> None:
-        metric = self.metric if isinstance(self.metric, str) else "a callable"
-        facts = fit_facts(
-            words, int(self.n_clusters),
-            f"{points.space.n} public points, metric {metric}", "one entry of the demand",
-            self._condition,
-        )  # fmt: skip
-        counts, notes = result.counts, result.notes(pure=claim.delta == 0)
-        facts = replace(facts, notes=notes, errors=(OF_MEDOIDS.words(),))
-        self.ledger_ = Ledger(self.adjacency, result.charges, claim, facts)
-        self.condition_, self.notes_ = self._condition, notes
-        self.cluster_counts_ = None if counts is None else counts.values
-        self.doubtful_ = None if counts is None else counts.doubtful
-        self.center_errors_, self.center_errors_about_ = None, OF_MEDOIDS.words()
-        self._nearest = points.space.two_nearest(result.medoids).labels
-        self._store_medoids(points, result.medoids)
+        if self.theory:
+            printed = method.with_theory(n, int(self.n_clusters))
+            if printed is None:
+                raise ValueError(f"theory=True needs a method of a paper; method={self.method!r}.")
+            method = printed
+        if self.n_swaps is None:
+            return method
+        if not method.traits.swaps:
+            raise ValueError(
+                f"n_swaps={self.n_swaps} is for 'hst' and 'local-search'; for 'candidates' "
+                "give method=DemandCandidates(swaps=...)."
+            )
+        changed: PrivateMethod[DemandTask] = replace(cast("Any", method), n_swaps=int(self.n_swaps))
+        return changed
 
     @property
     def _labels_of_points(self) -> NDArray[np.int32]:
@@ -292,10 +253,16 @@ class PrivateKMedian(ReleasedOnly, CallbackSupportMixin, FittedMedoids):
 NUMBERS = "numbers of points of X (integers), one for each person"
 
 
-ALL_INSIDE = (
-    "conditional: that all entries of the demand are points of X, since missing='error' reveals "
-    "one that is not"
-)
+def _check_space(method: PrivateMethod[DemandTask], space: MetricSpace) -> None:
+    """ValueError unless the space has what the method needs."""
+    if not method.traits.euclidean:
+        return
+    if not isinstance(space, Vectors) or space.metric != "euclidean":
+        raise ValueError(
+            f"{type(method).__name__} needs rows and metric='euclidean'; for other metrics use "
+            "method='cells'."
+        )
+    method.check_features(int(space.X.shape[1]))
 
 
 def check_kind_of_demand(demand: Any) -> None:

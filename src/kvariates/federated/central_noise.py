@@ -57,6 +57,7 @@ class SummingPeer:
         return {"counts": found.counts, "sums": found.totals}
 
 
+# proof: peers.md
 class CentralAssigner:
     """Adds up the exact counts and sums of all peers, and releases the noisy total."""
 

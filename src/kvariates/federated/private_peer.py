@@ -70,6 +70,7 @@ Make = Callable[[int], _Made]
 """From the number of releases of this kind before to a release."""
 
 
+# proof: peers.md
 class PrivatePeer:
     """Rows of which only noisy answers leave.
 

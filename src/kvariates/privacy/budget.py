@@ -95,6 +95,7 @@ class Spending:
         return f"{self.label or '-'}: {self.loss.words()}{zcdp}{assumed}"
 
 
+# proof: composition.md
 class Budget:
     """(epsilon, delta) shared by several fits, for one kind of neighbours.
 

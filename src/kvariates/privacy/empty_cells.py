@@ -49,6 +49,7 @@ class Passing:
     counts: I64
 
 
+# proof: empty_cells.md
 def sample_passing(
     how_many: int, threshold: float, scale: float, *, law: TailLaw = "laplace"
 ) -> Passing:

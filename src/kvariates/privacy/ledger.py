@@ -110,6 +110,7 @@ class FitFacts:
     errors: tuple[str, ...] = ()
 
 
+# proof: composition.md
 @dataclass(frozen=True)
 class Ledger:
     """Every charge of a fit, and the claim. Raises BudgetError if they cost more than the claim."""

@@ -160,6 +160,7 @@ class NoisyRows:
         return Charge(label, mechanism, adjacency, diameter, "l1", self.scale, epsilon=self.epsilon)
 
 
+# proof: mixture.md
 @lru_cache(maxsize=256)
 def noisy_rows(
     lattice: Lattice, diameter: int, shares: tuple[Share, ...], epsilon: float

@@ -220,6 +220,7 @@ def below(total: int) -> int:
     return value
 
 
+# proof: mixture.md
 def draw(weights: I64) -> int:
     """An index, with probability proportional to its weight; uniform if all weights are 0.
 

@@ -125,6 +125,7 @@ class Query(Generic[T]):
     change: Adjacency | None = None
 
 
+# proof: counts.md
 def count_query(counts: ArrayLike, adjacency: Adjacency, label: str) -> Query[I64]:
     """Counts of disjoint cells: every row is in one cell at most.
 
@@ -133,6 +134,7 @@ def count_query(counts: ArrayLike, adjacency: Adjacency, label: str) -> Query[I6
     return Query(_integers(counts), CellCounts(), adjacency, label, add_noise)
 
 
+# proof: counts.md
 def total_query(
     count: int, adjacency: Adjacency, label: str, parallel: str | None = None
 ) -> Query[int]:
@@ -145,6 +147,7 @@ def total_query(
     return Query(_integers([count]), moved, adjacency, label, answer, parallel)
 
 
+# proof: sums.md
 def sum_query(
     sums: ArrayLike,
     lattice: Lattice,
@@ -174,6 +177,7 @@ def capped_sum_query(
     return Query(_integers([total]), sensitivity, adjacency, label, answer)
 
 
+# proof: choose.md
 def score_query(
     scores: ArrayLike,
     sensitivity: Scores,
@@ -205,6 +209,7 @@ class Histogram:
     number: int
 
 
+# proof: empty_cells.md
 def histogram_query(
     histogram: Histogram, threshold: float, adjacency: Adjacency, label: str
 ) -> Query[Passing]:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,7 +63,8 @@ from kvariates.private_methods.private_partition import (
 )
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask, row_count
 from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints
 
@@ -181,8 +182,9 @@ LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
 SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
 
 
+# proof: candidates.md
 @dataclass(frozen=True)
-class Candidates:
+class Candidates(PrivateMethod[PrivateTask]):
     """The method of Balcan et al. None: a value that follows from n, d, k and the budget.
 
     dimension : of the projection, at most the number of features.
@@ -204,9 +206,6 @@ class Candidates:
     theory : use the values that the paper prints, where no other is given.
     failure : the probability of failure that these values are for.
     """
-
-    releases_counts: ClassVar[bool] = True
-    accepts_sparse: ClassVar[bool] = True
 
     dimension: int | None = None
     repeats: int | None = None
@@ -268,15 +267,11 @@ class Candidates:
                     f"{getattr(self, name)!r}."
                 )
 
-    def check_features(self, d: int | None) -> None:
-        """ValueError if rows of d features cannot be projected into more dimensions."""
-        if d is not None and self.dimension is not None and self.dimension > d:
-            raise ValueError(
-                f"Candidates: dimension={self.dimension} is above the number of features, {d}; "
-                "give a smaller one, or None."
-            )
+    @property
+    def traits(self) -> Traits:
+        return Traits(counts=True, sparse=True, least_features=self.dimension or 0)
 
-    def notice(self, k: int) -> str | None:
+    def notice(self, k: int, n: int | None = None) -> str | None:
         """How long the printed numbers take, from public numbers alone; None if not long."""
         if not self.theory or self._seconds(10**4, k) < LONG:
             return None

@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kvariates.data.capped_distances import CappedDistances
-from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import Ints, Vectors
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
@@ -51,8 +51,8 @@ from kvariates.private_methods.private_partition import (
     partition_plan,
 )
 from kvariates.private_methods.private_swaps import PrivateChooser, private_search
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import (
-    DemandResult,
     DemandTask,
     check_count,
     check_number,
@@ -105,7 +105,7 @@ def recover_medoids(
     `labels`: the cell of every point; `centers`: a point of every cell. Both public or released.
     """
     medoids, group = centers.copy(), f"{name}: cells"
-    counts = task.demand.map(partial(_counts, task.space.n))
+    counts = task.rows.map(partial(_counts, task.space.n))
     for j, center in enumerate(centers):
         points = np.flatnonzero(labels == j)
         if len(points) > 1:
@@ -140,8 +140,9 @@ class DemandPlan(SearchPlan):
     recoveries: int
 
 
+# proof: demand_candidates.md
 @dataclass(frozen=True)
-class DemandCandidates:
+class DemandCandidates(PrivateMethod[DemandTask]):
     """Candidates of cubes in few dimensions, and private 1-medians of their cells.
 
     For vectors with Euclidean distances. None: a value that follows from the points, k, the budget
@@ -214,9 +215,9 @@ class DemandCandidates:
         """With the values that the paper prints, which follow from the points and k in a fit."""
         return replace(self, theory=True)
 
-    def notice(self, n: int, k: int) -> str | None:
+    def notice(self, k: int, n: int | None = None) -> str | None:
         """How many releases the printed numbers mean, from public numbers alone."""
-        if not self.theory:
+        if not self.theory or n is None:
             return None
         printed = PrintedNumbers.of(n, 1, k, self.failure)
         given = (self.trials or printed.trials, self.repeats or printed.repeats,
@@ -228,22 +229,11 @@ class DemandCandidates:
             "which a thousand take seconds to minutes. Use the defaults, or fewer points."
         )
 
-    def check_space(self, space: MetricSpace) -> None:
-        """ValueError unless the space has Euclidean distances and enough features."""
-        if not isinstance(space, Vectors) or space.metric != "euclidean":
-            raise ValueError(
-                "DemandCandidates (method='candidates') needs rows and metric='euclidean'; for "
-                "other metrics use method='cells'."
-            )
-        d = int(space.X.shape[1])
-        if self.dimension is not None and self.dimension > d:
-            raise ValueError(
-                f"DemandCandidates: dimension={self.dimension} is above the number of features, "
-                f"{d}; give a smaller one, or None."
-            )
+    @property
+    def traits(self) -> Traits:
+        return Traits(euclidean=True, least_features=self.dimension or 0)
 
-    def __call__(self, task: DemandTask) -> DemandResult:
-        self.check_space(task.space)
+    def __call__(self, task: DemandTask) -> PrivateResult:
         assert isinstance(task.space, Vectors)  # noqa: S101
         accountant = Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
@@ -261,9 +251,9 @@ class DemandCandidates:
         run = _Trials(task, task.space, plan, self.n_candidates, remaining, accountant)
         found = [run.trial() for _ in range(trials)]
         best = run.best(found, remaining.take(choice)) if trials > 1 else 0
-        return DemandResult(
-            found[best], tuple(accountant.charges), reach=run.reach, warning=warning
-        )
+        notes = () if warning is None else (warning,)
+        charges = tuple(accountant.charges)
+        return PrivateResult(found[best], charges, notes=notes, reach=run.reach)
 
     def _filled(self, task: DemandTask, space: Vectors, size: int, cost: Cost) -> DemandCandidates:
         """The same choices, with numbers in the place of None. The threshold may stay None."""
@@ -323,7 +313,7 @@ class _Trials:
         """Medoids of the task's demand."""
         task, plan = self.task, self.plan
         flat = projected(self.space, plan.partition.dimension, task.rng)
-        rows = task.demand.map(lambda demand: flat.X[demand])
+        rows = task.rows.map(lambda demand: flat.X[demand])
         found = find_candidates(
             rows, task.adjacency, plan.partition, self.remaining, self.accountant, task.rng
         )
@@ -375,7 +365,7 @@ class _Trials:
         choose = PrivateChooser(
             distances.cap, distances.step, task.adjacency, [cost], self.accountant
         )
-        return choose.draw(task.demand.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
+        return choose.draw(task.rows.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
 
 
 def projected(space: Vectors, dimension: int, rng: np.random.Generator) -> Vectors:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +38,9 @@ from kvariates.private_methods.private_swaps import (
     private_search,
     public_candidates,
 )
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import (
     Counted,
-    DemandResult,
     DemandTask,
     check_count,
     check_number,
@@ -114,6 +113,7 @@ class NoisyTree:
         return seed_on_tree(self.tree, self.counts, task.k, 2 if is_squared(task.space) else 1)
 
 
+# proof: hst_counts.md
 def noisy_tree(
     task: DemandTask, leveled: LeveledTree, costs: list[Cost], accountant: Accountant
 ) -> NoisyTree:
@@ -166,8 +166,9 @@ SWAPPED = 2**15  # nodes of a graph up to which the medoids of cells are swapped
 PER_CELL = 4.0  # standard deviations of noise that a cell of the second round should count
 
 
+# proof: demand_cells.md
 @dataclass(frozen=True)
-class DemandCells:
+class DemandCells(PrivateMethod[DemandTask]):
     """Noisy demand of cells in two rounds; k-median on the demand that they estimate.
 
     Parameters
@@ -181,7 +182,7 @@ class DemandCells:
         The share of the budget of the second round.
     """
 
-    releases_counts: ClassVar[bool] = True
+    traits = Traits(counts=True)
 
     first: int = 24
     second: int | None = None
@@ -192,7 +193,7 @@ class DemandCells:
         check_count("second", self.second, least=1)
         check_number("second_share", self.second_share, 0.0, 1.0)
 
-    def __call__(self, task: DemandTask) -> DemandResult:
+    def __call__(self, task: DemandTask) -> PrivateResult:
         accountant, public = Accountant(), np.ones(task.space.n)
         first, *others = task.cost.split([1 - self.second_share, self.second_share])
         if task.space.n <= self.first:  # every point is a cell, and one round is enough
@@ -211,7 +212,8 @@ class DemandCells:
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
-        return DemandResult(medoids, tuple(accountant.charges), counts=counts, warning=warning)
+        notes = () if warning is None else (warning,)
+        return PrivateResult(medoids, tuple(accountant.charges), counts, notes)
 
     @staticmethod
     def _most(total: float, deviation: float) -> int:
@@ -287,8 +289,9 @@ def nearest_counts(noisy: F64) -> F64:
     return np.asarray(np.maximum(noisy - over[last], 0.0))
 
 
+# proof: hst_counts.md
 @dataclass(frozen=True)
-class DemandHst:
+class DemandHst(PrivateMethod[DemandTask]):
     """DP-HST (Fan et al. 2023, Algorithms 6 and 7): noisy counts on a tree, then DP local search.
 
     Parameters
@@ -307,6 +310,8 @@ class DemandHst:
         As in `DemandLocalSearch`.
     """
 
+    traits = Traits(swaps=True)
+
     levels: int = 8
     decay: float = 0.5
     seed_share: float = 0.5
@@ -320,7 +325,7 @@ class DemandHst:
         check_number("decay", self.decay, 1e-3, 1e3)
         check_number("seed_share", self.seed_share, 0.0, 1.0)
 
-    def __call__(self, task: DemandTask) -> DemandResult:
+    def __call__(self, task: DemandTask) -> PrivateResult:
         accountant, leveled = Accountant(), LeveledTree.grown(task, self.levels)
         if not leveled.levels:  # all points are at the same place: there is nothing to count
             swaps = max(1, self.n_swaps)
@@ -336,8 +341,9 @@ class DemandHst:
             candidates = public_candidates(task, medoids, self.n_candidates, leveled.tree)
             found = private_search(task, medoids, candidates, searching, accountant)
             medoids, path, reach = found.medoids, found.sets, found.reach
+        notes = () if noisy.warning is None else (noisy.warning,)
         charges = tuple(accountant.charges)
-        return DemandResult(medoids, charges, path, reach=reach, warning=noisy.warning)
+        return PrivateResult(medoids, charges, notes=notes, path=path, reach=reach)
 
     def with_theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""

@@ -21,9 +21,7 @@ least cost in every row of the figures of `docs/kmedian.md`, so "auto" is "cells
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.demand_candidates import DemandCandidates
@@ -33,68 +31,36 @@ from kvariates.private_methods.noisy_kvariates import Conditional, Floored, Nois
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
 from kvariates.private_methods.noisy_tree import TreeMethod
 from kvariates.private_methods.private_swaps import DemandLocalSearch
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.sample_aggregate import Gupt, SampleAggregate
-from kvariates.private_methods.task import (
-    DemandMethod,
-    Method,
-    PrivateResult,
-    PrivateTask,
-    count_clusters,
-    row_count,
-)
+from kvariates.private_methods.task import DemandTask, PrivateTask, row_count
 from kvariates.tables import Entry, Table
 
 COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
-CLUSTER_COUNTS_SHARE = 0.05  # of the budget, for methods that release no counts of clusters
 FEW = 3  # features up to which a grid is used
 ENOUGH_FEW, ENOUGH = 3000.0, 50.0  # epsilon n / (k d) from which the tree is used
 
 
+# proof: auto.md
 @dataclass(frozen=True)
-class AutoMethod:
+class AutoMethod(PrivateMethod[PrivateTask]):
     """The method that was best in tests, by a rule that looks at no data but a noisy count."""
 
-    releases_counts: ClassVar[bool] = True
+    traits = Traits(counts=True)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         if not task.pure:
             return TreeMethod()(task)
         d, accountant = task.domain.d, Accountant()
         count = row_count(task, COUNT_SHARE, accountant)
-        rest = replace(task, part=count.costs[0])
+        rest = task.with_part(count.costs[0])
         enough, otherwise = (ENOUGH_FEW, GridMethod()) if d <= FEW else (ENOUGH, Candidates())
         many = task.loss.epsilon * count.n >= enough * task.k * d
         result = (TreeMethod() if many else otherwise)(rest)
         return replace(result, charges=(*accountant.charges, *result.charges))
 
 
-def run_method(method: Method, task: PrivateTask) -> PrivateResult:
-    """The result of a method, with noisy counts of its clusters.
-
-    A method that does not release them (`releases_counts`) gets less of the budget.
-    """
-    if getattr(method, "releases_counts", False):
-        return _judged(method(task), task)
-    pure = task.pure or getattr(method, "always_pure", False)
-    whole = Cost(epsilon=task.loss.epsilon) if pure else task.cost
-    counting, rest = whole.split([CLUSTER_COUNTS_SHARE, 1 - CLUSTER_COUNTS_SHARE])
-    result, accountant = method(replace(task, part=rest)), Accountant()
-    counts = count_clusters(task, result.centers, counting, accountant)
-    charges = (*result.charges, *accountant.charges)
-    return _judged(replace(result, counts=counts, charges=charges), task)
-
-
-def _judged(result: PrivateResult, task: PrivateTask) -> PrivateResult:
-    """The result, with a note if counts of centres may be noise alone: see `noisy_centers`."""
-    if result.counts is None:
-        return result
-    notes = (*result.notes, *result.counts.notes(pure=task.loss.delta == 0))
-    return replace(
-        result, notes=notes, errors=result.errors.without(result.counts.doubtful[:, None])
-    )
-
-
-PRIVATE_METHODS: Table[Method] = Table(
+PRIVATE_METHODS: Table[PrivateMethod[PrivateTask]] = Table(
     "method",
     {
         "auto": Entry(
@@ -157,7 +123,7 @@ PRIVATE_METHODS: Table[Method] = Table(
 )
 
 
-PRIVATE_KMEDIAN_METHODS: Table[DemandMethod] = Table(
+PRIVATE_KMEDIAN_METHODS: Table[PrivateMethod[DemandTask]] = Table(
     "method",
     {
         "auto": Entry(

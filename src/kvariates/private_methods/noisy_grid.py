@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,8 @@ from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.domain import Domain, solve
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, PassedCells
-from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask, row_count
 
 I64 = NDArray[np.int64]
 
@@ -74,11 +74,12 @@ class Grid:
         return np.concatenate([[1], np.cumprod(self.cuts[:-1])]).astype(np.int64)
 
 
+# proof: grid.md
 @dataclass(frozen=True)
-class GridMethod:
+class GridMethod(PrivateMethod[PrivateTask]):
     """EUGkM. With delta > 0 noise is Gaussian, and epsilon is that of Laplace noise as wide."""
 
-    releases_counts: ClassVar[bool] = True
+    traits = Traits(counts=True)
 
     rows_a_cell: float = ROWS_A_CELL
 

@@ -23,7 +23,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,8 @@ from kvariates.privacy.noise_source import draw, subset
 from kvariates.privacy.query import Query, sum_query
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import DRAWN_ROW, CenterErrors
-from kvariates.private_methods.task import PrivateResult, PrivateTask, number_of_rows
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import sample
 from kvariates.seeding.seedings import forgy
@@ -89,8 +90,9 @@ class LatticeLaplace:
         return self.noisy(rows.take(picked))
 
 
+# proof: floored.md
 @dataclass(frozen=True)
-class Floored:
+class Floored(PrivateMethod[PrivateTask]):
     """Floored k-variates++: no row is more than (1 + alpha) / alpha times as likely as another.
 
     Rows are drawn with weight min(D, D_max) + alpha D_max, D_max the squared diameter of the
@@ -99,7 +101,7 @@ class Floored:
     added, or random rows are left out. One row more or less is then one row replaced.
     """
 
-    always_pure: ClassVar[bool] = True  # also with delta > 0
+    traits = Traits(pure=True)
 
     alpha: float = 0.1
 
@@ -112,7 +114,7 @@ class Floored:
         rows, cost, m = task.rows, _pure_cost(task), task.public_n
         if m is None:
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
-            m = min(max(accountant.release(number_of_rows(task), counting).value, 1), MOST_ROWS)
+            m = min(max(accountant.release(task.number_of_rows(), counting).value, 1), MOST_ROWS)
         noisy = _noise(task, self.shares(m, task.k), cost.value)
         resized = rows.map(lambda X: resize(X, m))
         centers = resized.map(lambda of: _centers(task, of, noisy, self._floor))
@@ -132,14 +134,15 @@ class Floored:
         return math.ceil(Fraction(self.alpha) * UNIT)
 
 
+# proof: kvariates.md
 @dataclass(frozen=True)
-class WithLaplace:
+class WithLaplace(PrivateMethod[PrivateTask]):
     """k-variates++ with Laplace noise of scale 2kR / epsilon (Nock et al., Theorem 12, sigma_2).
 
     It holds for any two data sets, and its centres are mostly noise.
     """
 
-    always_pure: ClassVar[bool] = True  # also with delta > 0
+    traits = Traits(pure=True)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
@@ -149,8 +152,9 @@ class WithLaplace:
         return PrivateResult(centers, (charge,), errors=_errors(task.domain, centers, charge))
 
 
+# proof: kvariates.md
 @dataclass(frozen=True)
-class Conditional:
+class Conditional(PrivateMethod[PrivateTask]):
     """k-variates++ with noise for data that the caller knows to be spread (Theorem 12, sigma_1).
 
     delta_w : float
@@ -159,45 +163,36 @@ class Conditional:
         domain's squared diameter / delta_w (Definition 7). So there are more than k - 1 rows. Rows
         are clipped to the domain and rounded to its lattice. Must not be estimated from the data.
 
-    If the data are not so spread, nothing is promised: `condition` says so.
+    If the data are not so spread, nothing is promised: `traits.condition` says so.
     """
-
-    always_pure: ClassVar[bool] = True  # also with delta > 0
 
     delta_w: float | None = None
 
-    def check(self) -> None:
-        """Raise ValueError if nothing was asserted. Called before a budget is spent."""
-        self._asserted()
-
-    def __call__(self, task: PrivateTask) -> PrivateResult:
-        delta_w = self._asserted()
-        noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
-        claim = f"delta_w = {delta_w:g} asserted"
-        label = f"{task.k} centres (conditional: {claim})"
-        charge = noisy.charge(label, "k-variates++", task.adjacency)
-        centers = _published(task, noisy, charge)
-        errors = _errors(task.domain, centers, charge)
-        return PrivateResult(centers, (charge,), condition=self.condition, errors=errors)
-
     @property
-    def condition(self) -> str:
-        """What the claim assumes."""
-        return f"conditional: delta_w = {self._asserted():g} asserted, not checked"
-
-    def shares(self, k: int) -> tuple[Share, ...]:
-        """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
-        first, later = Fraction(self._asserted()), 2 * Fraction(self._asserted()) * ROUNDING
-        return _shares(first / (1 + first), later / (1 + later), k)
-
-    def _asserted(self) -> float:
+    def traits(self) -> Traits:
         if self.delta_w is None or not 0 < self.delta_w < math.inf:
-            raise ValueError(
+            missing = (
                 f"Conditional: delta_w must be a number > 0; got {self.delta_w!r}. It is a spread "
                 "of the data that you know without looking at them: method=Conditional(delta_w=...)"
                 ". If you do not know it, use method='kvariates'."
             )
-        return float(self.delta_w)
+            return Traits(pure=True, missing=missing)
+        claim = f"conditional: delta_w = {self.delta_w:g} asserted, not checked"
+        return Traits(pure=True, condition=claim)
+
+    def __call__(self, task: PrivateTask) -> PrivateResult:
+        noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
+        label = f"{task.k} centres (conditional: delta_w = {self.delta_w:g} asserted)"
+        charge = noisy.charge(label, "k-variates++", task.adjacency)
+        centers = _published(task, noisy, charge)
+        errors = _errors(task.domain, centers, charge)
+        return PrivateResult(centers, (charge,), errors=errors)
+
+    def shares(self, k: int) -> tuple[Share, ...]:
+        """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
+        first = Fraction(self.delta_w or 0.0)  # given: see `traits`
+        later = 2 * first * ROUNDING
+        return _shares(first / (1 + first), later / (1 + later), k)
 
 
 class Resized(NamedTuple):
@@ -256,8 +251,9 @@ def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) 
     return sample(potential, LatticeLaplace(noisy), task.k, unused).centers
 
 
+# proof: forgy.md
 @dataclass(frozen=True)
-class NoisyForgy:
+class NoisyForgy(PrivateMethod[PrivateTask]):
     """If there are fewer than k rows, rows at the centre of the domain are added."""
 
     def __call__(self, task: PrivateTask) -> PrivateResult:

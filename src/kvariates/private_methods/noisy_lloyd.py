@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep
-from kvariates.private_methods.task import PrivateResult, PrivateTask
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 
@@ -51,6 +52,7 @@ Radii = Callable[[F64 | None, Cost], F64]
 """From the noisy counts of the last step (None at first) and the cost of sums to radii > 0."""
 
 
+# proof: lloyd.md
 class NoisyAssigner:
     """Assigns rows and releases noisy counts and sums of the clusters, of one step in each call.
 
@@ -168,14 +170,15 @@ class ShrunkenMean:
         return assigner.task.domain.clip(centers + assigner.balls.radii[:, None] * moves)
 
 
+# proof: lloyd.md
 @dataclass(frozen=True)
-class NoisyLloyd:
+class NoisyLloyd(PrivateMethod[PrivateTask]):
     """DP-Lloyd (Su et al. 2016; SuLQ k-means, Blum et al. 2005) from a public start.
 
     `steps` have equal shares of the budget.
     """
 
-    releases_counts: ClassVar[bool] = True
+    traits = Traits(counts=True)
 
     steps: int = 5
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +37,8 @@ from kvariates.private_methods.noisy_lloyd import (
     check_steps,
 )
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
-from kvariates.private_methods.task import PrivateResult, PrivateTask
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -67,14 +67,15 @@ ERROR = 0.05  # the radius grows while noise moves a centre by at most so many d
 LEAF_SHARES = (0.45, 0.45, 0.1)  # of counts, sums and squares, in leaves with few axes
 
 
+# proof: tree.md
 @dataclass(frozen=True)
-class TreeMethod:
+class TreeMethod(PrivateMethod[PrivateTask]):
     """`steps`: noisy Lloyd steps after the summary; None: 40 with few features, 8 or 9 with more.
 
     With pure epsilon 8 and 3.
     """
 
-    releases_counts: ClassVar[bool] = True
+    traits = Traits(counts=True)
 
     steps: int | None = None
 

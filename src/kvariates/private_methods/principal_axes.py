@@ -27,7 +27,7 @@ from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import PrivateTask, number_of_rows
+from kvariates.private_methods.task import PrivateTask
 
 FEW = 3  # up to so many features are axes themselves
 WIDE = 128  # up to so many features all second moments are released; above, the power method
@@ -97,7 +97,7 @@ def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocatio
     sum_share = math.sqrt(domain.d) if cost.pure else 1.0
     sum_cost, square_cost, count_cost = cost.split([sum_share, 1.0, float(secret)])
     if n is None:
-        n = accountant.release(number_of_rows(task), count_cost).value
+        n = accountant.release(task.number_of_rows(), count_cost).value
     n = max(1.0, n)
     total = exact.map(lambda of: sum_query(of.totals, ball, adjacency, "their sum"))
     sums = accountant.release(total, sum_cost)

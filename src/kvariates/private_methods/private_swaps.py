@@ -27,7 +27,8 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.task import DemandResult, DemandTask, check_count
+from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
+from kvariates.private_methods.task import DemandTask, check_count
 from kvariates.refining.swaps import (
     MedoidProblem,
     MedoidState,
@@ -138,6 +139,7 @@ class DemandPath(SwapPath):
     reach: float
 
 
+# proof: local_search.md
 def private_search(
     task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost], accountant: Accountant
 ) -> DemandPath:
@@ -146,7 +148,7 @@ def private_search(
     Pre: the candidates are ascending and contain the start; there are more of them than medoids.
     """
     distances, number = CappedDistances(task.space, task.cap), len(candidates)
-    problem = task.demand.map(lambda demand: _problem(distances, candidates, demand))
+    problem = task.rows.map(lambda demand: _problem(distances, candidates, demand))
     choose = PrivateChooser(distances.cap, distances.step, task.adjacency, costs, accountant)
     first = np.searchsorted(candidates, start)
     path = draw_swaps(problem, first, number, len(costs) - 1, choose)
@@ -184,8 +186,9 @@ def public_candidates(
     return more.astype(np.int64)
 
 
+# proof: local_search.md
 @dataclass(frozen=True)
-class DemandLocalSearch:
+class DemandLocalSearch(PrivateMethod[DemandTask]):
     """DP local search from public points (Gupta et al. 2010).
 
     Parameters
@@ -198,6 +201,8 @@ class DemandLocalSearch:
         How many points may become medoids. None: all, or of many points 2,048.
     """
 
+    traits = Traits(swaps=True)
+
     n_swaps: int = 20
     start: str = "random"
     n_candidates: int | None = None
@@ -208,14 +213,14 @@ class DemandLocalSearch:
         if self.start not in MEDOID_SEEDINGS:
             raise ValueError(f"start must be one of {sorted(MEDOID_SEEDINGS)}; got {self.start!r}.")
 
-    def __call__(self, task: DemandTask) -> DemandResult:
+    def __call__(self, task: DemandTask) -> PrivateResult:
         medoids = MEDOID_SEEDINGS[self.start].run(task.space, task.k, None, task.rng)
         candidates = public_candidates(task, medoids, self.n_candidates)
         accountant = Accountant()
         costs = task.cost.split([1.0] * (self.n_swaps + 1))
         path = private_search(task, medoids, candidates, costs, accountant)
         charges = tuple(accountant.charges)
-        return DemandResult(path.medoids, charges, path.sets, reach=path.reach)
+        return PrivateResult(path.medoids, charges, path=path.sets, reach=path.reach)
 
     def with_theory(self, n: int, k: int) -> DemandLocalSearch:
         """With T = 6 k ln n swaps among all points (Gupta et al. 2010)."""

@@ -26,7 +26,8 @@ from kvariates.privacy.query import Query, Scores, score_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import run
 from kvariates.private_methods.noisy_centers import CenterErrors
-from kvariates.private_methods.task import PrivateResult, PrivateTask, row_count
+from kvariates.private_methods.run import PrivateMethod, PrivateResult
+from kvariates.private_methods.task import PrivateTask, row_count
 
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
 INTERVALS = 256  # of an axis, for a median
@@ -35,8 +36,9 @@ MOST_BLOCKS = 2**14  # public: the noise of a small epsilon alone can give a ver
 OF_MEDIANS = CenterErrors(None, "an interval around each median was drawn, and no noise was added")
 
 
+# proof: aggregate.md
 @dataclass(frozen=True)
-class Gupt:
+class Gupt(PrivateMethod[PrivateTask]):
     """The noisy mean of the results of n^power blocks, at most `MOST_BLOCKS`."""
 
     power: float = 0.4
@@ -65,8 +67,9 @@ class Gupt:
         return PrivateResult(centers, charges, errors=errors)
 
 
+# proof: aggregate.md
 @dataclass(frozen=True)
-class SampleAggregate:
+class SampleAggregate(PrivateMethod[PrivateTask]):
     """The median result of n^power blocks, for each coordinate (exponential mechanism).
 
     There are at most `MOST_BLOCKS` blocks.

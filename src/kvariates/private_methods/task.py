@@ -1,8 +1,7 @@
-"""The input and the result of a private method, and the run of one.
+"""The input of a private method: a secret, k, which data sets are neighbours, and a budget.
 
-    task:    a secret (rows in a domain, or the demand of public points), k, an adjacency, a budget
-    method:  an object with fixed choices, called with a task
-    result:  centres or medoids, and the charges of all releases they were computed from
+    PrivateTask   rows in a public domain, for k-means
+    DemandTask    the demand of public points, for k-median
 
 Rows are centred, clipped to the domain and rounded to its lattice, each independently, so that
 their sums are exact. The demand is a list of numbers of public points, with repeats, and one of its
@@ -14,219 +13,107 @@ random draws without the data; the number of rows only under replace-one) or was
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvariates.data.capped_distances import farthest
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
-from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import I64, Query, count_query, total_query
+from kvariates.privacy.query import Query, count_query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
-from kvariates.private_methods.noisy_centers import OF_DEMAND, UNKNOWN, CenterErrors, NoisyCounts
+from kvariates.private_methods.noisy_centers import OF_DEMAND, OF_ROWS, Kind
+
+S = TypeVar("S", bound=NDArray[Any])
 
 
-def _number(rows: Any) -> int:
-    return int(rows.shape[0])
+class Task(ABC, Generic[S]):
+    """The input of a private method; `rows` are secret: points, or entries of a demand.
 
+    kind : what is counted, in words.
+    count_label : of a release of the number of rows.
+    part : what may be spent here, if not the whole loss.
+    """
 
-def whole_cost(loss: Loss) -> Cost:
-    """All of a loss as one cost: an epsilon, or a rho if delta > 0."""
-    return Cost(epsilon=loss.epsilon) if loss.delta == 0 else Cost(rho=rho_for(*loss))
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateTask:
-    """The input of a private method."""
-
-    number_label: ClassVar[str] = "number of rows"
-
-    rows: Secret[F64]
-    domain: Domain
+    kind: ClassVar[Kind]
+    count_label: ClassVar[str]
+    rows: Secret[S]
     k: int
     adjacency: Adjacency
     loss: Loss
-    part: Cost | None = None  # what may be spent here, if not the whole loss
-    sparse: bool = False  # whether the rows are CSR; only methods with `accepts_sparse` get them
+    part: Cost | None
 
     @cached_property
-    def public_n(self) -> int | None:
-        """The number of rows if it is public."""
-        return public_number(self.rows, self.adjacency)
+    def cost(self) -> Cost:
+        """What may be spent: an epsilon, or a rho if delta > 0."""
+        if self.part is not None:
+            return self.part
+        pure = self.loss.delta == 0
+        return Cost(epsilon=self.loss.epsilon) if pure else Cost(rho=rho_for(*self.loss))
+
+    def with_part(self, part: Cost) -> Self:
+        """The same task, with less to spend."""
+        return replace(self, part=part)  # type: ignore[type-var]
 
     @property
     def pure(self) -> bool:
         return self.cost.pure
 
     @cached_property
-    def cost(self) -> Cost:
-        """What may be spent: an epsilon, or a rho if delta > 0."""
-        return whole_cost(self.loss) if self.part is None else self.part
-
-    @property
-    def narrowest_lattice(self) -> Lattice:
-        """The lattice with the least sensitivity: in l1 for Laplace noise, in l2 for Gaussian."""
-        if not self.pure or self.domain.ball:
-            return self.domain.lattice
-        # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
-        return Lattice(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
-
-
-def public_number(rows: Secret[Any], adjacency: Adjacency) -> int | None:
-    """The number of rows if it is public, under replace-one."""
-    if adjacency == "add-remove":
-        return None
-    return rows.map(_number).reveal("the number of rows is public under replace-one")
-
-
-class CountedTask(Protocol):
-    """A task with a budget and rows whose number may be secret."""
-
-    @property
-    def rows(self) -> Secret[Any]: ...
-
-    @property
-    def adjacency(self) -> Adjacency: ...
-
-    @property
-    def public_n(self) -> int | None: ...
-
-    @property
-    def number_label(self) -> str:
-        """The label of a release of the number of rows."""
-
-    @property
-    def cost(self) -> Cost: ...
-
-
-@dataclass(frozen=True)
-class RowCount:
-    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
-
-    n: int
-    costs: list[Cost]
-
-
-def row_count(
-    task: CountedTask, share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
-) -> RowCount:
-    """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
-
-    The rest of the budget is split by `shares`.
-    """
-    if task.public_n is not None:
-        return RowCount(max(1, task.public_n), task.cost.split(shares))
-    whole = sum(shares)
-    first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
-    query = number_of_rows(task)
-    return RowCount(max(1, accountant.release(query, first).value), costs)
-
-
-def number_of_rows(task: CountedTask) -> Secret[Query[int]]:
-    """The query of the number of rows."""
-    label = task.number_label
-    return task.rows.map(lambda rows: total_query(rows.shape[0], task.adjacency, label))
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateResult:
-    """Centred centres, and the charges of the releases they were computed from.
-
-    `counts`: noisy numbers of rows of the centres; None if the method releases none. `condition`
-    says what the privacy claim assumes about the data; None if nothing. `notes`: what the caller
-    should be told about the result, from public or released numbers. `errors`: of the centres.
-    """
-
-    centers: F64
-    charges: tuple[Charge, ...]
-    counts: NoisyCounts | None = None
-    condition: str | None = None
-    notes: tuple[str, ...] = ()
-    errors: CenterErrors = UNKNOWN
-
-
-def count_clusters(
-    task: PrivateTask, centers: F64, cost: Cost, accountant: Accountant
-) -> NoisyCounts:
-    """Noisy numbers of the rows that are nearest to each centre."""
-
-    def query(rows: F64) -> Query[I64]:
-        labels = Rows.of(rows).nearest(centers)
-        counts = np.bincount(labels, minlength=len(centers))
-        return count_query(counts, task.adjacency, "rows of each centre")
-
-    noisy = accountant.release(task.rows.map(query), cost)
-    return NoisyCounts.of(noisy.value.astype(np.float64), math.sqrt(noisy.charge.variance))
-
-
-class Method(Protocol):
-    def __call__(self, task: PrivateTask) -> PrivateResult:
-        """The centres of the task's rows. Randomness that privacy needs comes from `privacy`."""
-
-
-COUNTS_SHARE = 0.05  # of the budget, for the counts of clusters of methods that release none
-
-
-@dataclass(frozen=True, eq=False)
-class DemandTask:
-    """The input of a private method. `diameter`: no distance counts more; None: computed."""
-
-    number_label: ClassVar[str] = "size of the demand"
-
-    space: MetricSpace
-    demand: Secret[Ints]
-    k: int
-    adjacency: Adjacency
-    loss: Loss
-    rng: np.random.Generator  # for public draws only
-    diameter: float | None = None
-    part: Cost | None = None  # what may be spent here, if not the whole loss
-
-    @cached_property
-    def cost(self) -> Cost:
-        """What may be spent: an epsilon, or a rho if delta > 0."""
-        return whole_cost(self.loss) if self.part is None else self.part
-
-    @property
-    def rows(self) -> Secret[Ints]:
-        """The entries of the demand."""
-        return self.demand
-
-    @cached_property
     def public_n(self) -> int | None:
-        """The size of the demand if it is public."""
-        return public_number(self.demand, self.adjacency)
+        """The number of rows if it is public, under replace-one."""
+        if self.adjacency == "add-remove":
+            return None
+        return self.rows.map(_number).reveal("the number of rows is public under replace-one")
 
-    @cached_property
-    def cap(self) -> float:
-        """The largest loss of one point of the demand: a positive bound on distances."""
-        given = farthest(self.space, self.rng) if self.diameter is None else self.diameter
-        return given or 1.0
+    def number_of_rows(self) -> Secret[Query[int]]:
+        """The query of the number of rows."""
+        adjacency, label = self.adjacency, self.count_label
+        return self.rows.map(lambda rows: total_query(_number(rows), adjacency, label))
 
-    def count(
-        self, cells: Ints, number: int, label: str, cost: Cost, accountant: Accountant
+    def count_cells(
+        self,
+        cell_of: Callable[[S], NDArray[Any]],
+        number: int,
+        label: str,
+        cost: Cost,
+        accountant: Accountant,
     ) -> Counted:
-        """Noisy demand of disjoint cells 0 .. number - 1, empty ones too.
+        """Noisy numbers of the rows in disjoint cells 0 .. number - 1; a row in cell -1 is in none.
 
-        `cells`: the cell of each point of the space; -1 for none.
+        Empty cells have noise, too.
         """
+        adjacency = self.adjacency
 
-        def query(demand: Ints) -> Query[I64]:
-            counts = np.bincount(cells[demand] + 1, minlength=number + 1)[1:]
-            return count_query(counts, self.adjacency, label)
+        def query(rows: S) -> Query[NDArray[np.int64]]:
+            counts = np.bincount(cell_of(rows) + 1, minlength=number + 1)[1:]
+            return count_query(counts, adjacency, label)
 
-        made = accountant.release(self.demand.map(query), cost)
-        return Counted(made.value.astype(np.float64), float(np.sqrt(made.charge.variance)))
+        made = accountant.release(self.rows.map(query), cost)
+        return Counted(made.value.astype(np.float64), math.sqrt(made.charge.variance))
+
+    @abstractmethod
+    def count_clusters(self, centers: Any, cost: Cost, accountant: Accountant) -> Counted:
+        """Noisy numbers of the rows of each centre."""
+
+    def only_centers(self) -> Any:
+        """The centres that any method would find; None if there is a choice."""
+        return None
+
+
+def _number(rows: NDArray[Any]) -> int:
+    return int(rows.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,58 +125,100 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class DemandResult:
-    """Medoids, and the charges of the releases they were computed from.
+class PrivateTask(Task[F64]):
+    """The input of a private method of k-means. `sparse`: whether the rows are CSR."""
 
-    path : the sets of medoids of a private search, from its start on; all are released.
-    counts : noisy numbers of demand points of each medoid; None if the method releases none.
-    reach : how many far points of the demand weigh as much as the noise of a swap.
-    warning : what noise made of the answer, judged by releases; None if nothing was seen.
+    kind = OF_ROWS
+    count_label = "number of rows"
+
+    rows: Secret[F64]
+    domain: Domain
+    k: int
+    adjacency: Adjacency
+    loss: Loss
+    part: Cost | None = None
+    sparse: bool = False
+
+    @property
+    def narrowest_lattice(self) -> Lattice:
+        """The lattice with the least sensitivity: in l1 for Laplace noise, in l2 for Gaussian."""
+        if not self.pure or self.domain.ball:
+            return self.domain.lattice
+        # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
+        return Lattice(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
+
+    def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Counted:
+        def nearest(rows: F64) -> NDArray[np.int32]:
+            return Rows.of(rows).nearest(centers)
+
+        return self.count_cells(nearest, self.k, "rows of each centre", cost, accountant)
+
+
+@dataclass(frozen=True, eq=False)
+class DemandTask(Task[Ints]):
+    """The input of a private method of k-median: public points; the rows are numbers of points.
+
+    rng : for public draws only.
+    diameter : no distance counts more; None: computed.
     """
 
-    medoids: Ints
-    charges: tuple[Charge, ...]
-    path: Sequence[Ints] = ()
-    counts: NoisyCounts | None = None
-    reach: float = 0.0
-    warning: str | None = None
+    kind = OF_DEMAND
+    count_label = "size of the demand"
 
-    def notes(self, *, pure: bool) -> tuple[str, ...]:
-        """What the caller should be told about the result."""
-        about_counts = () if self.counts is None else self.counts.notes(pure=pure, kind=OF_DEMAND)
-        return (*filter(None, [self.warning]), *about_counts)
+    space: MetricSpace
+    rows: Secret[Ints]
+    k: int
+    adjacency: Adjacency
+    loss: Loss
+    rng: np.random.Generator
+    diameter: float | None = None
+    part: Cost | None = None
+
+    @cached_property
+    def cap(self) -> float:
+        """The largest loss of one point of the demand: a positive bound on distances."""
+        given = farthest(self.space, self.rng) if self.diameter is None else self.diameter
+        return given or 1.0
+
+    def count(
+        self, cells: Ints, number: int, label: str, cost: Cost, accountant: Accountant
+    ) -> Counted:
+        """Noisy demand of cells; `cells`: the cell of each point of the space, -1 for none."""
+
+        def cell_of(demand: Ints) -> Ints:
+            return np.asarray(cells[demand])
+
+        return self.count_cells(cell_of, number, label, cost, accountant)
+
+    def count_clusters(self, centers: Ints, cost: Cost, accountant: Accountant) -> Counted:
+        nearest = self.space.two_nearest(centers).labels.astype(np.int64)
+        return self.count(nearest, self.k, "demand of each medoid", cost, accountant)
+
+    def only_centers(self) -> Any:
+        return np.arange(self.k) if self.space.n == self.k else None
 
 
-class DemandMethod(Protocol):
-    def __call__(self, task: DemandTask) -> DemandResult:
-        """The medoids of the task's demand."""
+@dataclass(frozen=True)
+class RowCount:
+    """A number of rows, at least 1, that may decide anything; and the rest of the budget."""
+
+    n: int
+    costs: list[Cost]
 
 
-def run_demand_method(method: DemandMethod, task: DemandTask) -> DemandResult:
-    """The result of a method, with noisy counts of its clusters.
+def row_count(
+    task: Task[Any], share: float, accountant: Accountant, shares: Sequence[float] = (1.0,)
+) -> RowCount:
+    """The number of rows. A noisy one, for `share` of the budget, if the exact one is secret.
 
-    A method that does not release them (`releases_counts`) gets less of the budget.
+    The rest of the budget is split by `shares`.
     """
-    counting, result = task.cost, DemandResult(np.arange(task.k), ())
-    if task.space.n > task.k:  # otherwise all points are medoids
-        if getattr(method, "releases_counts", False):
-            return method(task)
-        counting, rest = task.cost.split([COUNTS_SHARE, 1 - COUNTS_SHARE])
-        result = method(replace(task, part=rest))
-    accountant = Accountant()
-    nearest = task.space.two_nearest(result.medoids).labels.astype(np.int64)
-    label = "demand of each medoid"
-    counted = task.count(nearest, task.k, label, counting, accountant)
-    counts = NoisyCounts.of(counted.counts, counted.deviation)
-    charges = (*result.charges, *accountant.charges)
-    total, warning = float(counted.counts.sum()), result.warning
-    if warning is None and result.reach > max(total, 1.0):
-        warning = (
-            f"The noise of a swap weighs as much as {result.reach:.3g} far points of the demand, "
-            f"which has about {max(total, 0.0):.3g}: the swaps were drawn almost at random. Use a "
-            "larger epsilon or fewer swaps, or method='cells'."
-        )
-    return replace(result, counts=counts, charges=charges, warning=warning)
+    if task.public_n is not None:
+        return RowCount(max(1, task.public_n), task.cost.split(shares))
+    whole = sum(shares)
+    first, *costs = task.cost.split([share, *((1.0 - share) * part / whole for part in shares)])
+    query = task.number_of_rows()
+    return RowCount(max(1, accountant.release(query, first).value), costs)
 
 
 def check_count(name: str, value: Any, least: int) -> None:
