@@ -118,7 +118,7 @@ class RemainingCost:
 
 
 @dataclass(frozen=True)
-class PartitionPlan:
+class CubesPlan:
     """The numbers of a partition, and the weight of a level in the budget. Public or released."""
 
     dimension: int
@@ -174,7 +174,7 @@ def _passed_by(number: float, scale: float, cost: Cost, children: int) -> float:
 class SearchPlan:
     """The numbers of a partition and of what follows it, and the weights of their releases."""
 
-    partition: PartitionPlan
+    partition: CubesPlan
     uniform: bool  # the first centres are drawn uniformly
     swaps: int
     swap: Fraction  # of one swap, and of the choice after all
@@ -209,14 +209,14 @@ class PartitionChoices(Protocol):
     def partition_share(self) -> float: ...
 
 
-def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) -> PartitionPlan:
+def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) -> CubesPlan:
     """The plan of these choices; `printed`: the paper's numbers, if they are used.
 
     Pre: dimension, repeats and levels are numbers.
     """
     dimension, repeats, levels = choices.dimension, choices.repeats, choices.levels
     assert dimension and repeats and levels  # noqa: PT018, S101
-    return PartitionPlan(
+    return CubesPlan(
         dimension=dimension,
         repeats=repeats,
         halvings=(FIRST_HALVINGS if printed is None else 1, *(1 for _ in range(levels - 1))),
@@ -228,7 +228,7 @@ def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) ->
 
 
 def find_candidates(
-    rows: Secret[F64], adjacency: Adjacency, plan: PartitionPlan, remaining: RemainingCost,
+    rows: Secret[F64], adjacency: Adjacency, plan: CubesPlan, remaining: RemainingCost,
     accountant: Accountant, rng: np.random.Generator,
 ) -> CandidatePoints:  # fmt: skip
     """Candidates of all repeats (Algorithm 2), on the unit lattice."""
