@@ -311,7 +311,7 @@ def test_what_is_neither_a_table_nor_batches_of_it(estimator, name):
 
 def test_a_number_spends_no_budget():
     budget = Budget(epsilon=1.0)
-    with pytest.raises(ValueError, match="^Expected 2D array, got scalar array instead: [^ ]"):
+    with pytest.raises(ValueError, match=r"^Expected 2D array, got scalar array instead: [^ ]"):
         PrivateKMeans(2, epsilon=1.0, bounds=(0.0, 2.0), budget=budget).fit(3.0)
     assert budget.lines == ()
 

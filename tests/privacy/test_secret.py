@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import pickle
+import sys
 import threading
 import traceback
 import warnings
@@ -134,6 +135,21 @@ def test_an_error_in_a_function_shows_nothing(function):
     with pytest.raises(RuntimeError, match="computation on private rows failed") as caught:
         Secret(ROWS).map(function)
     assert not shows_rows(caught.value)
+
+
+def test_an_exception_of_a_signal_handler_passes_without_frames_of_rows():
+    class Terminated(BaseException):
+        pass
+
+    def stopped(rows):
+        raise Terminated
+
+    for kind, function in ((Terminated, stopped), (SystemExit, lambda rows: sys.exit(3))):
+        with pytest.raises(kind) as caught:
+            Secret(np.ones(3)).map(function)
+        frames = traceback.walk_tb(caught.value.__traceback__)
+        assert function.__name__ not in [frame.f_code.co_name for frame, _ in frames]
+        assert caught.value.__context__ is None
 
 
 def test_interrupts_have_no_frames_with_rows():

@@ -121,11 +121,14 @@ class Secret(Generic[T]):
             failed = MemoryError("There is not enough memory for this fit.")
         except KeyboardInterrupt:
             failed = KeyboardInterrupt()
-        except BaseException as error:
+        except Exception as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{type(error).__name__} in {Path(at.filename).name}, line {at.lineno}"
             _log.debug("A computation on private rows failed: %s", place)
             failed = RuntimeError(FAILED)
+        except BaseException as stop:  # of a signal handler, such as SystemExit: frames hold rows
+            failed = stop
+        failed.__traceback__ = failed.__context__ = failed.__cause__ = None
         raise failed  # not inside `except`, so that the error is not its context
 
     def with_(self, other: Secret[U]) -> Secret[tuple[T, U]]:
