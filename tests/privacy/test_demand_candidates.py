@@ -187,8 +187,8 @@ def test_a_large_budget_finds_the_clusters():
 def test_theory_uses_the_printed_numbers():
     method = DemandCandidates().with_theory(120, 2)
     task = task_of(SPACE, np.arange(120), 2)
-    filled = method._filled(task, SPACE, 99, task.cost)
-    plan, many = filled._plan(task, SPACE), math.log(120 / 0.1)
+    filled = method._filled(task, 99, task.cost)
+    plan, many = filled._plan(task, 99), math.log(120 / 0.1)
     assert (filled.swaps, filled.trials, filled.recoveries) == (math.ceil(200 * many), 5, 1)
     assert plan.partition.repeats == math.ceil(54 * many)
     assert plan.partition.halvings == (1,) * 5  # floor(ln 120) + 1

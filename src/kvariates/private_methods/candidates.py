@@ -7,17 +7,8 @@
     trials times all of this; the best result is drawn by its cost
     noisy Lloyd steps from there
 
-| what | `theory=True`, as printed (n rows, failure f) | default |
-|---|---|---|
-| dimension | 8 ln n | ln(n) / 2; all features if they are few |
-| repeats | 27 k ln(n / f) | 1; 2 if rows are projected |
-| levels | floor(ln n) + 1, one halving each | by n and the budget; three halvings first |
-| threshold of a cube | 20 ln(n / f) / epsilon of a level | what noise alone passes once a level |
-| first centres | uniform candidates | k-means on the candidates, by their noisy counts |
-| swaps | 100 k ln(n / f) | 0 |
-| trials | 2 ln(1 / f) | 1 |
-| recovery | noisy means | shrunken noisy means |
-| Lloyd steps | 0 | a few |
+`candidate_choices` has a table of the numbers. With `theory=True` means are not shrunken, and there
+are no Lloyd steps.
 
 Budgets, sensitivities and tests of empty cubes are corrected: see `privacy/proofs/candidates.md`.
 """
@@ -29,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -43,28 +33,21 @@ from kvariates.privacy.query import (
     Scores,
     score_query,
 )
+from kvariates.private_methods.candidate_choices import CandidateChoices, SearchPlan
 from kvariates.private_methods.domain import solve, spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
 from kvariates.private_methods.private_partition import (
-    COUNT_SHARE,
-    SHARES,
-    PrintedNumbers,
     Projection,
     RemainingCost,
-    SearchPlan,
-    default_dimension,
-    default_levels,
-    default_repeats,
     find_candidates,
-    partition_plan,
     unit_ball,
 )
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask, row_count
+from kvariates.private_methods.run import PrivateResult, Traits
+from kvariates.private_methods.task import PrivateTask, check_number
 from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints
 
@@ -175,8 +158,6 @@ def _spreads(found: CandidatePoints, centers: F64) -> F64:
     return np.asarray(np.sqrt(np.clip(mean, 1e-3 * whole, 1.0)))
 
 
-MOST_GIVEN_LEVELS, MOST_THRESHOLD = 40, 1e12
-SWAPS = 0
 STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
 LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
 SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
@@ -184,7 +165,7 @@ SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row
 
 # proof: candidates.md
 @dataclass(frozen=True)
-class Candidates(PrivateMethod[PrivateTask]):
+class Candidates(CandidateChoices[PrivateTask]):
     """The method of Balcan et al. None: a value that follows from n, d, k and the budget.
 
     dimension : of the projection, at most the number of features.
@@ -207,65 +188,23 @@ class Candidates(PrivateMethod[PrivateTask]):
     failure : the probability of failure that these values are for.
     """
 
-    dimension: int | None = None
-    repeats: int | None = None
-    levels: int | None = None
-    threshold: float | None = None
-    max_candidates: int = 1000
-    start: Literal["counts", "uniform"] | None = None
-    swaps: int | None = None
-    trials: int | None = None
+    least = CandidateChoices.least | {"max_nonzeros": 1, "picks": 1, "steps": 0}
+
     recovery: Literal["auto", "dense", "threshold", "picks"] = "auto"
     max_nonzeros: int = 50
     max_value: float | None = None
     picks: int = 20
     steps: int | None = None
-    partition_share: float = 0.3
-    swap_share: float = 0.15
-    recovery_share: float = 0.2
     step_share: float = 0.5
-    choice_share: float = 0.05
-    theory: bool = False
-    failure: float = 0.1
 
     def __post_init__(self) -> None:
-        least = {"dimension": 1, "repeats": 1, "levels": 1, "max_candidates": 1, "swaps": 0,
-                 "trials": 1, "max_nonzeros": 1, "picks": 1, "steps": 0}  # fmt: skip
-        if self.levels is not None and self.levels > MOST_GIVEN_LEVELS:
+        super().__post_init__()
+        if self.max_value is not None:
+            check_number("Candidates: max_value", self.max_value, 0.0, math.inf)
+        if self.recovery not in (known := ("auto", "dense", "threshold", "picks")):
             raise ValueError(
-                f"Candidates: levels must be at most {MOST_GIVEN_LEVELS}; got {self.levels!r}."
+                f"Candidates: recovery must be one of {', '.join(known)}; got {self.recovery!r}."
             )
-        if self.threshold is not None and self.threshold > MOST_THRESHOLD:
-            raise ValueError(
-                f"Candidates: threshold must be at most {MOST_THRESHOLD:g}; got {self.threshold!r}."
-            )
-        for name, low in least.items():
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < low):
-                raise ValueError(f"Candidates: {name} must be an integer >= {low}; got {value!r}.")
-        shares = [name for name in vars(self) if name.endswith("_share")]
-        least_share, most_share = SHARES
-        for name in shares:
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and least_share < float(value) < most_share):
-                raise ValueError(
-                    f"Candidates: {name} must be a number above {least_share:g} and below "
-                    f"{most_share:g}; got {value!r}."
-                )
-        for name in ("threshold", "max_value"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
-                raise ValueError(f"Candidates: {name} must be a number > 0; got {value!r}.")
-        if not 0 < self.failure < 1:
-            raise ValueError(f"Candidates: failure must be in (0, 1); got {self.failure!r}.")
-        words = {"start": ("counts", "uniform", None),
-                 "recovery": ("auto", "dense", "threshold", "picks")}  # fmt: skip
-        for name, known in words.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"Candidates: {name} must be one of {', '.join(filter(None, known))}; got "
-                    f"{getattr(self, name)!r}."
-                )
 
     @property
     def traits(self) -> Traits:
@@ -291,64 +230,24 @@ class Candidates(PrivateMethod[PrivateTask]):
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         self.check_features(task.domain.d)
-        accountant, rng = Accountant(), np.random.default_rng()
-        count = row_count(task, COUNT_SHARE, accountant)
-        cost = count.costs[0]
-        filled = self._filled(task, count.n, cost)
-        plan = filled._plan(task, count.n)
-        task = replace(task, rows=task.rows.map(plan.recovery.few_values))
-        choice, last = Fraction(self.choice_share), Fraction(self.step_share)
-        trials, steps = filled.trials or 1, filled.steps or 0
-        weight = plan.weight * trials + choice * (trials > 1) + last * bool(steps)
-        level = plan.partition.level
-        part = cost.split([level, weight - level])[0]
-        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
-        warning = plan.partition.warning(task.adjacency, count.n - error, part)
-        remaining = RemainingCost(cost, weight)
-        found = [run_trial(task, plan, remaining, accountant, rng) for _ in range(trials)]
-        number = best_trial(task, found, remaining.take(choice), accountant) if trials > 1 else 0
-        end = found[number]
-        if steps:
-            end = _refine(task, plan, end, remaining.rest.split([1.0] * steps), accountant)
-        notes, charges = () if warning is None else (warning,), tuple(accountant.charges)
-        return PrivateResult(end.centers, charges, end.counts, notes=notes, errors=end.errors)
+        return super().__call__(task)
 
-    def _filled(self, task: PrivateTask, n: int, cost: Cost) -> Candidates:
-        """The same choices, with numbers in the place of None. The threshold may stay None."""
-        d, k = task.domain.d, task.k
-        if self.theory:
-            printed = PrintedNumbers.of(n, d, k, self.failure)
-            values: dict[str, Any] = {
-                "dimension": printed.dimension,
-                "repeats": printed.repeats,
-                "levels": printed.levels,
-                "start": "uniform",
-                "swaps": printed.swaps,
-                "trials": printed.trials,
-                "steps": 0,
-            }
-        else:
-            values = {
-                "dimension": default_dimension(d, n),
-                "repeats": default_repeats(d),
-                "start": "counts",
-                "swaps": SWAPS,
-                "trials": 1,
-                "steps": 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS),
-            }
-        given = {name: value for name in values if (value := getattr(self, name)) is not None}
-        filled = replace(self, **values | given)
-        if filled.levels is None:
-            filled = replace(filled, levels=filled._levels(task, n, cost))
-        return filled
+    @property
+    def _last(self) -> Fraction:
+        return Fraction(self.step_share) * bool(self.steps)
 
-    def _levels(self, task: PrivateTask, n: int, cost: Cost) -> int:
-        """As many as the budget is enough for."""
+    def _shape(self, task: PrivateTask, n: int) -> tuple[int, int]:
+        return n, task.domain.d
 
-        def plan(levels: int) -> TrialPlan:
-            return replace(self, levels=levels)._plan(task, n)
+    def _own(self, task: PrivateTask, cost: Cost) -> dict[str, Any]:
+        usual = 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS)
+        return {"steps": 0 if self.theory else usual}
 
-        return default_levels(plan, task.k, n, task.adjacency, cost)
+    def _run(
+        self, task: PrivateTask, plan: TrialPlan, remaining: RemainingCost, accountant: Accountant
+    ) -> KMeansTrials:
+        few = replace(task, rows=task.rows.map(plan.recovery.few_values))
+        return KMeansTrials(few, plan, self.steps or 0, remaining, accountant)
 
     def _plan(self, task: PrivateTask, n: int) -> TrialPlan:
         """Pre: all numbers are filled in."""
@@ -360,17 +259,33 @@ class Candidates(PrivateMethod[PrivateTask]):
         if task.sparse and self.max_value is not None and self.max_value < largest:
             largest = max(1, math.floor(self.max_value / step)) * step  # rows stay on the lattice
         nonzeros = self.max_nonzeros if task.sparse else None
-        swaps = self.swaps or 0
-        printed = PrintedNumbers.of(n, task.domain.d, task.k, self.failure)
-        return TrialPlan(
-            partition=partition_plan(self, printed if self.theory else None),
-            uniform=self.start == "uniform",
-            swaps=swaps,
-            recovery=Recovery(kind, nonzeros, largest, self.picks),
-            shrunken=not self.theory,
-            swap=Fraction(self.swap_share) / (swaps + 1),
-            recover=Fraction(self.recovery_share),
-        )
+        recovery = Recovery(kind, nonzeros, largest, self.picks)
+        return TrialPlan(**self._search(task, n), recovery=recovery, shrunken=not self.theory)
+
+
+class KMeansTrials:
+    """The trials of a fit, and `steps` noisy Lloyd steps after them."""
+
+    def __init__(
+        self, task: PrivateTask, plan: TrialPlan, steps: int, remaining: RemainingCost,
+        accountant: Accountant,
+    ) -> None:  # fmt: skip
+        self._task, self._plan, self._steps = task, plan, steps
+        self._remaining, self._accountant = remaining, accountant
+        self._rng = np.random.default_rng()
+
+    def trial(self) -> Trial:
+        return run_trial(self._task, self._plan, self._remaining, self._accountant, self._rng)
+
+    def best(self, found: list[Trial], cost: Cost) -> int:
+        return best_trial(self._task, found, cost, self._accountant)
+
+    def result(self, end: Trial, notes: tuple[str, ...]) -> PrivateResult:
+        if self._steps:
+            costs = self._remaining.rest.split([1.0] * self._steps)
+            end = _refine(self._task, self._plan, end, costs, self._accountant)
+        charges = tuple(self._accountant.charges)
+        return PrivateResult(end.centers, charges, end.counts, notes, end.errors)
 
 
 def _refine(

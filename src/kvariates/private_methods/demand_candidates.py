@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -36,28 +35,16 @@ from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query
+from kvariates.private_methods.candidate_choices import CandidateChoices, PrintedNumbers, SearchPlan
 from kvariates.private_methods.demand_counts import weighted_medoids
 from kvariates.private_methods.private_partition import (
-    COUNT_SHARE,
-    SHARES,
-    PrintedNumbers,
     Projection,
     RemainingCost,
-    SearchPlan,
-    default_dimension,
-    default_levels,
-    default_repeats,
     find_candidates,
-    partition_plan,
 )
 from kvariates.private_methods.private_swaps import PrivateChooser, private_search
-from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import (
-    DemandTask,
-    check_count,
-    check_number,
-    row_count,
-)
+from kvariates.private_methods.run import PrivateResult, Traits
+from kvariates.private_methods.task import DemandTask
 from kvariates.summaries.candidate_tree import CandidatePoints
 
 STEPS = 20  # bits: the largest loss has between 2^20 and 2^21 steps
@@ -129,8 +116,7 @@ def _counts(n: int, demand: Ints) -> F64:
 
 
 DIAMETER = 2.0  # of the unit ball
-MOST_LEVELS, MOST_THRESHOLD = 40, 1e12
-SWAPS, RECOVERIES = 0, 2
+RECOVERIES = 2
 
 
 @dataclass(frozen=True)
@@ -142,7 +128,7 @@ class DemandPlan(SearchPlan):
 
 # proof: demand_candidates.md
 @dataclass(frozen=True)
-class DemandCandidates(PrivateMethod[DemandTask]):
+class DemandCandidates(CandidateChoices[DemandTask]):
     """Candidates of cubes in few dimensions, and private 1-medians of their cells.
 
     For vectors with Euclidean distances. None: a value that follows from the points, k, the budget
@@ -179,41 +165,12 @@ class DemandCandidates(PrivateMethod[DemandTask]):
         The probability of failure that these values are for.
     """
 
-    dimension: int | None = None
-    repeats: int | None = None
-    levels: int | None = None
-    threshold: float | None = None
-    max_candidates: int = 1000
-    start: Literal["counts", "uniform"] | None = None
-    swaps: int | None = None
+    least = CandidateChoices.least | {"recoveries": 1, "n_candidates": 1}
+
+    partition_share: float = 0.5
+    recovery_share: float = 0.5
     recoveries: int | None = None
     n_candidates: int = 256
-    trials: int | None = None
-    partition_share: float = 0.5
-    swap_share: float = 0.15
-    recovery_share: float = 0.5
-    choice_share: float = 0.05
-    theory: bool = False
-    failure: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name in ("dimension", "repeats", "levels", "max_candidates", "recoveries",
-                     "n_candidates", "trials"):  # fmt: skip
-            check_count(name, getattr(self, name), least=1)
-        check_count("swaps", self.swaps, least=0)
-        for name in (name for name in vars(self) if name.endswith("_share")):
-            check_number(name, getattr(self, name), *SHARES)
-        check_number("failure", self.failure, 0.0, 1.0)
-        if self.threshold is not None:
-            check_number("threshold", self.threshold, 0.0, MOST_THRESHOLD)
-        if self.levels is not None and self.levels > MOST_LEVELS:
-            raise ValueError(f"levels must be at most {MOST_LEVELS}; got {self.levels!r}.")
-        if self.start not in (None, "counts", "uniform"):
-            raise ValueError(f"start must be 'counts' or 'uniform'; got {self.start!r}.")
-
-    def with_theory(self, n: int, k: int) -> DemandCandidates:
-        """With the values that the paper prints, which follow from the points and k in a fit."""
-        return replace(self, theory=True)
 
     def notice(self, k: int, n: int | None = None) -> str | None:
         """How many releases the printed numbers mean, from public numbers alone."""
@@ -233,67 +190,25 @@ class DemandCandidates(PrivateMethod[DemandTask]):
     def traits(self) -> Traits:
         return Traits(euclidean=True, least_features=self.dimension or 0)
 
-    def __call__(self, task: DemandTask) -> PrivateResult:
-        assert isinstance(task.space, Vectors)  # noqa: S101
-        accountant = Accountant()
-        count = row_count(task, COUNT_SHARE, accountant)
-        cost = count.costs[0]
-        filled = self._filled(task, task.space, count.n, cost)
-        plan, trials = filled._plan(task, task.space), filled.trials or 1
-        choice = Fraction(self.choice_share)
-        weight = plan.weight * trials + choice * (trials > 1)
-        level = plan.partition.level
-        error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
-        part = cost.split([level, weight - level])[0]
-        least, entries = count.n - error, "entries of the demand"
-        warning = plan.partition.warning(task.adjacency, least, part, entries)
-        remaining = RemainingCost(cost, weight)
-        run = _Trials(task, task.space, plan, self.n_candidates, remaining, accountant)
-        found = [run.trial() for _ in range(trials)]
-        best = run.best(found, remaining.take(choice)) if trials > 1 else 0
-        notes = () if warning is None else (warning,)
-        charges = tuple(accountant.charges)
-        return PrivateResult(found[best], charges, notes=notes, reach=run.reach)
+    def _shape(self, task: DemandTask, n: int) -> tuple[int, int]:
+        points, features = _vectors(task).X.shape
+        return int(points), int(features)
 
-    def _filled(self, task: DemandTask, space: Vectors, size: int, cost: Cost) -> DemandCandidates:
-        """The same choices, with numbers in the place of None. The threshold may stay None."""
-        n, d = space.X.shape
-        values: dict[str, Any]
-        if self.theory:
-            printed = PrintedNumbers.of(n, d, task.k, self.failure)
-            values = {
-                name: getattr(printed, name)
-                for name in ("dimension", "repeats", "levels", "swaps", "trials")
-            }
-            values |= {"start": "uniform", "recoveries": 1}
-        else:
-            values = {"dimension": default_dimension(d, n), "repeats": default_repeats(d),
-                      "start": "counts", "swaps": SWAPS, "trials": 1,
-                      "recoveries": RECOVERIES}  # fmt: skip
-        given = {name: value for name in values if (value := getattr(self, name)) is not None}
-        filled = replace(self, **values | given)
-        if filled.levels is None:
+    def _own(self, task: DemandTask, cost: Cost) -> dict[str, Any]:
+        return {"recoveries": 1 if self.theory else RECOVERIES}
 
-            def plan(levels: int) -> DemandPlan:
-                return replace(filled, levels=levels)._plan(task, space)
+    def _plan(self, task: DemandTask, n: int) -> DemandPlan:
+        return DemandPlan(**self._search(task, n), recoveries=self.recoveries or 1)
 
-            levels = default_levels(plan, task.k, size, task.adjacency, cost)
-            filled = replace(filled, levels=levels)
-        return filled
+    def _run(
+        self, task: DemandTask, plan: DemandPlan, remaining: RemainingCost, accountant: Accountant
+    ) -> _Trials:
+        return _Trials(task, _vectors(task), plan, self.n_candidates, remaining, accountant)
 
-    def _plan(self, task: DemandTask, space: Vectors) -> DemandPlan:
-        """Pre: all numbers are filled in."""
-        n, d = space.X.shape
-        printed = PrintedNumbers.of(n, d, task.k, self.failure)
-        swaps = self.swaps or 0
-        return DemandPlan(
-            partition=partition_plan(self, printed if self.theory else None),
-            uniform=self.start == "uniform",
-            swaps=swaps,
-            swap=Fraction(self.swap_share) / (swaps + 1),
-            recover=Fraction(self.recovery_share),
-            recoveries=self.recoveries or 1,
-        )
+
+def _vectors(task: DemandTask) -> Vectors:
+    assert isinstance(task.space, Vectors)  # noqa: S101
+    return task.space
 
 
 @dataclass(eq=False)
@@ -308,6 +223,10 @@ class _Trials:
     accountant: Accountant
     reach: float = 0.0
     recoveries: int = 0
+
+    def result(self, end: Ints, notes: tuple[str, ...]) -> PrivateResult:
+        charges = tuple(self.accountant.charges)
+        return PrivateResult(end, charges, notes=notes, reach=self.reach)
 
     def trial(self) -> Ints:
         """Medoids of the task's demand."""

@@ -5,17 +5,15 @@ of 22 bits and the matrix has 12 bits after the point, so products and their sum
 float64: a row's projection depends on that row alone, dense or sparse. Cubes with a random shift
 are cut where their noisy counts are large, and their centres are the candidates.
 
-`candidates` (k-means, with a table of the printed and the default numbers) and `demand_candidates`
-(k-median) use it.
+`candidates` (k-means) and `demand_candidates` (k-median) use it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +31,9 @@ from kvariates.private_methods.principal_axes import coarse
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
 BLOCK = 1 << 22  # values
+FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
+MOST_FALSE_CUBES = 1e5  # for any threshold that is given: a smaller one is raised
+FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +71,6 @@ class Projection:
             return points * self.radius
         back = np.linalg.pinv(self.matrix.T)
         return np.asarray(mean + (points * self.radius - mean @ self.matrix) @ back.T)
-
-
-SHARES = (1e-6, 1e6)  # limits of given shares of the budget
-COUNT_SHARE = 0.01  # of the budget, if the number of rows is secret
-FALSE_CUBES = 1.0  # expected number of empty cubes of a level that pass
-MOST_FALSE_CUBES = 1e5  # for any threshold that is given: a smaller one is raised
-FEW_FEATURES = 6  # up to so many are not projected
-FIRST_HALVINGS = 3  # at once: larger cubes say little
-MOST_LEVELS = 6
-WORTH = 8.0  # levels are added while a threshold is below 1 / (8 k) of the rows
-FEW_ROWS = 100  # a threshold above this and above the number of rows is warned of
 
 
 class RemainingCost:
@@ -170,63 +160,6 @@ def _passed_by(number: float, scale: float, cost: Cost, children: int) -> float:
     return scale * (far if cost.pure else math.sqrt(2 * far))
 
 
-@dataclass(frozen=True)
-class SearchPlan:
-    """The numbers of a partition and of what follows it, and the weights of their releases."""
-
-    partition: CubesPlan
-    uniform: bool  # the first centres are drawn uniformly
-    swaps: int
-    swap: Fraction  # of one swap, and of the choice after all
-    recover: Fraction
-
-    @property
-    def weight(self) -> Fraction:
-        """Of all releases."""
-        swaps = self.swap * bool(self.swaps) * (self.swaps + 1)
-        return self.partition.weight + swaps + self.recover
-
-
-class PartitionChoices(Protocol):
-    """A method object with these fields."""
-
-    @property
-    def dimension(self) -> int | None: ...
-
-    @property
-    def repeats(self) -> int | None: ...
-
-    @property
-    def levels(self) -> int | None: ...
-
-    @property
-    def threshold(self) -> float | None: ...
-
-    @property
-    def max_candidates(self) -> int: ...
-
-    @property
-    def partition_share(self) -> float: ...
-
-
-def partition_plan(choices: PartitionChoices, printed: PrintedNumbers | None) -> CubesPlan:
-    """The plan of these choices; `printed`: the paper's numbers, if they are used.
-
-    Pre: dimension, repeats and levels are numbers.
-    """
-    dimension, repeats, levels = choices.dimension, choices.repeats, choices.levels
-    assert dimension and repeats and levels  # noqa: PT018, S101
-    return CubesPlan(
-        dimension=dimension,
-        repeats=repeats,
-        halvings=(FIRST_HALVINGS if printed is None else 1, *(1 for _ in range(levels - 1))),
-        threshold=choices.threshold,
-        widths=None if printed is None else printed.widths,
-        most=choices.max_candidates,
-        level=Fraction(choices.partition_share) / (repeats * levels),
-    )
-
-
 def find_candidates(
     rows: Secret[F64], adjacency: Adjacency, plan: CubesPlan, remaining: RemainingCost,
     accountant: Accountant, rng: np.random.Generator,
@@ -253,61 +186,6 @@ def find_candidates(
     )
     weights = np.concatenate([f.weights for f in found]) / plan.repeats
     return CandidatePoints(on_unit_lattice(points), sides, weights, max(f.levels for f in found))
-
-
-def default_dimension(d: int, n: int) -> int:
-    """Of the projection of n rows of d features."""
-    few = max(2, round(math.log(max(n, 2)) / 2))
-    return d if d <= FEW_FEATURES else min(d, few)
-
-
-def default_repeats(d: int) -> int:
-    """Of the partition of rows of d features."""
-    return 1 if d <= FEW_FEATURES else 2
-
-
-def default_levels(
-    plan: Callable[[int], SearchPlan], k: int, n: int, adjacency: Adjacency, cost: Cost
-) -> int:
-    """As many as have thresholds far below the number of rows of a cluster.
-
-    `plan`: the plan with so many levels.
-    """
-    levels = 1
-    while levels < MOST_LEVELS:
-        next_plan = plan(levels + 1)
-        partition = next_plan.partition
-        part = cost.split([partition.level, next_plan.weight - partition.level])[0]
-        children = k << partition.dimension
-        if partition.cut_above(adjacency, part, children) * WORTH * k > n:
-            break
-        levels += 1
-    return levels
-
-
-@dataclass(frozen=True)
-class PrintedNumbers:
-    """What the paper fixes for n rows of d features and a probability of failure."""
-
-    dimension: int
-    repeats: int
-    levels: int
-    widths: float  # of the threshold, in scales of the noise
-    swaps: int
-    trials: int
-
-    @classmethod
-    def of(cls, n: int, d: int, k: int, failure: float) -> PrintedNumbers:
-        n = max(n, 2)
-        many = math.log(n / failure)
-        return cls(
-            dimension=min(d, math.ceil(8 * math.log(n))),
-            repeats=math.ceil(27 * k * many),
-            levels=math.floor(math.log(n)) + 1,
-            widths=20 * many,
-            swaps=math.ceil(100 * k * many),
-            trials=math.ceil(2 * math.log(1 / failure)),
-        )
 
 
 def unit_ball(p: int) -> Domain:
