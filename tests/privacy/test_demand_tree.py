@@ -81,8 +81,7 @@ def test_a_neighbour_moves_each_level_by_one_or_two(name, adjacency):
 def test_empty_nodes_have_noise():
     task = task_of(SPACES["matrix"], [], 3)
     leveled, noisy = counted(task, 10**6, Cost(epsilon=0.05))
-    assert noisy.warning is not None
-    assert "close to a public one" in noisy.warning
+    assert "close to a public one" in noisy.notes[0]
     nodes = np.concatenate(leveled.levels)
     zeros = np.count_nonzero(noisy.counts[nodes] == 0)
     # A discrete Laplace of scale 20 is zero with chance 0.025.

@@ -27,8 +27,8 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain, spread_out
-from kvariates.private_methods.noisy_centers import Mask
-from kvariates.private_methods.noisy_lloyd import CLEAR, StepCosts
+from kvariates.private_methods.noisy_centers import Mask, is_clear
+from kvariates.private_methods.noisy_lloyd import StepCosts
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import lloyd
 
@@ -85,7 +85,7 @@ class CentralAssigner:
         found = self.accountant.release(Secret(counted), cost.counts)
         summed = sum_query(sums, lattice, self._adjacency, f"{step}: sums of rows")
         total = self.accountant.release(Secret(summed), cost.sums).value
-        self.clear = found.value > max(1.0, CLEAR * found.charge.scale)
+        self.clear = is_clear(found.value, found.charge.scale)
         self.steps.add(found.value, found.charge.variance)
         return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
 

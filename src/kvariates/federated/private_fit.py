@@ -17,8 +17,7 @@ from kvariates.peers.peer_seeding import dk_means_plusplus
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
-from kvariates.private_methods.noisy_centers import ONLY_NOISE, Mask, NoisyCounts
-from kvariates.private_methods.noisy_lloyd import CLEAR
+from kvariates.private_methods.noisy_centers import ONLY_NOISE, Mask, NoisyCounts, is_clear
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, lloyd
 
@@ -85,7 +84,7 @@ class NoisyPeersAssigner:
         counts = np.sum([part.counts for part in parts], axis=0)
         sums = np.sum([part.sums for part in parts], axis=0)
         noise = float(np.linalg.norm([part.scale for part in parts]))
-        self.clear = counts > max(1.0, CLEAR * noise)
+        self.clear = is_clear(counts, noise)
         self.steps.add(counts, 2 * noise**2)  # of Laplace noise
         return FloatStatistics(sums, counts.astype(np.float64), counts, changed=None)
 

@@ -113,7 +113,7 @@ class Secret(Generic[T]):
         """
         failed: BaseException
         try:
-            with np.errstate(all="ignore"), hidden_warnings():
+            with silent():
                 return Secret(function(self.__value))
         except PublicError as error:
             failed = type(error)(*error.args)

@@ -96,7 +96,22 @@ class PrintedNumbers:
 
 @dataclass(frozen=True)
 class CandidateChoices(PrivateMethod[T], Generic[T]):
-    """Base of `Candidates` and `DemandCandidates`. None: a value by n, d, k and the budget."""
+    """Base of `Candidates` and `DemandCandidates`. None: a value by n, d, k and the budget.
+
+    dimension : of the projection, at most the number of features.
+    repeats : partitions with fresh shifts.
+    levels : of a partition.
+    threshold : the number of rows above which a cube is cut; raised if noise alone would cut more
+        than about 100,000 empty cubes.
+    max_candidates : cubes of a level that are kept, those with the largest noisy counts.
+    start : "counts" or "uniform", the first centres among the candidates.
+    swaps : drawn one after the other.
+    trials : of all of the above and a recovery.
+    partition_share, swap_share, recovery_share, choice_share : of the budget. Shares of parts that
+        are left out go to the others.
+    theory : use the values that the paper prints, where no other is given.
+    failure : the probability of failure that these values are for.
+    """
 
     least: ClassVar[dict[str, int]] = {
         "dimension": 1, "repeats": 1, "levels": 1, "max_candidates": 1, "swaps": 0, "trials": 1,
@@ -148,12 +163,12 @@ class CandidateChoices(PrivateMethod[T], Generic[T]):
         weight = plan.weight * trials + choice * (trials > 1) + filled._last
         part = cost.split([level, weight - level])[0]
         error = 3 * sum(math.sqrt(charge.variance) for charge in accountant.charges)
-        warning = plan.partition.warning(task.adjacency, count.n - error, part, task.kind.data)
+        notes = plan.partition.notes(task.adjacency, count.n - error, part, task.kind.data)
         remaining = RemainingCost(cost, weight)
         run = filled._run(task, plan, remaining, accountant)
         found = [run.trial() for _ in range(trials)]
         best = run.best(found, remaining.take(choice)) if trials > 1 else 0
-        return run.result(found[best], () if warning is None else (warning,))
+        return run.result(found[best], notes)
 
     @property
     def _last(self) -> Fraction:

@@ -28,11 +28,7 @@ from kvariates.data.lattice_distances import FARTHEST, on_unit_lattice, squared_
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import (
-    Query,
-    Scores,
-    score_query,
-)
+from kvariates.privacy.query import Query, Scores, score_query
 from kvariates.private_methods.candidate_choices import CandidateChoices, SearchPlan
 from kvariates.private_methods.domain import solve, spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts
@@ -51,6 +47,9 @@ from kvariates.private_methods.task import PrivateTask, check_number
 from kvariates.refining.swaps import MedoidProblem
 from kvariates.summaries.candidate_tree import CandidatePoints
 
+STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
+LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
+SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
 COST_STEPS = 2**20  # of the largest cost of a row, in the choice of a trial
 
 
@@ -158,34 +157,17 @@ def _spreads(found: CandidatePoints, centers: F64) -> F64:
     return np.asarray(np.sqrt(np.clip(mean, 1e-3 * whole, 1.0)))
 
 
-STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
-LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
-SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
-
-
 # proof: candidates.md
 @dataclass(frozen=True)
 class Candidates(CandidateChoices[PrivateTask]):
-    """The method of Balcan et al. None: a value that follows from n, d, k and the budget.
+    """The method of Balcan et al.; the fields of `CandidateChoices`, and these.
 
-    dimension : of the projection, at most the number of features.
-    repeats : partitions with fresh shifts.
-    levels : of a partition.
-    threshold : the number of rows above which a cube is cut; raised if noise alone would cut more
-        than about 100,000 empty cubes.
-    max_candidates : cubes of a level that are kept, those with the largest noisy counts.
-    start : "counts" or "uniform", the first centres among the candidates.
-    swaps : drawn one after the other.
-    trials : of all of the above.
     recovery : "dense", "threshold" or "picks" (see `recovery`); "auto": "dense" for dense rows.
     max_nonzeros : of sparse rows only the so many largest values are kept.
     max_value : the values of sparse rows are clipped to it; None: the radius of the domain.
     picks : features of a cluster, for recovery="picks".
     steps : of noisy Lloyd at the end; for sparse rows, more recoveries.
-    partition_share, swap_share, recovery_share, step_share, choice_share : of the budget. Shares of
-        parts that are left out go to the others.
-    theory : use the values that the paper prints, where no other is given.
-    failure : the probability of failure that these values are for.
+    step_share : of the budget, for the steps.
     """
 
     least = CandidateChoices.least | {"max_nonzeros": 1, "picks": 1, "steps": 0}

@@ -6,17 +6,12 @@
     a private 1-median of each of the k cells among all features
     trials times all of this; the best result is drawn by its cost
 
-| what | `theory=True`, as printed (n public points, failure f) | default |
-|---|---|---|
-| dimension, repeats, levels, threshold | see `candidates` | see `candidates` |
-| first centres | uniform candidates | k-median on the candidates, by their noisy counts |
-| swaps | 100 k ln(n / f) | 0 |
-| trials | 2 ln(1 / f) | 1 |
-| recoveries | 1 | 2, the second in the cells of the first's medoids |
-
 The paper's n is the number of rows. Here that is the size of the demand, which may be secret; the
-printed numbers are made for the number of public points. Budgets, sensitivities and what differs
-from the paper are in `privacy/proofs/demand_candidates.md`.
+printed numbers (`candidate_choices`) are made for the number of public points. In each cell the
+exponential mechanism draws one of the cell's points, by the sum of its distances to the demand of
+the cell. The paper draws a point of a ball, from a log-concave density, by a Markov chain that
+comes near to it. Here medoids are points of a finite public set, so the law itself is drawn from.
+Budgets, sensitivities and what differs from the paper: `privacy/proofs/demand_candidates.md`.
 """
 
 from __future__ import annotations
@@ -47,6 +42,8 @@ from kvariates.private_methods.run import PrivateResult, Traits
 from kvariates.private_methods.task import DemandTask
 from kvariates.summaries.candidate_tree import CandidatePoints
 
+DIAMETER = 2.0  # of the unit ball
+RECOVERIES = 2
 STEPS = 20  # bits: the largest loss has between 2^20 and 2^21 steps
 
 
@@ -115,10 +112,6 @@ def _counts(n: int, demand: Ints) -> F64:
     return np.bincount(demand, minlength=n).astype(np.float64)
 
 
-DIAMETER = 2.0  # of the unit ball
-RECOVERIES = 2
-
-
 @dataclass(frozen=True)
 class DemandPlan(SearchPlan):
     """The numbers of a trial, and the weights of its releases in the budget."""
@@ -131,38 +124,11 @@ class DemandPlan(SearchPlan):
 class DemandCandidates(CandidateChoices[DemandTask]):
     """Candidates of cubes in few dimensions, and private 1-medians of their cells.
 
-    For vectors with Euclidean distances. None: a value that follows from the points, k, the budget
-    and the noisy size of the demand.
+    For vectors with Euclidean distances. The fields of `CandidateChoices`, and these:
 
-    Parameters
-    ----------
-    dimension : int or None, default=None
-        Of the projection, at most the number of features.
-    repeats : int or None, default=None
-        Partitions with fresh shifts.
-    levels : int or None, default=None
-        Of a partition.
-    threshold : float or None, default=None
-        The size of the demand above which a cube is cut; raised if noise alone would cut more than
-        about 100,000 empty cubes.
-    max_candidates : int, default=1000
-        Cubes of a level that are kept, those with the largest noisy counts.
-    start : {"counts", "uniform"} or None, default=None
-        The first centres: k-median by the noisy counts, or uniform candidates.
-    swaps : int or None, default=None
-        Private swaps among the candidates.
-    recoveries : int or None, default=None
-        How often a medoid is drawn in each cell.
-    n_candidates : int, default=256
-        Points of a cell that may become its medoid, those nearest to its centre.
-    trials : int or None, default=None
-        Of all of the above.
-    partition_share, swap_share, recovery_share, choice_share : float
-        Of the budget. Shares of parts that are left out go to the others.
-    theory : bool, default=False
-        Use the values that the paper prints, where no other is given.
-    failure : float, default=0.1
-        The probability of failure that these values are for.
+    recoveries : how often a medoid is drawn in each cell; None: 2, the second in the cells of the
+        first's medoids; 1 as printed.
+    n_candidates : points of a cell that may become its medoid, those nearest to its centre.
     """
 
     least = CandidateChoices.least | {"recoveries": 1, "n_candidates": 1}

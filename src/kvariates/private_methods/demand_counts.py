@@ -32,7 +32,7 @@ from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.noisy_centers import NoisyCounts
+from kvariates.private_methods.noisy_centers import NoisyCounts, about_total
 from kvariates.private_methods.private_swaps import (
     DemandLocalSearch,
     private_search,
@@ -49,7 +49,12 @@ from kvariates.refining.medoid_search import find_medoids, search_task
 from kvariates.seeding.hst import seed_on_tree
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
-CLEAR = 4.0  # standard deviations of noise below which a total of counts says nothing
+ALL_LEVELS = 10**6  # of a tree
+FEWEST, MOST = 8, 1024  # cells of the second round
+RESTARTS = 1  # of the last search, except on a graph
+MAX_SWAPS = 10**9
+SWAPPED = 2**15  # nodes of a graph up to which the medoids of cells are swapped
+PER_CELL = 4.0  # standard deviations of noise that a cell of the second round should count
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +111,7 @@ class NoisyTree:
 
     tree: HstTree
     counts: F64
-    warning: str | None
+    notes: tuple[str, ...]
 
     def seeds(self, task: DemandTask) -> Ints:
         """K points by Algorithm 4 with the noisy counts."""
@@ -118,26 +123,17 @@ def noisy_tree(
     task: DemandTask, leveled: LeveledTree, costs: list[Cost], accountant: Accountant
 ) -> NoisyTree:
     """Release the counts of every level, each for its own cost."""
-    tree, counts, warning = leveled.tree, np.zeros(leveled.tree.nodes), None
+    tree, counts = leveled.tree, np.zeros(leveled.tree.nodes)
+    notes: tuple[str, ...] = ()
     for number, (nodes, cost) in enumerate(zip(leveled.levels, costs, strict=True), start=1):
         cells = _cells(tree, nodes)
         label = f"level {number}: demand of each node"
         counted = task.count(cells, len(nodes), label, cost, accountant)
         counts[nodes] = counted.counts
         if number == 1:
-            total, noise = float(counted.counts.sum()), counted.deviation * np.sqrt(len(nodes))
-            counts[0] = total
-            if total < CLEAR * noise:
-                warning = small_budget(total, float(noise), "nodes of the highest level")
-    return NoisyTree(tree, counts, warning)
-
-
-def small_budget(total: float, noise: float, what: str) -> str:
-    """The warning about counts that are mostly noise."""
-    return (
-        f"The noise of the counts of the {what} is about {noise:.3g} in all, and what was counted "
-        f"is {total:.3g}: the answer is close to a public one. Use a larger epsilon or more demand."
-    )
+            counts[0] = counted.counts.sum()
+            notes = about_total(counted.counts, counted.deviation, "nodes of the highest level")
+    return NoisyTree(tree, counts, notes)
 
 
 def level_costs(cost: Cost, levels: int, decay: float) -> list[Cost]:
@@ -157,13 +153,6 @@ def _cells(tree: HstTree, nodes: Ints) -> Ints:
         if (further == at).all():
             return index[at][tree.leaf]
         at = further
-
-
-FEWEST, MOST = 8, 1024  # cells of the second round
-RESTARTS = 1  # of the last search, except on a graph
-MAX_SWAPS = 10**9
-SWAPPED = 2**15  # nodes of a graph up to which the medoids of cells are swapped
-PER_CELL = 4.0  # standard deviations of noise that a cell of the second round should count
 
 
 # proof: demand_cells.md
@@ -199,10 +188,8 @@ class DemandCells(PrivateMethod[DemandTask]):
         if task.space.n <= self.first:  # every point is a cell, and one round is enough
             first, others = task.cost, []
         counted = _count(task, public, self.first, "round 1", first, accountant)
-        total, warning = float(counted.noisy.counts.sum()), None
-        noise = counted.noisy.deviation * math.sqrt(len(counted.noisy.counts))
-        if total < CLEAR * noise:
-            warning = small_budget(total, noise, "first cells")
+        total = float(counted.noisy.counts.sum())
+        notes = about_total(counted.noisy.counts, counted.noisy.deviation, "first cells")
         estimate = counted.estimate(public)
         for cost in others:
             number = self.second or self._most(total, cost.deviation(task.adjacency))
@@ -212,7 +199,6 @@ class DemandCells(PrivateMethod[DemandTask]):
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
-        notes = () if warning is None else (warning,)
         return PrivateResult(medoids, tuple(accountant.charges), counts, notes)
 
     @staticmethod
@@ -341,14 +327,10 @@ class DemandHst(PrivateMethod[DemandTask]):
             candidates = public_candidates(task, medoids, self.n_candidates, leveled.tree)
             found = private_search(task, medoids, candidates, searching, accountant)
             medoids, path, reach = found.medoids, found.sets, found.reach
-        notes = () if noisy.warning is None else (noisy.warning,)
         charges = tuple(accountant.charges)
-        return PrivateResult(medoids, charges, notes=notes, path=path, reach=reach)
+        return PrivateResult(medoids, charges, notes=noisy.notes, path=path, reach=reach)
 
     def with_theory(self, n: int, k: int) -> DemandHst:
         """All levels of the tree, and T = k ln ln n swaps among all points (Theorem 4.3)."""
         swaps = max(1, math.ceil(k * math.log(max(math.log(n), 1.0))))
         return replace(self, levels=ALL_LEVELS, n_swaps=swaps, n_candidates=n)
-
-
-ALL_LEVELS = 10**6

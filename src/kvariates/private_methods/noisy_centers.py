@@ -1,4 +1,4 @@
-"""What noise may have done to private centres: counts that may be only noise, and error bars.
+"""What noise may have done: whether a count is above its noise, and error bars of centres.
 
 Counts, scales of noise, thresholds and deviations are releases or public. So what is said about
 them is post-processing: it costs nothing, and tells no more than the releases do.
@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,52 @@ MISREAD = (
     "Perhaps the data were not read as you think ({0} that cannot be read give no message): try a "
     "fit that is not private, in the command without --epsilon, on {0} that you may look at."
 )
+CLEAR = 4.0  # a count is clear above so many scales of its noise; a total, above deviations
 CHANCE = 0.02  # that noise alone makes any of k centres without rows look as if it had some
+
+
+# --- is a count above its noise? -------------------------------------------------------------
+
+
+def is_clear(counts: NDArray[Any], scale: float) -> Mask:
+    """Which counts are more than noise of this scale: only then a centre follows its rows."""
+    return np.asarray(counts > max(1.0, CLEAR * scale))
+
+
+def passed_by_noise(share: float, *, laplace: bool) -> float:
+    """What noise alone is above with this probability, at most 1/2; in scales of the noise."""
+    return -math.log(2 * share) if laplace else -float(ndtri(share))
+
+
+def passed_by_few(number: float, many: int, *, laplace: bool) -> float:
+    """What noise alone is above in at most so many of `many` cells; `many` may be no float."""
+    # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
+    far = max(0.0, math.log(many) - math.log(2 * number))
+    return far if laplace else math.sqrt(2 * far)
+
+
+def about_total(counts: F64, deviation: float, what: str) -> tuple[str, ...]:
+    """What to say if all counts together are not above their noise; else nothing."""
+    total, noise = float(counts.sum()), deviation * math.sqrt(len(counts))
+    if total >= CLEAR * noise:
+        return ()
+    words = (
+        f"The noise of the counts of the {what} is about {noise:.3g} in all, and what was counted "
+        f"is {total:.3g}: the answer is close to a public one. Use a larger epsilon or more demand."
+    )
+    return (words,)
+
+
+def about_swaps(reach: float, total: float) -> tuple[str, ...]:
+    """What to say if the noise of a swap weighs as much as `reach` far rows, all or more."""
+    if reach <= max(total, 1.0):
+        return ()
+    words = (
+        f"The noise of a swap weighs as much as {reach:.3g} far points of the demand, which has "
+        f"about {max(total, 0.0):.3g}: the swaps were drawn almost at random. Use a larger epsilon "
+        "or fewer swaps, or method='cells'."
+    )
+    return (words,)
 
 
 class Kind(NamedTuple):
@@ -142,6 +187,8 @@ class PassedCells:
         """Some of the cells."""
         return PassedCells(self.points[which], self.weights[which], self.threshold, self.deviation)
 
+
+# --- error bars ------------------------------------------------------------------------------
 
 RATE = 0.95
 _GAUSSIAN = -float(ndtri((1 - RATE) / 2))

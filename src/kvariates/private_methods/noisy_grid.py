@@ -16,14 +16,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.private_methods.domain import Domain, solve
-from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, PassedCells
+from kvariates.private_methods.noisy_centers import (
+    CenterErrors,
+    NoisyCounts,
+    PassedCells,
+    passed_by_noise,
+)
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import PrivateTask, row_count
 
@@ -31,7 +35,7 @@ I64 = NDArray[np.int64]
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret
-CLEAR = 3.0  # deviations of noise by which the cells of a centre pass the threshold, all in all
+PASSED = 3.0  # deviations of noise by which the cells of a centre pass the threshold, all in all
 FALSE_CELLS = 1.0  # expected number of cells that pass by noise alone
 MOST_CELLS = 2**40
 BLOCK = 1 << 20  # values
@@ -127,7 +131,7 @@ def clear_centers(
     while True:
         centers = solve(task.domain, cells.points, cells.weights, task.k, rng)
         nearest = cells.nearest(centers)
-        kept = ~cells.faint(nearest, task.k, CLEAR)[nearest]
+        kept = ~cells.faint(nearest, task.k, PASSED)[nearest]
         if kept.all() or kept.sum() < task.k:
             return CountedCenters(centers, cells.counts(centers))
         cells = cells.take(kept)
@@ -153,5 +157,4 @@ def _threshold(task: PrivateTask, grid: Grid, cost: Cost) -> float:
     """Public: a function of the scale of the noise and the number of all cells."""
     charge = charge_of(count_query([], task.adjacency, ""), cost)
     share = min(0.5, FALSE_CELLS / grid.number)
-    far = -math.log(2 * share) if cost.pure else -float(ndtri(share))
-    return far * charge.scale
+    return passed_by_noise(share, laplace=cost.pure) * charge.scale

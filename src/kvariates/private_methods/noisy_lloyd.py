@@ -30,13 +30,12 @@ from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.domain import spread_out
-from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep
+from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import PrivateTask
 from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, Update, lloyd
 
-CLEAR = 4.0  # a centre moves if its noisy count is above so many scales of the count's noise
 MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)
 
 
@@ -95,7 +94,7 @@ class NoisyAssigner:
             exact.map(lambda of: sum_query(of.totals, lattice, adjacency, summed)), cost.sums
         )
         self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
-        self.clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
+        self.clear = is_clear(counts.value, counts.charge.scale)
         around = () if self.balls is None else (centers, self.balls.radii[:, None])
         step = NoisyStep(sums.value, self.counts, sums.charge, counts.charge, *around)
         self._steps.append(step)

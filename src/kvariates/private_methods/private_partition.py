@@ -10,7 +10,6 @@ are cut where their noisy counts are large, and their centres are the candidates
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,6 +26,7 @@ from kvariates.privacy.query import Histogram, count_query, histogram_query
 from kvariates.privacy.rounding import down
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
+from kvariates.private_methods.noisy_centers import passed_by_few
 from kvariates.private_methods.principal_axes import coarse
 from kvariates.summaries.candidate_tree import CandidatePoints, Shifted, candidate_tree
 
@@ -128,36 +128,27 @@ class CubesPlan:
         """The threshold for a level with so many children and such a cost."""
         scale = charge_of(count_query([], adjacency, ""), cost).scale
         if self.threshold is not None:
-            return max(self.threshold, _passed_by(MOST_FALSE_CUBES, scale, cost, children))
+            few = passed_by_few(MOST_FALSE_CUBES, children, laplace=cost.pure)
+            return max(self.threshold, scale * few)
         if self.widths is not None:
             return self.widths * scale
-        return _passed_by(FALSE_CUBES, scale, cost, children)
+        return scale * passed_by_few(FALSE_CUBES, children, laplace=cost.pure)
 
-    def warning(
-        self, adjacency: Adjacency, least: float, cost: Cost, rows: str = "rows"
-    ) -> str | None:
-        """Words, if no cube can be told from noise; `least`: how many rows there are at least.
+    def notes(self, adjacency: Adjacency, least: float, cost: Cost, rows: str) -> tuple[str, ...]:
+        """What to say if no cube can be told from noise; `least`: how many rows there are.
 
         `rows`: what they are called.
         """
         above = self.cut_above(adjacency, cost, 1 << (self.dimension * self.halvings[0]))
         if above <= max(least, FEW_ROWS):
-            return None
+            return ()
         many = f"a cube is cut if it has more than {above:,.0f} {rows}. If all of them have fewer, "
         many += "there are no candidates, and the answer is close to a random one."
         if above == self.threshold:
-            return f"The threshold may be too large: {many} Give a smaller threshold, or None."
-        return (
-            f"The budget may be too small for the partition: {many} Use a larger epsilon, or fewer "
-            "repeats, levels, trials or swaps."
-        )
-
-
-def _passed_by(number: float, scale: float, cost: Cost, children: int) -> float:
-    """The threshold that noise alone passes in about so many of the children."""
-    # P(noise > t) is at most exp(-t / scale) / 2, or exp(-(t / scale)^2 / 2) / 2.
-    far = max(0.0, math.log(children) - math.log(2 * number))
-    return scale * (far if cost.pure else math.sqrt(2 * far))
+            words = f"The threshold may be too large: {many} Give a smaller threshold, or None."
+            return (words,)
+        words = f"The budget may be too small for the partition: {many} Use a larger epsilon, or "
+        return (f"{words}fewer repeats, levels, trials or swaps.",)
 
 
 def find_candidates(

@@ -38,6 +38,9 @@ from kvariates.refining.swaps import (
 )
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
+ALL_CANDIDATES = 2**14  # points up to which all are candidates
+CANDIDATES = 2**11  # of more points
+
 
 @dataclass(frozen=True, eq=False)
 class SwapPath:
@@ -126,10 +129,6 @@ def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
         after[swap.slot] = others[swap.candidate]
         sets.append(after)
     return sets
-
-
-ALL_CANDIDATES = 2**14  # points up to which all are candidates
-CANDIDATES = 2**11  # of more points
 
 
 @dataclass(frozen=True, eq=False)

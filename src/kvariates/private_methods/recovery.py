@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtri
 
 from kvariates.data.lattice_rows import lattice_sums
 from kvariates.data.rows import F64, Labels
@@ -35,8 +34,14 @@ from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
-from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep
-from kvariates.private_methods.noisy_lloyd import CLEAR, count_share
+from kvariates.private_methods.noisy_centers import (
+    CenterErrors,
+    NoisyCounts,
+    NoisyStep,
+    is_clear,
+    passed_by_noise,
+)
+from kvariates.private_methods.noisy_lloyd import count_share
 from kvariates.private_methods.task import PrivateTask
 
 I64 = NDArray[np.int64]
@@ -148,7 +153,7 @@ class Recovery:
             noisy = accountant.release(query, rest)
             sums, released, charge = noisy.value, np.ones(noisy.value.shape, bool), noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
-        clear = counts.value > max(1.0, CLEAR * counts.charge.scale)
+        clear = is_clear(counts.value, counts.charge.scale)
         return Clusters(
             counts.value.astype(np.float64), sums, clear, counts.charge, charge, reach, released
         )  # fmt: skip
@@ -212,6 +217,5 @@ def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> _Sums:
 
 def _reach(charge: Charge, numbers: int) -> float:
     """What noise alone exceeds in about one of so many numbers."""
-    share = min(0.5, FALSE_VALUES / numbers)
-    far = -math.log(share) if charge.mechanism == "laplace" else -float(ndtri(share / 2))
-    return far * charge.scale
+    share = min(0.5, FALSE_VALUES / numbers) / 2  # on either side
+    return passed_by_noise(share, laplace=charge.mechanism == "laplace") * charge.scale

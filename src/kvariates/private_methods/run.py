@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.private_methods.noisy_centers import UNKNOWN, CenterErrors, NoisyCounts
+from kvariates.private_methods.noisy_centers import UNKNOWN, CenterErrors, NoisyCounts, about_swaps
 from kvariates.private_methods.task import Task
 
 T = TypeVar("T", bound=Task[Any])
@@ -130,14 +130,7 @@ def run_method(method: PrivateMethod[T] | Callable[[T], PrivateResult], task: T)
         result = method(task.with_part(rest))
     accountant = Accountant()
     counted = task.count_clusters(result.centers, counting, accountant)
-    notes, total = result.notes, float(counted.counts.sum())
-    if not notes and result.reach > max(total, 1.0):
-        note = (
-            f"The noise of a swap weighs as much as {result.reach:.3g} far points of the demand, "
-            f"which has about {max(total, 0.0):.3g}: the swaps were drawn almost at random. Use a "
-            "larger epsilon or fewer swaps, or method='cells'."
-        )
-        notes = (note,)
+    notes = result.notes or about_swaps(result.reach, float(counted.counts.sum()))
     counts = NoisyCounts.of(counted.counts, counted.deviation)
     charges = (*result.charges, *accountant.charges)
     return _with_notes(replace(result, counts=counts, charges=charges, notes=notes), task)
