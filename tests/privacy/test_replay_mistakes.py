@@ -157,8 +157,8 @@ MISTAKES = {
         TREE, CROWD, "public values depend on the rows", delta=1e-6,
     ),
     "a centre moves if its exact count is clear": Mistake(
-        NoisyAssigner.assign, "self.clear = counts.value >",
-        "self.clear = exact._Secret__value.counts >",
+        NoisyAssigner.assign, "is_clear(counts.value,",
+        "is_clear(exact._Secret__value.counts,",
         METHODS["lloyd"], pair(np.tile([[0.5, 0.5]], (9, 1)), [0.5, 0.5]), "", k=1,
     ),
     "weights have no floor": Mistake(
