@@ -54,7 +54,7 @@ demo.facilities: load_town straight_choice
 demo.folds: folds_section FoldTrials
 demo.private_cities: matched_maps
 estimators.domain_spec: LARGEST SMALLEST
-estimators.fitted_html: fitted_lines
+estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
 estimators.online_kmeans: OnlineKMeans
 estimators.partitions: Partition
@@ -141,8 +141,8 @@ private_methods.private_partition: Projection RemainingCost
 private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
     public_candidates
 private_methods.recovery: Recovery
-private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.run: PrivateMethod PrivateResult run_method Traits
+private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
 refining.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 refining.block_assigner: BlockAssigner
@@ -167,7 +167,7 @@ report.plots: cluster_styles
 report.private_page: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: scatter Scatter
+report.scatter_figure: Scatter scatter
 report.tree_plot: _top
 seeding.block_potential: block_potential read_weights
 seeding.densities: Dirac UniformOver

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from api import Charge, Ledger, Loss, fitted_lines
+from api import Charge, Ledger, Loss
 from scipy import sparse
 from sklearn import config_context
 
@@ -147,21 +147,21 @@ def test_a_model_that_is_not_fitted_has_the_diagram_only():
 
 
 def test_a_guarantee_a_certificate_and_a_lost_guarantee_are_shown():
-    lost = "\n".join(fitted_lines(MODELS["KMeans"]))
+    lost = "\n".join(MODELS["KMeans"]._fitted_lines())
     assert "No guarantee in numbers: " in lost
     assert "certify=True" in lost
     assert "init='d2'" not in lost  # a worse start for the sake of a theorem
     errors = PrivateKMeans(1, epsilon=2.0, bounds=(-2.0, 10.0), method="lloyd").fit(X)
-    assert re.search(r"centre 0: x0 \+- [0-9]", "\n".join(fitted_lines(errors)))
-    assert "Guarantee: On average" in "\n".join(fitted_lines(MODELS["KMeans with a guarantee"]))
-    assert re.search("Certificate: (within|optimal)", "\n".join(fitted_lines(MODELS["KMedian"])))
+    assert re.search(r"centre 0: x0 \+- [0-9]", "\n".join(errors._fitted_lines()))
+    assert "Guarantee: On average" in "\n".join(MODELS["KMeans with a guarantee"]._fitted_lines())
+    assert re.search("Certificate: (within|optimal)", "\n".join(MODELS["KMedian"]._fitted_lines()))
 
 
 @pytest.mark.parametrize("name", ["PrivateKMeans", "PrivateKMedian"])
 def test_a_private_model_shows_only_what_was_released(name):
     """Parameters and the number of releases; no labels, no inertia."""
     model = MODELS[name]
-    shown = "\n".join(fitted_lines(model))
+    shown = "\n".join(model._fitted_lines())
     assert model.ledger_.claim.words() in shown
     numbers = {float(n) for n in re.findall(r"\d+(?:\.\d+)?", shown)}
     assert numbers <= {3.0, model.epsilon, model.delta, float(len(model.ledger_.charges))}

@@ -230,7 +230,7 @@ def test_a_network_has_its_edges():
     assert len(decoded(data["edges"], "<u2")) == 4 * len(shown.edges)
     words = plain(page_of("network"))
     assert "6 clusters of 600 points" in words
-    assert f"point {run.model.medoid_indices_[0] + 1:,}" in words
+    assert f"point {run.record.medoids[0] + 1:,}" in words
     named = replace(run, medoids=tuple(f"crossing <{i}>" for i in range(6)))
     assert "crossing <5>" in plain(fit_html(named, None))
 

@@ -4,12 +4,12 @@ import base64
 import json
 import re
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from api import (
     Charge,
+    FitRecord,
     FitRun,
     FittedTable,
     Ledger,
@@ -30,16 +30,22 @@ NUMBERS = re.compile(r"[-\u2212]?\d[\d,]*\.?\d*(?:e[-+\u2212]?\d+)?")
 CELLS = ("points", "labels", "values", "rows", "radii", "edges")
 
 
-def fitted(adjacency="add-remove", delta=0.0):
-    """A private fit, and a run that holds everything that must not be written.
-
-    What was released is replaced by fixed numbers: noise could be equal to a secret by chance.
-    """
+def private_model(adjacency="add-remove", delta=0.0):
     X = np.clip(blobs(3137, 3, 3, seed=7), -29, 29)
     model = PrivateKMeans(3, epsilon=2.0, delta=delta, bounds=(-30, 30), adjacency=adjacency)
     model.fit(X)
     model.cluster_centers_ = np.array([[-9.875, 2.25, 7.125], [6.5, -3.75, 0.5], [4.0, 8.5, -6.0]])
     model.cluster_counts_ = np.array([1111.25, 987.5, 1040.75])
+    return model
+
+
+def fitted(adjacency="add-remove", delta=0.0):
+    """A private fit, and a run that holds everything that must not be written.
+
+    What was released is replaced by fixed numbers: noise could be equal to a secret by chance.
+    """
+    model = private_model(adjacency, delta)
+    X = np.clip(blobs(3137, 3, 3, seed=7), -29, 29)
     labels = model.predict(X)
     run = run_of(model, X, ("a", "b", "c"), sizes=np.bincount(labels, minlength=3))
     cost = float(((X - model.cluster_centers_[labels]) ** 2).sum())
@@ -72,7 +78,7 @@ def secrets(X, run, shown):
     """Numbers that must not be in any file, by what they are."""
     labels = shown.labels
     means = np.array([X[labels == j].mean(axis=0) for j in range(run.k)])
-    public = {float(f"{v:.4g}") for v in [*run.centers.ravel(), *run.model.cluster_counts_]}
+    public = {float(f"{v:.4g}") for v in [*run.centers.ravel(), *run.record.counts]}
     found = {
         "rows": [len(X)],
         "sizes": np.bincount(labels),
@@ -115,8 +121,8 @@ def test_private_files_hold_no_rows_labels_or_exact_numbers(tmp_path, adjacency,
 
 def test_the_search_finds_what_a_public_report_shows(tmp_path):
     X, run, shown = fitted()
-    bare = SimpleNamespace(cluster_centers_=run.centers)  # no ledger: an ordinary report
-    write_fit(replace(run, model=bare), shown, tmp_path)
+    bare = FitRecord(centers=run.centers)  # no ledger: an ordinary report
+    write_fit(replace(run, record=bare), shown, tmp_path)
     found = leaks(tmp_path, X, run, shown)
     assert {"rows", "sizes", "cost", "time", "points", "labels", "values"} <= found
     report = tmp_path / "report.html"
@@ -142,10 +148,10 @@ def test_private_files_depend_on_released_values_only(tmp_path):
 def test_a_released_run_has_no_field_that_was_not_charged():
     _, run, _ = fitted()
     found = run.released()
-    known = ("parameters", "centers", "model", "command", "medoids", "errors")
+    known = ("parameters", "centers", "record", "command", "medoids", "errors")
     assert all(getattr(found, name) is getattr(run, name) for name in known)
-    np.testing.assert_array_equal(found.sizes, run.model.cluster_counts_)
-    np.testing.assert_array_equal(found.masses, run.model.cluster_counts_)
+    np.testing.assert_array_equal(found.sizes, run.record.counts)
+    np.testing.assert_array_equal(found.masses, run.record.counts)
     empty = {f.name: f.default for f in fields(FitRun) if f.name not in (*known, "sizes", "masses")}
     del empty["table"]
     assert {name: getattr(found, name) for name in empty} == empty
@@ -156,7 +162,7 @@ def test_the_page_has_the_ledger_the_drawing_and_what_may_be_published(tmp_path)
     _, run, _ = fitted()
     write_fit(run, None, tmp_path)
     page = files(tmp_path)["report.html"]
-    ledger = run.model.ledger_
+    ledger = run.record.ledger
     assert "rows are in  -30 to 30 in each of 3 features" in page
     for line in ledger.report().splitlines():
         assert line.replace('"', "&quot;").replace("'", "&#x27;").strip() in page
@@ -184,7 +190,7 @@ def charge(label, epsilon, group=None):
 
 
 def test_parts_of_the_budget_add_up_to_the_total():
-    ledgers = [fitted(delta=delta)[1].model.ledger_ for delta in (0.0, 1e-6)]
+    ledgers = [fitted(delta=delta)[1].record.ledger for delta in (0.0, 1e-6)]
     releases = [
         charge("rows", 0.5), charge("leaf 1: rows", 0.25, "leaves"),
         charge("leaf 2: sums", 0.125, "leaves"), charge("leaf 3: rows", 0.0625, "leaves"),
@@ -234,10 +240,10 @@ def test_the_ledger_names_the_columns_of_a_data_frame():
 def noisy_run():
     """A private fit, with one centre that may be only noise, and error bars."""
     _, run, _ = fitted()
-    run.model.doubtful_ = np.array([False, True, False])
-    run.model.notes_ = ("1 of 3 centres may be only noise.",)
+    doubtful, notes = np.array([False, True, False]), ("1 of 3 centres may be only noise.",)
+    record = replace(run.record, doubtful=doubtful, notes=notes)
     errors = np.array([[0.5, 30.0, 0.25], [np.nan] * 3, [0.125, np.nan, 0.5]])
-    return replace(run, errors=errors)
+    return replace(run, errors=errors, record=record)
 
 
 def test_no_centre_that_may_be_only_noise_is_compared():
@@ -264,7 +270,7 @@ def test_error_bars_are_shown_and_differences_inside_them_are_not():
 
 
 def test_a_report_of_a_private_model_shows_its_error_bars(tmp_path):
-    model, path = fitted()[1].model, tmp_path / "report.html"
+    model, path = private_model(), tmp_path / "report.html"
     model.center_errors_ = np.array([[0.5, 30.0, 0.25], [np.nan] * 3, [0.125, 0.5, 0.5]])
     write_report(model, path)
     words = plain(path.read_text(encoding="utf-8"))
@@ -280,7 +286,7 @@ def test_the_summary_has_notes_and_error_bars(tmp_path):
     assert [c["may_be_only_noise"] for c in summary["clusters"]] == [False, True, False]
     assert summary["clusters"][0]["center_errors"] == [0.5, 30.0, 0.25]
     assert summary["clusters"][1]["center_errors"] == [None, None, None]
-    assert summary["privacy"]["center_errors"] == run.model.center_errors_about_
+    assert summary["privacy"]["center_errors"] == run.record.errors_about
 
 
 def centres_in_words(run):
@@ -289,10 +295,10 @@ def centres_in_words(run):
 
 def test_error_bars_are_explained_only_if_there_are_some(tmp_path):
     run, words = noisy_run(), "No centre has an error bar: all of them may be only noise."
-    about = run.model.center_errors_about_
+    about = run.record.errors_about
     assert about in centres_in_words(run)
-    run.model.doubtful_ = np.ones(3, bool)
-    run = replace(run, errors=np.full((3, 3), np.nan))
+    record = replace(run.record, doubtful=np.ones(3, bool))
+    run = replace(run, errors=np.full((3, 3), np.nan), record=record)
     centres = centres_in_words(run)
     assert words in centres
     assert about not in centres
@@ -317,7 +323,8 @@ def test_factors_are_rounded_up():
 
 def test_small_numbers_and_noisy_counts_are_short():
     _, run, _ = fitted(delta=1e-6)
-    run.model.cluster_counts_ = np.array([1234.75, 900.5, -2.25])
+    record = replace(run.record, counts=np.array([1234.75, 900.5, -2.25]))
+    run = replace(run, record=record)
     words = plain(fit_html(run, None))
     assert "delta 1e\u221206" in words
     assert ".000e" not in words

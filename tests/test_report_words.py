@@ -3,11 +3,11 @@
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 from api import (
     Dropped,
+    FitRecord,
     ShownRows,
     Transcript,
     as_options,
@@ -161,9 +161,9 @@ def test_the_page_says_what_was_run_and_what_is_known():
     words = plain(page_of("certified"))
     assert run.command in words
     assert "random_state" not in words
-    assert str(run.model.certificate_) in words
+    assert str(run.record.certificate) in words
     assert "at least 20 and at most 180 rows" in words
-    assert run.model.guarantee_lost_ in words
+    assert run.record.lost in words
     assert "no other labels within the limits cost less" in words
     assert f"{run.table.rows:,} rows" in words
     two = plain(page_of("two_columns"))
@@ -173,7 +173,7 @@ def test_the_page_says_what_was_run_and_what_is_known():
 
 def test_a_guarantee_is_explained():
     run, shown = kmeans_case(blobs(200, 2, 3), 3, ("a", "b"), parameters={"init": "d2"})
-    lines = run.model.guarantee_.explain().splitlines()
+    lines = run.record.guarantee.explain().splitlines()
     words = plain(fit_html(replace(run, command=""), shown))
     assert all(" ".join(line.split()) in words for line in lines)
     words = plain(fit_html(run, shown))
@@ -183,19 +183,15 @@ def test_a_guarantee_is_explained():
 def test_a_stream_has_its_rows_synopses_and_spread():
     run, _ = case("stream")
     words = plain(page_of("stream"))
-    assert f"rows seen 5,000 synopses {len(run.model.synopses_):,}" in words
+    assert f"rows seen 5,000 synopses {len(run.record.synopses):,}" in words
     assert "memory of the synopses" in words
-    assert number(run.model.spread_.value) in words
+    assert number(run.record.spread.value) in words
     assert "read once for the centres" in words
     assert "read again for the labels" in words
     assert "read again" not in plain(fit_html(replace(run, command=""), None))
     for error in (0.0, 1.5):
-        spread = replace(run.model.spread_, standard_error=error)
-        kept = {
-            n: getattr(run.model, n) for n in ("synopses_", "synopsis_weights_", "n_rows_seen_")
-        }
-        model = SimpleNamespace(**kept, spread_=spread)
-        words = plain(fit_html(replace(run, model=model), None))
+        spread = replace(run.record.spread, standard_error=error)
+        words = plain(fit_html(replace(run, record=replace(run.record, spread=spread)), None))
         assert ("±" in words) == (error > 0)
 
 
@@ -203,7 +199,7 @@ def test_a_transcript_is_shown():
     run, shown = case("two_columns")
     dropped = [Dropped("<clinic>", 4, "no answer")]
     transcript = Transcript(12, 48, 10_000, 2_500_000, 6, dropped, ["late"])
-    model = SimpleNamespace(transcript_=transcript, n_clusters=6)
-    words = plain(fit_html(replace(run, model=model), shown))
+    record = FitRecord(transcript=transcript)
+    words = plain(fit_html(replace(run, record=record), shown))
     for part in ("rounds 12", "messages 48", "10 kB", "2.5 MB", "rows revealed 6", "<clinic>"):
         assert part in words

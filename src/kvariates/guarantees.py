@@ -23,7 +23,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kvariates.notebook_html import boxed, shortened
 
@@ -179,13 +178,6 @@ def plain_seeding(k: int, *, certifiable: bool, certificate: object = None) -> G
         f"The cost is inertia_. The lowest cost, of the best {k} centres there are, is not known."
     )
     return replace(theorem_2(k, opt=None), terms={}, notes=(what, f"{WORST} {advice}"))
-
-
-def is_certifiable(model: Any) -> bool:
-    """Whether certify=True works for a fitted estimator."""
-    given = getattr(model, "metric", None), getattr(model, "distortion", None)
-    medoids = hasattr(model, "medoid_indices_")
-    return hasattr(model, "certify") and (medoids or given == ("euclidean", None))
 
 
 def how_to_measure(*, certifiable: bool) -> str:

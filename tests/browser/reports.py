@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from api import FitRun, FittedTable, ShownRows
+from api import FitRun, FittedTable, ShownRows, fit_record_of
 from scipy import sparse
 
 from kvariates import KMeans, KMedian, PrivateKMeans, StreamingKMeans
@@ -38,7 +38,8 @@ def run_of(model, X, names, *, sizes=None, path="data.csv", costs=(), **others):
         FittedTable(Path(path), tuple(names), (), X.shape[0], **others),
         model.get_params(), centers, sizes, sizes.astype(float),
         getattr(model, "inertia_", None), steps, 0.25,
-        model=model, command=f"kvariates fit {path} -k {k} --seed 0 -o out/", costs=tuple(costs),
+        record=fit_record_of(model), costs=tuple(costs),
+        command=f"kvariates fit {path} -k {k} --seed 0 -o out/",
     )  # fmt: skip
 
 

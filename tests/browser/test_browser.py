@@ -7,10 +7,10 @@ Skipped, with the reason, if Playwright or Chromium is not installed (`pip insta
 import numpy as np
 import pytest
 from api import DARK, LIGHT
-from browser.reports import CASES, case, rng
+from browser.reports import CASES, rng
 from browser.visits import DESK, PHONE, ROOT, SHOTS, Visit
 
-from kvariates import KMeans, KMedian, choose_k, hst_tree
+from kvariates import KMeans, KMedian, PrivateKMeans, choose_k, hst_tree
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -118,11 +118,12 @@ def notebook_html():
     """The HTML that a notebook would show, of every object that has some."""
     X = rng().normal(size=(60, 2))
     model = KMeans(3, random_state=0, certify=True).fit(X)
+    private = PrivateKMeans(3, epsilon=2.0, bounds=(-3, 3)).fit(X)
     things = [
         model,
         KMedian(3, random_state=0).fit(X),
-        case("private")[0].model,
-        case("private")[0].model.ledger_,
+        private,
+        private.ledger_,
         model.certificate_,
         choose_k(X, (1, 3), random_state=0),
         hst_tree(X, random_state=0),

@@ -166,9 +166,7 @@ def test_centres_outside_the_frame_are_arrows(browser, write):
 def test_areas_of_circles_are_in_proportion_to_noisy_counts(browser, write):
     run, shown = case("private")
     counts = np.array([900.0, 400.0, 100.0])
-    run.model.cluster_counts_, before = counts, run.model.cluster_counts_
-    path = write(run, shown)
-    run.model.cluster_counts_ = before
+    path = write(replace(run, record=replace(run.record, counts=counts)), shown)
     with Visit(browser, path) as visit:
         circles = sorted(visit.page.evaluate("() => [...new Set(drawn.circles)]"))[-3:]
         parts = np.square(circles) / np.square(circles[-1])

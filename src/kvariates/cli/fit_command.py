@@ -28,6 +28,7 @@ from kvariates.cli.screen import (
 )
 from kvariates.data.metrics import METRICS
 from kvariates.estimators.choose_k import choose_k
+from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.kmeans import KMeans
 from kvariates.extras import needed
 from kvariates.k_selection import Choice
@@ -255,7 +256,7 @@ def _run(
     return FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
         cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
-        model, request.command, model._costs, notes=remarks(),
+        fit_record_of(model), request.command, model._costs, notes=remarks(),
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.data.rows import Rows
+from kvariates.estimators.fit_record import fit_record_of
 from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
 from kvariates.peers.peer_seeding import PEER_SEEDINGS
@@ -61,7 +62,7 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
         remark(f"left out, not numeric: {', '.join(left_out)}")
     run = FitRun(
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
-        model.n_iter_, seconds, model, request.command, notes=remarks(),
+        model.n_iter_, seconds, fit_record_of(model), request.command, notes=remarks(),
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     write_fit(run, ShownRows(points, nearest, centers, shares), folder)

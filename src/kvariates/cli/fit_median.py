@@ -18,6 +18,7 @@ from kvariates.cli.reading import ReadTable, read_table, say_remarks
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase, said_warnings
 from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
+from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.estimators.kmedian import KMedian
 from kvariates.estimators.private_kmedian import PrivateKMedian
 from kvariates.report.plane import LONGITUDE
@@ -39,14 +40,15 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     with phase(progress, f"clustering {points.n:,} {points.unit}") as bar:
         model = KMedian(request.k or 1, **request.choices)
         seconds = fit_with_bar(model, bar, points.X, sample_weight=points.data.table.weight)
+    record = fit_record_of(model)
     found = FitRun(
-        points.fitted_table(request), parameters_of(model, request), points.medoids(model),
-        *_sizes(points, model), model.inertia_, model.n_swaps_, seconds, model, request.command,
-        medoids=points.medoid_names(model), notes=remarks(),
-        medoid_ids=points.medoid_ids(model, request.reading.identifier),
+        points.fitted_table(request), parameters_of(model, request), points.medoids(record),
+        *_sizes(points, model), record.inertia, record.n_iter, seconds, record, request.command,
+        medoids=points.medoid_names(record), notes=remarks(),
+        medoid_ids=points.medoid_ids(record, request.reading.identifier),
     )  # fmt: skip
     with phase(progress, "writing"):
-        write_medoids(found, points, model.labels_, folder)
+        write_medoids(found, points, model, model.labels_, folder)
     return found
 
 
@@ -60,7 +62,7 @@ class Points:
     X : matrix
         Scaled rows, distances or the edges of a graph, as the metric wants them.
     scale : Scale or None
-    is_graph : bool
+    metric : str
     places : NodePlaces or None
         Where the nodes of a graph are, if a file says so.
     """
@@ -68,46 +70,51 @@ class Points:
     data: ReadTable
     X: Any
     scale: Scale | None
-    is_graph: bool
+    metric: str
     places: NodePlaces | None = None
+
+    @property
+    def is_graph(self) -> bool:
+        return METRICS[self.metric].needs == EDGES
 
     @property
     def n(self) -> int:
         return int(self.X.shape[0])
 
     @property
+    def has_columns(self) -> bool:
+        return METRICS[self.metric].needs in (ROWS, PLACES)
+
+    @property
     def unit(self) -> str:
         return "nodes" if self.is_graph else "rows"
 
-    def medoids(self, model: Any) -> NDArray[Any]:
+    def medoids(self, record: FitRecord) -> NDArray[Any]:
         """The medoids in the units of the file; their numbers from 1 if they have no columns."""
-        numbers = model.medoid_indices_
-        if not hasattr(model, "cluster_centers_"):
+        numbers = record.medoids
+        if not self.has_columns:
             return np.asarray(numbers[:, None] + 1)
         rows = self.data.table.X[numbers]
         return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
 
-    def medoid_names(self, model: Any) -> tuple[str, ...]:
+    def medoid_names(self, record: FitRecord) -> tuple[str, ...]:
         """The names of medoids that are nodes of a graph."""
         if not self.is_graph:
             return ()
-        return tuple(map(str, self.data.beside["node"][model.medoid_indices_]))
+        return tuple(map(str, self.data.beside["node"][record.medoids]))
 
-    def medoid_ids(self, model: Any, identifier: str | None) -> tuple[str, ...]:
+    def medoid_ids(self, record: FitRecord, identifier: str | None) -> tuple[str, ...]:
         """The names of medoids that are rows, by the column of names; empty without one."""
         if identifier is None or self.is_graph:
             return ()
-        names, kept = self.data.beside[identifier], self.data.table.kept
-        rows = (
-            model.medoid_indices_ if kept is None else np.flatnonzero(kept)[model.medoid_indices_]
-        )
+        names, kept, rows = self.data.beside[identifier], self.data.table.kept, record.medoids
+        rows = rows if kept is None else np.flatnonzero(kept)[rows]
         found = [names[int(i)] for i in rows]  # of NumPy or of Arrow
         return tuple(str(name.as_py() if hasattr(name, "as_py") else name) for name in found)
 
     def fitted_table(self, request: FitRequest) -> FittedTable:
         table = self.data.table
-        needs = METRICS[request.choices.get("metric", "euclidean")].needs
-        names = ("row",) if needs == DISTANCES else table.names
+        names = ("row",) if METRICS[self.metric].needs == DISTANCES else table.names
         return FittedTable(
             request.data, tuple(names), table.left_out, self.n, table.weight is not None,
             request.scaling != "none", kept=table.kept, weights=request.reading.weights or "",
@@ -127,7 +134,7 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
     with phase(progress, f"reading {request.data.name}"):
         if needs == EDGES:
             data = _graph(request)
-            return Points(data, data.table.X, None, True, _places(request, data))
+            return Points(data, data.table.X, None, metric, _places(request, data))
         data = read_table(request.reading)
         X, scale = scaled_rows(data.table.X, data.table.weight, request.scaling)
         if needs == PLACES:
@@ -135,7 +142,7 @@ def read_points(request: FitRequest, progress: Progress) -> Points:
             X = scale.apply(X)
         elif scale is None:
             say_remarks(data.table, metric not in ("euclidean", "manhattan"), request.reading)
-        return Points(data, X, scale, False)
+        return Points(data, X, scale, metric)
 
 
 def _from_degrees(table: DataTable) -> Scale:
@@ -177,27 +184,29 @@ def _sizes(points: Points, model: KMedian) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.bincount(labels, minlength=model.n_clusters), masses
 
 
-def write_medoids(run: FitRun, points: Points, labels: NDArray[np.int32], folder: Path) -> None:
+def write_medoids(
+    run: FitRun, points: Points, model: Any, labels: NDArray[np.int32], folder: Path
+) -> None:
     """Write the labels of the points, the model, the centres, the summary and the report."""
     table = points.data.table
     write_labels(folder / "labels.parquet", labels, points.data.beside, table.kept)
-    save_model(run.model, table.names, points.scale, folder / "model.skops", table.means)
+    save_model(model, table.names, points.scale, folder / "model.skops", table.means)
     write_fit(run, _shown(run, points, labels), folder)
 
 
 def _shown(run: FitRun, points: Points, labels: NDArray[np.int32]) -> ShownRows | None:
     """The points for the drawing; None if they have no coordinates."""
-    model, table = run.model, points.data.table
+    table, record = points.data.table, run.record
     if points.places is not None:
         X = points.places.X
         return ShownRows(
-            X, labels, X[model.medoid_indices_], edges=edge_list(points.X),
+            X, labels, X[record.medoids], edges=edge_list(points.X),
             names=points.places.names, points=tuple(map(str, points.data.beside["node"])),
         )  # fmt: skip
-    if not hasattr(model, "cluster_centers_"):
+    if not points.has_columns:
         return None
     raw = points.X.shape[1] <= 2
-    X, centers = (table.X, run.centers) if raw else (points.X, model.cluster_centers_)
+    X, centers = (table.X, run.centers) if raw else (points.X, record.centers)
     return ShownRows(X, labels, centers, table.weight, table.X)
 
 
@@ -228,15 +237,15 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     )
     with phase(progress, "clustering privately"), said_warnings():
         labels = model.fit_predict(points.X, demand=demand)
-    counts = np.asarray(model.cluster_counts_)
-    table = points.fitted_table(request)
+    record, parameters = fit_record_of(model), model.get_params()
     found = FitRun(
-        table, {name: getattr(model, name) for name in SHOWN}, points.medoids(model), counts,
-        counts, model=model, command=request.command, medoids=points.medoid_names(model),
-        notes=notes, medoid_ids=points.medoid_ids(model, request.reading.identifier),
+        points.fitted_table(request), {name: parameters[name] for name in SHOWN},
+        points.medoids(record), record.counts, record.counts, record=record,
+        command=request.command, medoids=points.medoid_names(record), notes=notes,
+        medoid_ids=points.medoid_ids(record, request.reading.identifier),
     )  # fmt: skip
     with phase(progress, "writing"):
-        write_medoids(found, points, labels, folder)
+        write_medoids(found, points, model, labels, folder)
     return found
 
 

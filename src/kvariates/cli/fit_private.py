@@ -20,6 +20,7 @@ from kvariates.cli.fit_request import FitRequest, PrivateBudget
 from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
+from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.privacy.secret import silent
 from kvariates.report.result_files import write_fit
@@ -143,22 +144,16 @@ def _run(
         centers, errors = scale.undo(centers), None if errors is None else errors * scale.spread
     counts = np.asarray(model.cluster_counts_)
     parameters = {
-        name: getattr(model, name)
+        name: model.get_params()[name]
         for name in ("n_clusters", "epsilon", "delta", "bounds", "adjacency", "method", "missing")
     }
     if scale is not None:
         parameters["scale"] = request.scaling
     table = FittedTable(request.data, names, left_out, scaled=scale is not None)
     return FitRun(
-        table,
-        parameters,
-        centers,
-        counts,
-        counts,
-        model=model,
-        command=request.command,
-        errors=errors,
-    )
+        table, parameters, centers, counts, counts, record=fit_record_of(model),
+        command=request.command, errors=errors,
+    )  # fmt: skip
 
 
 def _labels(model: PrivateKMeans, X: Any, scale: Scale | None) -> Any:

@@ -21,6 +21,7 @@ from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, Rows
 from kvariates.estimators.choose_k import choose_k
+from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
 from kvariates.report.costs import how_sure
@@ -72,7 +73,8 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     _say_dropped(request, file)
     run = FitRun(
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
-        model.n_iter_, seconds, model, request.command, notes=remarks(), choice=choice,
+        model.n_iter_, seconds, fit_record_of(model), request.command, notes=remarks(),
+        choice=choice,
     )  # fmt: skip
     shown = ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
     with phase(progress, "writing"):

@@ -164,17 +164,16 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     if run.inertia is not None:
         seed = run.parameters.get("random_state")
         typer.echo(f"inertia {run.inertia:.6g}, seed {seed}")
-    if (certificate := getattr(run.model, "certificate_", None)) is not None:
-        typer.echo(str(certificate))
-    if (ledger := getattr(run.model, "ledger_", None)) is not None:
-        loss = ledger.total()
+    if run.record.certificate is not None:
+        typer.echo(str(run.record.certificate))
+    if run.record.ledger is not None:
+        loss = run.record.ledger.total()
         typer.echo(f"private: epsilon {loss.epsilon:g}, delta {loss.delta:g}; counts are noisy")
     end = ", ".join(files)
     if run.seconds is None:
         typer.echo(printable(f"wrote {end} to {out}"))
     else:
-        what = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"
-        print_end(run.n_iter or 0, run.seconds, out, end, what)
+        print_end(run.n_iter or 0, run.seconds, out, end, run.record.steps)
 
 
 def show_json(content: Any) -> None:

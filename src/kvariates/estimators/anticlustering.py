@@ -17,7 +17,7 @@ from kvariates.balancing.group_problem import GroupProblem, group_problem
 from kvariates.data.rows import F64, Labels
 from kvariates.estimators import group_input, input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
-from kvariates.estimators.fitted_html import FittedHtml
+from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.group_input import GROUP_METRICS, Categories
 from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
 from kvariates.progress import Report
@@ -192,6 +192,17 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         self.labels_, self.n_sweeps_ = found.labels, found.n_sweeps
         self.converged_ = found.converged
         self.objective_ = objective.value(found.labels)
+
+    def _fit_record(self) -> FitRecord:
+        raise TypeError(
+            f"{type(self).__name__} has groups and no centres; plot.balance(model.balance_) draws "
+            "them"
+        )
+
+    def _fitted_lines(self) -> list[str]:
+        groups = f"{self.n_groups} groups, objective {self.objective_:.6g}"
+        sweeps = f"{self.n_sweeps_} sweeps{'' if self.converged_ else '; not converged'}"
+        return [f"{type(self).__name__}: {groups}", sweeps]
 
     def _data(self, X: Any) -> tuple[Any, F64 | None]:
         """What the objective takes, and rows in which similar ones can be found."""

@@ -13,7 +13,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, reported_fit, task_done
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
 from kvariates.estimators.names import GivenCenters, PeerInit, RandomState
@@ -222,6 +223,12 @@ class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_iter_,
+            guarantee=self.guarantee_, lost=self.guarantee_lost_, transcript=self.transcript_,
+        )  # fmt: skip
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted cost of the rows of X at their nearest centres, computed now."""

@@ -24,7 +24,7 @@ from kvariates.estimators.block_results import (
     FittedColumns,
     cost_of_blocks,
 )
-from kvariates.estimators.fitted_html import FittedHtml
+from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 
 
@@ -46,7 +46,9 @@ class FittedCenters(
 ):
     """An estimator with `cluster_centers_` under an objective."""
 
+    _in_words = "k-means"  # what it does, for reports
     _objective: Objective = SquaredEuclidean()
+    n_clusters: int
     cluster_centers_: NDArray[Any]
     labels_: Any = NoLabels()
 
@@ -55,6 +57,13 @@ class FittedCenters(
         state: dict[str, Any] = super().__getstate__()
         kept = isinstance(state.get("labels_"), np.ndarray)
         return {name: value for name, value in state.items() if kept or name != "labels_"}
+
+    def _fit_record(self) -> FitRecord:
+        labels = vars(self).get("labels_")
+        return FitRecord(
+            type(self).__name__, self._in_words, int(self.n_clusters), self.cluster_centers_,
+            labels=labels if isinstance(labels, np.ndarray) else None,
+        )  # fmt: skip
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         check_sparse(X)

@@ -31,7 +31,7 @@ from kvariates.data.metrics import (
     metric_entry,
 )
 from kvariates.estimators import input_errors, metric_input
-from kvariates.estimators.fitted_html import FittedHtml
+from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.metric_input import ValidatedPoints
 
 
@@ -40,12 +40,21 @@ class FittedMedoids(
 ):
     """A model with `metric`, `n_clusters`, `medoid_indices_` and, for rows, `cluster_centers_`."""
 
+    _in_words = "k-median"  # what it does, for reports
     metric: Any
     n_clusters: int
     medoid_indices_: Ints
     cluster_centers_: Any
     labels_: NDArray[np.int32]
     _graph: Any  # edge lengths
+
+    def _fit_record(self) -> FitRecord:
+        found = vars(self)
+        return FitRecord(
+            type(self).__name__, self._in_words, int(self.n_clusters),
+            found.get("cluster_centers_"), self.metric, self.medoid_indices_,
+            found.get("_graph"), self._labels_of_points,
+        )  # fmt: skip
 
     def _validate_params(self) -> None:
         check_name(self.metric)

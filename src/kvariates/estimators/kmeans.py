@@ -23,6 +23,7 @@ from kvariates.estimators.block_results import (
     set_features,
 )
 from kvariates.estimators.callbacks import CallbackSupportMixin, certifying, reported_fit, reporting
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
 from kvariates.estimators.kmeans_runs import (
@@ -364,6 +365,14 @@ default="k-means++"
         if isinstance(self.init, str):
             return SEEDINGS[self.init].lost or objective.lost
         return guarantees.LOST["callable" if callable(self.init) else "array"]
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), metric=self.metric, inertia=self.inertia_, n_iter=self.n_iter_,
+            limited=(self.size_min, self.size_max) != (None, None), gap=self.assignment_gap_,
+            certificate=vars(self).get("certificate_"), certifiable=self._certifiable(),
+            guarantee=self.guarantee_, lost=self.guarantee_lost_,
+        )  # fmt: skip
 
     def _certifiable(self) -> bool:
         return self.metric == "euclidean" and self.distortion is None

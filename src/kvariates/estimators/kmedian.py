@@ -17,6 +17,7 @@ from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidS
 from kvariates.data.metrics import EDGES, METRICS, metric_entry
 from kvariates.estimators import metric_input, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
 from kvariates.estimators.names import (
@@ -209,6 +210,13 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
             return metric_input.given_medoids(self.init, n, k)
         seed = MEDOID_SEEDINGS[self.init].run
         return lambda space, weight: seed(space, k, weight, rng)
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_swaps_, steps="swaps",
+            demand=self.cluster_demand_, certificate=vars(self).get("certificate_"),
+            certifiable=True, guarantee=self.guarantee_, lost=self.guarantee_lost_,
+        )  # fmt: skip
 
     def _store(
         self, points: ValidatedPoints, found: MedoidSearchResult, labels: NDArray[np.int32],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from kvariates.estimators.batches import (
 )
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import MissingRows, RandomState
 from kvariates.progress import Progress, Report
@@ -257,6 +259,12 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         if self.guarantee_lost_ is None:
             k = int(self.n_clusters)
             self.guarantee_ = guarantees.theorem_6(k, opt=None, varsigma=None, notes=(NOTE,))
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), guarantee=self.guarantee_, lost=self.guarantee_lost_,
+            rows_seen=self.n_rows_seen_, rows_dropped=self.n_rows_dropped_, in_batches=True,
+        )  # fmt: skip
 
     def _lost(self, state: OnlineState) -> str | None:
         if state.moved:

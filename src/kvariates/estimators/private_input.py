@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kvariates.data.rows import F64
 from kvariates.estimators import input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Budget, Loss, check_loss
 from kvariates.privacy.ledger import FitFacts, Ledger
@@ -63,6 +64,15 @@ class PrivateEstimator(CallbackSupportMixin):
         def __getattr__(self, name: str) -> Any:
             why = f": {NOT_RELEASED[name]}" if name in NOT_RELEASED else ""
             raise AttributeError(f"{type(self).__name__} has no {name}{why}.", name=name, obj=self)
+
+    def _released(self, record: FitRecord) -> FitRecord:
+        """The record with what was released."""
+        return replace(
+            record, method=f"private {record.method}", counts=self.cluster_counts_,
+            doubtful=self.doubtful_, errors=self.center_errors_, notes=tuple(self.notes_),
+            errors_about=self.center_errors_about_, ledger=self.ledger_,
+            condition=self.condition_,
+        )  # fmt: skip
 
     def _fit_and_warn(self, *data: Any) -> Self:
         report = FitReport(self, 2)

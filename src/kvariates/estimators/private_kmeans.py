@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
 from kvariates.estimators.callbacks import FitReport, reported_fit
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import PrivateMethodName
 from kvariates.estimators.private_input import (
@@ -239,6 +240,9 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         condition = getattr(self, "condition_", None)
         end = "" if condition is None else f"  # {_conditional(condition)}"
         return f"{super().__repr__(N_CHAR_MAX=N_CHAR_MAX)}{end}"
+
+    def _fit_record(self) -> FitRecord:
+        return self._released(super()._fit_record())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

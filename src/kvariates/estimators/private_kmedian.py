@@ -18,6 +18,7 @@ from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
 from kvariates.data.metrics import METRICS
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport, reported_fit
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
 from kvariates.estimators.private_input import (
@@ -243,6 +244,9 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
     def fit_predict(self, X: Any, y: Any = None, *, demand: Any = None) -> NDArray[np.int32]:
         """Fit, and the number of the nearest medoid of every point of X."""
         return np.array(self.fit(X, demand=demand)._labels_of_points)
+
+    def _fit_record(self) -> FitRecord:
+        return self._released(super()._fit_record())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

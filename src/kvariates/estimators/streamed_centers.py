@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
 from kvariates.estimators.names import Init, SynopsisName
@@ -29,6 +31,7 @@ class StreamSolution(NamedTuple):
 class StreamedCenters(FittedCenters):
     """Centres of the synopses, computed when they are asked for and kept until the next batch."""
 
+    _in_words = "k-means of a stream"
     n_clusters: int
     synopsis: SynopsisName
     init: Init
@@ -82,6 +85,14 @@ class StreamedCenters(FittedCenters):
     @property
     def weight_seen_(self) -> float:
         return self._seen().weight_seen
+
+    def _fit_record(self) -> FitRecord:
+        return replace(
+            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_iter_, in_batches=True,
+            guarantee=self.guarantee_, lost=self.guarantee_lost_, synopses=self.synopses_,
+            synopsis_weights=self.synopsis_weights_, spread=self.spread_,
+            rows_seen=self.n_rows_seen_, rows_dropped=self._rows_dropped,
+        )  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._rows_seen > 0

@@ -16,7 +16,7 @@ from kvariates import guarantees
 from kvariates.data.rows import Labels
 from kvariates.estimators import input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
-from kvariates.estimators.fitted_html import FittedHtml
+from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.names import RandomState
 from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
 from kvariates.peers.vertical_party import VerticalParty
@@ -170,6 +170,13 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
 
     def _aggregator(self, parties: list[VerticalParty]) -> Aggregator:
         return Aggregator(VerticalSession(InProcessParties(parties), self.block_bytes))
+
+    def _fit_record(self) -> FitRecord:
+        return FitRecord(
+            type(self).__name__, "k-means over several holders of columns", int(self.n_clusters),
+            self.cluster_centers_, labels=self.labels_, inertia=self.inertia_, n_iter=self.n_iter_,
+            guarantee=self.guarantee_, transcript=self.transcript_,
+        )  # fmt: skip
 
     def _store(self, result: VerticalResult) -> None:
         self.labels_ = result.labels

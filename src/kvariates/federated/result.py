@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvariates.data.rows import Floats
+from kvariates.estimators.fit_record import FitRecord, HasRecord
 from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
 from kvariates.peers.transcript import Transcript
@@ -17,7 +18,7 @@ from kvariates.private_methods.noisy_centers import Mask
 
 
 @dataclass(frozen=True, eq=False)
-class FederatedResult:
+class FederatedResult(HasRecord):
     """The result of a federated fit.
 
     Attributes
@@ -49,6 +50,14 @@ class FederatedResult:
     ledgers: dict[str, Ledger]
     doubtful: Mask | None = None
     notes: tuple[str, ...] = ()
+
+    def _fit_record(self) -> FitRecord:
+        return FitRecord(
+            "FederatedResult", "federated k-means", len(self.centers), self.centers,
+            inertia=self.inertia, n_iter=self.n_iter, guarantee=self.guarantee,
+            lost=self.guarantee_lost, transcript=self.transcript, ledgers=self.ledgers,
+            doubtful=self.doubtful, notes=self.notes,
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result as JSON. The file appears when it is complete."""

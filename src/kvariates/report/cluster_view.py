@@ -71,7 +71,7 @@ def _cities(run: FitRun, flat: Plane) -> tuple[str, ...]:
     if not flat.degrees or run.medoids or run.medoid_ids:  # medoids have names of their own
         return ()
     listed = listed_clusters(run)
-    names = city_near(flat.centers[listed], nearest=hasattr(run.model, "medoid_indices_"))
+    names = city_near(flat.centers[listed], nearest=run.record.medoids is not None)
     if not any(names) or 2 * len(set(names)) <= len(names):
         return ()
     near = dict(zip(listed, names, strict=True))

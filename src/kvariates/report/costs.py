@@ -31,11 +31,12 @@ def about_cost(run: FitRun) -> list[str]:
     if run.inertia is None or run.private or run.parameters.get("distortion") is not None:
         return []
     metric = run.parameters.get("metric", "euclidean")
-    medoids = hasattr(run.model, "medoid_indices_")
-    what = f"distances of the {run.unit} to their medoids" if medoids else DISTANCES.get(metric)
+    what = DISTANCES.get(metric)
+    if run.record.medoids is not None:
+        what = f"distances of the {run.unit} to their medoids"
     if what is None:
         return []
-    known = run.of_shell or run.table.weighted or hasattr(run.model, "cluster_demand_")
+    known = run.of_shell or run.table.weighted or run.record.medoids is not None
     if not known:
         what = f"(weighted) {what}"  # whether a k-means in Python had weights
     words = f"The cost is the sum of the {what.format(rows=run.unit)}"
@@ -47,11 +48,8 @@ def about_cost(run: FitRun) -> list[str]:
 
 def about_other_rows(run: FitRun) -> list[str]:
     """What is said if the sizes on the page are not those of the fit; empty if they are."""
-    labels: Any = getattr(run.model, "labels_", None)
-    in_batches = hasattr(run.model, "partial_fit")  # its labels are those of the last batch
-    if run.sizes is None or in_batches or run.of_shell or run.private:
-        return []
-    if not isinstance(labels, np.ndarray):  # Dask would compute them
+    labels, in_batches = run.record.labels, run.record.in_batches  # labels: of the last batch
+    if labels is None or run.sizes is None or in_batches or run.of_shell or run.private:
         return []
     if np.array_equal(np.bincount(labels[labels >= 0], minlength=run.k), run.sizes):
         return []
@@ -87,7 +85,7 @@ def cost_change(first: float, last: float) -> str:
 def degrees_note(run: FitRun, degrees: bool) -> list[str]:
     """What a k-means of degrees does not measure, and what does; empty for other fits."""
     plain = run.parameters.get("metric", "euclidean") == "euclidean"
-    if not degrees or run.private or hasattr(run.model, "medoid_indices_") or not plain:
+    if not degrees or run.private or run.record.medoids is not None or not plain:
         return []
     python = 'kvariates.KMedian(metric="haversine")'
     how = "--objective median --metric haversine" if run.of_shell else python

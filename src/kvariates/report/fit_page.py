@@ -28,16 +28,6 @@ from .run import FitRun, ShownRows
 
 MOST_NAMES = 40  # of columns in a list
 MOST_LETTERS = 600  # of a note, or of a parameter
-METHODS = {
-    "KMeans": "k-means",
-    "KMedian": "k-median",
-    "StreamingKMeans": "k-means of a stream",
-    "OnlineKMeans": "on-line k-means",
-    "VerticalKMeans": "k-means over several holders of columns",
-    "FederatedModel": "federated k-means",
-    "PrivateKMeans": "private k-means",
-    "PrivateKMedian": "private k-median",
-}
 
 
 def fit_html(run: FitRun, shown: ShownRows | None) -> str:
@@ -70,7 +60,7 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
 
 
 def _lead(run: FitRun) -> str:
-    kind = METHODS.get(type(run.model).__name__, "k-means")
+    kind = run.record.method
     metric = run.parameters.get("metric", "euclidean")
     words = [kind] if run.table.path is None else [run.table.path.name, kind]
     words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
@@ -84,19 +74,17 @@ def _overview(run: FitRun, view: View | None) -> str:
     items = [] if table.rows is None else [Fact(run.unit, f"{table.rows:,}")]
     items += [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
     items.append(Fact("clusters", f"{run.k:,}"))
-    if run.private:
-        claim = run.model.ledger_.claim
+    if run.record.ledger is not None:
+        claim = run.record.ledger.claim
         items += [Fact("epsilon", number(claim.epsilon)), Fact("delta", number(claim.delta))]
     if run.inertia is not None:
         items.append(Fact("cost (inertia)", number(run.inertia, 6)))
     if run.n_iter is not None:
-        steps = "swaps" if hasattr(run.model, "n_swaps_") else "iterations"
-        items.append(Fact(steps, f"{run.n_iter:,}"))
+        items.append(Fact(run.record.steps, f"{run.n_iter:,}"))
     if run.seconds is not None:
         items.append(Fact("seconds", number(run.seconds, 3)))
-    certificate = getattr(run.model, "certificate_", None)
-    if certificate is not None:
-        items.append(Fact("certificate", str(certificate)))
+    if run.record.certificate is not None:
+        items.append(Fact("certificate", str(run.record.certificate)))
     degrees = view is not None and view.flat.degrees
     said = [*about_cost(run), *about_other_rows(run), *run.notes, *degrees_note(run, degrees)]
     notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
@@ -148,7 +136,7 @@ def _limits(run: FitRun) -> tuple[list[float], str]:
         return [], ""
     words = [f"at least {number(least)}"] if least is not None else []
     words += [f"at most {number(most)}"] if most is not None else []
-    gap = getattr(run.model, "assignment_gap_", 0.0)
+    gap = run.record.gap
     best = (
         "For these centres, no other labels within the limits cost less."
         if gap == 0

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from kvariates.data.rows import Rows
+from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.file_writing import write_aside
 from kvariates.palette import Array
 from kvariates.report.fit_page import fit_html
@@ -18,9 +22,8 @@ from kvariates.report.model_view import (
     LabelledRows,
     as_rows,
     centers_of,
-    coordinates_of,
+    directions,
     drawable,
-    has_coordinates,
     labelled_rows,
     names_of,
     short_name,
@@ -61,79 +64,48 @@ def write_report(model: Any, path: str | PathLike[str], X: Any = None) -> None:
     >>> X = [[0, 0], [0, 1], [5, 5], [5, 6]]
     >>> write_report(KMeans(2, random_state=0).fit(X), "report.html", X)
     """
-    run, shown = _run_of(_as_model(model), X)
+    run, shown = _run_of(model, X)
     write_aside(Path(path), fit_html(run, shown).encode("utf-8", "backslashreplace"), READABLE)
-
-
-@dataclass(frozen=True, eq=False)
-class FederatedModel:
-    """The result of a federated fit, with the attributes of an estimator."""
-
-    cluster_centers_: Array
-    inertia_: float | None
-    n_iter_: int
-    guarantee_: Any
-    guarantee_lost_: str | None
-    transcript_: Any
-    ledgers: Any
-    doubtful_: Array | None
-    notes_: tuple[str, ...]
-
-    def predict(self, X: Any) -> Array:
-        """The nearest centre of every row."""
-        centers = np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
-        return Rows.of(np.ascontiguousarray(X, dtype=np.float64)).nearest(centers)
-
-
-def _as_model(model: Any) -> Any:
-    if not hasattr(model, "transcript") or not hasattr(model, "ledgers"):
-        return model
-    return FederatedModel(
-        model.centers, model.inertia, model.n_iter, model.guarantee, model.guarantee_lost,
-        model.transcript, model.ledgers, model.doubtful, model.notes,
-    )  # fmt: skip
 
 
 def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     """What the page is made from."""
     parts = ModelAfterSteps.of(given)
-    model = parts.model
-    if X is not None and _has_private_rows(model):
+    model, record = parts.model, parts.record
+    if X is not None and (record.private or record.ledgers) and not record.public_points:
         raise ValueError("the rows of a private model are not drawn in its report; leave X out")
     rows = parts.transformed(X)
-    drawn = None if rows is None else drawable(model, rows)
-    found = None if drawn is None else labelled_rows(model, drawn)
-    centers = _numbers_of_points(model) if found is None else found.centers
+    drawn = None if rows is None else drawable(record, rows)
+    found = None if drawn is None else labelled_rows(model, record, drawn)
+    centers = _numbers_of_points(record) if found is None else found.centers
     if centers is None:
-        centers = centers_of(model)
+        centers = centers_of(record)
     first = parts.in_first_units(centers)
-    labels = _labels(model, rows, found)
-    sizes, demand = _sizes(model, labels, len(centers)), _demand(model, labels)
+    labels = _labels(model, record, rows, found)
+    sizes, demand = _sizes(record, labels, len(centers)), _demand(record, labels)
     run = FitRun(
         _table(parts, first, centers, X, labels), _parameters(model),
         centers if first is None else first, sizes,
         demand if demand is not None or sizes is None else sizes.astype(float),
-        getattr(model, "inertia_", None),
-        getattr(model, "n_swaps_", getattr(model, "n_iter_", None)),
-        model=model, command=_code(parts), medoids=_objects(model),
-        notes=_about_units(parts, first),
-        errors=getattr(model, "center_errors_", None),  # private rows have no steps before
+        record.inertia, record.n_iter, record=record, command=_code(parts),
+        medoids=_objects(record), notes=_about_units(parts, first),
+        errors=record.errors,  # private rows have no steps before
     )  # fmt: skip
-    return run, _synopses(model) if found is None else _shown(parts, found, first, X)
+    return run, _synopses(record) if found is None else _shown(parts, found, first, X)
 
 
 def _table(
     parts: ModelAfterSteps, first: Array | None, centers: Array, X: Any, labels: Array | None
 ) -> FittedTable:
-    model = parts.model
-    n = getattr(model, "n_rows_seen_", None) if labels is None else len(labels)
+    model, record = parts.model, parts.record
+    n = record.rows_seen if labels is None else len(labels)
     if first is None:
         names = parts.columns() or names_of(model, centers.shape[1])
     else:
         names = names_of(parts.before or model, first.shape[1], X)
-    weighted = _demand(model, labels) is not None
+    weighted = _demand(record, labels) is not None
     return FittedTable(
-        None, names, (), n, weighted, streamed=hasattr(model, "synopses_") and X is None,
+        None, names, (), n, weighted, streamed=record.synopses is not None and X is None,
         weights="demand" * weighted, steps=parts.names,
         units="of the data" if first is not None else f"after {', '.join(parts.names)}",
     )  # fmt: skip
@@ -141,7 +113,7 @@ def _table(
 
 def _about_units(parts: ModelAfterSteps, first: Array | None) -> tuple[str, ...]:
     """Which units the centres of a pipeline are in, and why."""
-    if not parts.names or not has_coordinates(parts.model):
+    if not parts.names or not parts.record.has_coordinates:
         return ()
     steps = ", ".join(parts.names)
     if first is None:
@@ -149,99 +121,88 @@ def _about_units(parts: ModelAfterSteps, first: Array | None) -> tuple[str, ...]
     return (f"Centres are in the units before {steps}, by inverse_transform.",)
 
 
-def _has_private_rows(model: Any) -> bool:
-    """Whether there is a ledger about rows; the points of PrivateKMedian are public."""
-    ledger = hasattr(model, "ledger_") or bool(getattr(model, "ledgers", None))
-    return ledger and not hasattr(model, "medoid_indices_")
-
-
-def _numbers_of_points(model: Any) -> Array | None:
+def _numbers_of_points(record: FitRecord) -> Array | None:
     """The numbers of medoids without coordinates, from 1, as a column; None if they have some."""
-    if has_coordinates(model) or not hasattr(model, "medoid_indices_"):
+    if record.has_coordinates or record.medoids is None:
         return None
-    numbers: Array = np.asarray(model.medoid_indices_)[:, None] + 1
-    return numbers
+    return np.asarray(record.medoids)[:, None] + 1
 
 
-def _objects(model: Any) -> tuple[str, ...]:
+def _objects(record: FitRecord) -> tuple[str, ...]:
     """Medoids that only a callable metric understands, such as words; empty for others."""
-    if has_coordinates(model) or not hasattr(model, "cluster_centers_"):
+    if record.has_coordinates or record.centers is None:
         return ()
-    return tuple(map(short_name, model.cluster_centers_))
+    return tuple(map(short_name, record.centers))
 
 
-def _labels(model: Any, rows: Any, found: LabelledRows | None) -> Array | None:
+def _labels(model: Any, record: FitRecord, rows: Any, found: LabelledRows | None) -> Array | None:
     """The labels of X, or of the fit; None if they are not known."""
     if found is not None:
         return found.labels
-    ask = rows is not None and _objects(model)
-    labels = model.predict(rows) if ask else getattr(model, "labels_", None)
-    return labels if isinstance(labels, np.ndarray) else None  # Dask would compute them
+    labels: Array | None = record.labels
+    return model.predict(rows) if rows is not None and _objects(record) else labels
 
 
-def _sizes(model: Any, labels: Array | None, k: int) -> Array | None:
+def _sizes(record: FitRecord, labels: Array | None, k: int) -> Array | None:
     """The sizes of the clusters, or their noisy counts; None if they are not known."""
-    if hasattr(model, "cluster_counts_"):
-        return np.asarray(model.cluster_counts_)
+    if record.counts is not None:
+        return np.asarray(record.counts)
     return None if labels is None else np.bincount(labels[labels >= 0], minlength=k)
 
 
-def _demand(model: Any, labels: Array | None) -> Array | None:
+def _demand(record: FitRecord, labels: Array | None) -> Array | None:
     """The demand of each cluster, if points have some and are those of the fit."""
-    demand: Array | None = getattr(model, "cluster_demand_", None)
-    if demand is None or labels is None or not np.array_equal(labels, model.labels_):
+    demand: Array | None = record.demand
+    if demand is None or labels is None or not np.array_equal(labels, record.labels):
         return None
     return demand
 
 
 def _shown(parts: ModelAfterSteps, found: LabelledRows, first: Array | None, X: Any) -> ShownRows:
     """Two columns are drawn before the steps of a pipeline, more after them."""
-    model = parts.model
-    rows, centers = (coordinates_of(model, x) for x in (found.rows, found.centers))
+    record = parts.record
+    rows, centers = (directions(record, x) for x in (found.rows, found.centers))
     values = None if rows is found.rows else found.rows
     if not parts.steps:
-        graph = getattr(model, "_graph", None)
-        edges = None if graph is None else edge_list(graph)
+        edges = None if record.graph is None else edge_list(record.graph)
         return ShownRows(rows, found.labels, centers, values=values, edges=edges)
-    before = None if first is None else _numbers(model, X, first.shape[1])
+    before = None if first is None else _numbers(record, X, first.shape[1])
     if before is not None and first is not None and first.shape[1] <= 2:
         return ShownRows(before, found.labels, first)
     return ShownRows(rows, found.labels, centers, values=before, names=parts.columns())
 
 
-def _numbers(model: Any, X: Any, d: int) -> Any:
+def _numbers(record: FitRecord, X: Any, d: int) -> Any:
     """The rows before the steps; None if they are not d complete columns of numbers."""
     try:
-        rows = as_rows(model, X)
+        rows = as_rows(record, X)
     except ValueError:
         return None
     return rows if rows.shape[1] == d else None
 
 
-def _synopses(model: Any) -> ShownRows | None:
+def _synopses(record: FitRecord) -> ShownRows | None:
     """The weighted points that stand for the rows of a stream."""
-    if not hasattr(model, "synopses_"):
+    if record.synopses is None:
         return None
-    points, centers = as_rows(model, model.synopses_), centers_of(model)
-    return ShownRows(points, Rows.of(points).nearest(centers), centers, model.synopsis_weights_)
+    points, centers = as_rows(record, record.synopses), centers_of(record)
+    return ShownRows(points, Rows.of(points).nearest(centers), centers, record.synopsis_weights)
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    given: dict[str, Any] = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
     return {name: value for name, value in given.items() if name not in ("client", "verbose")}
 
 
 def _code(parts: ModelAfterSteps) -> str:
     """The line of Python that repeats the fit; empty if there is none."""
-    model = parts.model
-    if not hasattr(model, "get_params"):
+    model, record = parts.model, parts.record
+    if not isinstance(model, BaseEstimator):
         return ""
     made = ", ".join(map(_constructor, [*parts.steps, model]))
     made = f"make_pipeline({made})" if parts.steps else made
-    metric = getattr(model, "metric", None)
-    X = NAMES_OF_X.get(metric, "X") if isinstance(metric, str) else "X"
-    private_demand = hasattr(model, "ledger_") and hasattr(model, "medoid_indices_")
-    if private_demand or getattr(model, "cluster_demand_", None) is not None:
+    X = "X" if callable(record.metric) else NAMES_OF_X.get(record.metric, "X")
+    if record.public_points or record.demand is not None:
         step = f"{type(model).__name__.lower()}__" if parts.steps else ""
         X += f", {step}demand=demand"
     return f"{made}.fit({X})"
@@ -277,20 +238,21 @@ class ModelAfterSteps:
     """A fitted model, and the steps of a pipeline that change rows before it."""
 
     model: Any
+    record: FitRecord
     before: Any = None  # a pipeline; None: no steps
 
     @classmethod
     def of(cls, model: Any) -> ModelAfterSteps:
         """The parts of a pipeline; of any other model, the model itself."""
-        if not hasattr(model, "named_steps"):
-            return cls(model)
-        found = cls(model[-1], model[:-1])
-        if hasattr(found.model, "ledger_") and not hasattr(found.model, "medoid_indices_"):
+        if not isinstance(model, Pipeline):
+            return cls(model, fit_record_of(model))
+        found = cls(model[-1], fit_record_of(model[-1]), model[:-1])
+        if found.record.private and not found.record.public_points:
             raise ValueError(
                 f"the ledger of {type(found.model).__name__} has no line for the steps before it: "
                 "if they learned nothing from the rows, give the last step alone, model[-1]"
             )
-        return found if found.steps else cls(found.model)
+        return found if found.steps else cls(found.model, found.record)
 
     @property
     def steps(self) -> list[Any]:
@@ -329,6 +291,6 @@ class ModelAfterSteps:
 
 def _can_be_undone(step: Any) -> bool:
     """Without a function for it, the inverse of a FunctionTransformer changes nothing."""
-    if hasattr(step, "inverse_func"):
+    if isinstance(step, FunctionTransformer):
         return step.func is None or step.inverse_func is not None
-    return hasattr(step, "inverse_transform")
+    return callable(getattr(step, "inverse_transform", None))  # as scikit-learn asks

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
+from kvariates.data.rows import Rows
+from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.palette import Array
 from kvariates.report.page import cut
 from kvariates.report.plane import Plane, plane, shown_rows
@@ -26,19 +29,18 @@ class ModelView:
 
 def model_view(model: Any, X: Any) -> ModelView:
     """The view of a fitted model; X None: its centres only."""
-    private = hasattr(model, "ledger_")
+    record = fit_record_of(model)
     if X is None:
-        centers = coordinates_of(model, centers_of(model))
-        sizes = getattr(model, "cluster_counts_", None)
+        centers = directions(record, centers_of(record))
         flat = plane(None, centers, _short_names(model, centers.shape[1]))
-        return ModelView(flat, np.empty(0, np.intp), sizes, 0, private)
-    found = labelled_rows(model, X)
+        return ModelView(flat, np.empty(0, np.intp), record.counts, 0, record.private)
+    found = labelled_rows(model, record, X)
     rows, labels, k = found.rows, found.labels, len(found.centers)
     shown = shown_rows(labels + 1, k + 1)
     names = _short_names(model, rows.shape[1], X)
-    flat = plane(coordinates_of(model, rows[shown]), coordinates_of(model, found.centers), names)
+    flat = plane(directions(record, rows[shown]), directions(record, found.centers), names)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
-    return ModelView(flat, labels[shown], sizes, rows.shape[0], private)
+    return ModelView(flat, labels[shown], sizes, rows.shape[0], record.private)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +52,12 @@ class LabelledRows:
     centers: Array
 
 
-def labelled_rows(model: Any, X: Any) -> LabelledRows:
+def labelled_rows(model: Any, record: FitRecord, X: Any) -> LabelledRows:
     """What a fitted model says about rows. ValueError if they have other columns."""
-    if drawable(model, X) is None:
-        raise _no_coordinates(model)
-    rows = as_rows(model, X)
-    labels, centers = labels_of(model, X, rows), centers_of(model, rows)
+    if drawable(record, X) is None:
+        raise _no_coordinates(record)
+    rows = as_rows(record, X)
+    labels, centers = _labels_of(model, record, X, rows), centers_of(record, rows)
     if centers.shape[1] != rows.shape[1]:
         raise ValueError(
             f"X has {rows.shape[1]} columns, the centres have {centers.shape[1]}: give the rows "
@@ -64,31 +66,20 @@ def labelled_rows(model: Any, X: Any) -> LabelledRows:
     return LabelledRows(rows, labels, centers)
 
 
-def has_coordinates(model: Any) -> bool:
-    """Whether the centres are rows of numbers; medoids that are nodes, or words, are not."""
-    centers = getattr(model, "cluster_centers_", None)
-    if centers is None or not hasattr(model, "medoid_indices_"):
-        return centers is not None
-    try:
-        return np.asarray(centers, dtype=np.float64).ndim == 2
-    except (TypeError, ValueError):
-        return False
-
-
-def drawable(model: Any, X: Any) -> Any:
+def drawable(record: FitRecord, X: Any) -> Any:
     """X if its rows have coordinates; None if X is a graph, distances, or a list of anything."""
-    if has_coordinates(model) or not hasattr(model, "medoid_indices_"):
+    if record.has_coordinates or record.medoids is None:
         return X
-    if hasattr(model, "cluster_centers_"):
+    if record.centers is not None:
         return None
-    n = len(model._labels_of_points)
-    square = getattr(X, "shape", None) == (n, n)
+    n = len(record.labels)
+    square = np.shape(X) == (n, n)
     return None if square and (sparse.issparse(X) or not np.diagonal(X).any()) else X
 
 
-def coordinates_of(model: Any, rows: Any) -> Any:
-    """Only directions count for the cosine: rows of length 1."""
-    if getattr(model, "metric", None) != "cosine":
+def directions(record: FitRecord, rows: Any) -> Any:
+    """Only directions count for the cosine: rows of length 1. Others stay as they are."""
+    if record.metric != "cosine":
         return rows
     if sparse.issparse(rows):
         length = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
@@ -97,58 +88,41 @@ def coordinates_of(model: Any, rows: Any) -> Any:
     return rows / np.where(length > 0, length, 1)
 
 
-def centers_of(model: Any, rows: Any = None) -> Array:
+def centers_of(record: FitRecord, rows: Any = None) -> Array:
     """The centres; medoids without coordinates are taken from `rows`."""
-    if has_coordinates(model):
-        centers = model.cluster_centers_
-        return np.hstack(centers) if _is_vertical(model) else _dense(centers)
-    if not hasattr(model, "medoid_indices_"):
-        raise _no_centers(model)
+    if record.has_coordinates:
+        return np.hstack(record.centers) if record.parties else _dense(record.centers)
     if rows is None:
-        raise _no_coordinates(model)
-    return _dense(rows[np.asarray(model.medoid_indices_)])
+        raise _no_coordinates(record)
+    return _dense(rows[np.asarray(record.medoids)])
 
 
-def _no_coordinates(model: Any) -> ValueError:
-    metric = "a callable" if callable(model.metric) else repr(model.metric)
-    how = "" if callable(model.metric) else ": give X, the coordinates of all points"
+def _no_coordinates(record: FitRecord) -> ValueError:
+    given = callable(record.metric)
+    how = "" if given else ": give X, the coordinates of all points"
+    metric = "a callable" if given else repr(record.metric)
     return ValueError(f"the medoids of metric={metric} have no coordinates{how}")
 
 
-def _is_vertical(model: Any) -> bool:
-    """Whether the centres are a list of the columns of each party."""
-    centers = getattr(model, "cluster_centers_", None)
-    return isinstance(centers, list) and not hasattr(model, "medoid_indices_")
-
-
-def _no_centers(model: Any) -> TypeError:
-    if hasattr(model, "balance_"):
-        return TypeError(
-            f"{type(model).__name__} has groups and no centres; plot.balance(model.balance_) draws "
-            "them"
-        )
-    return TypeError(f"{type(model).__name__} has no centres to draw; is it fitted?")
-
-
-def labels_of(model: Any, X: Any, rows: Any) -> Array:
+def _labels_of(model: Any, record: FitRecord, X: Any, rows: Any) -> Array:
     """Labels of all rows; those of the fit where `predict` cannot tell them."""
-    of_fit = getattr(model, "labels_", getattr(model, "_labels_of_points", None))
-    n, points = rows.shape[0], not hasattr(model, "cluster_centers_")
-    if points and not hasattr(model, "medoid_indices_"):
-        raise _no_centers(model)
-    if points and (of_fit is None or len(of_fit) != n):
+    points = record.centers is None
+    all_of_fit = record.labels is not None and len(record.labels) == rows.shape[0]
+    if points and not all_of_fit:
         raise ValueError(
-            f"X must have coordinates of all points of the fit, because metric={model.metric!r} "
-            f"has none; X has {n} rows"
+            "X must have coordinates of all points of the fit, because "
+            f"metric={record.metric!r} has none; X has {rows.shape[0]} rows"
         )
-    limits = [getattr(model, name, None) for name in ("size_min", "size_max")]
-    limited = limits != [None, None] and of_fit is not None and len(of_fit) == n
-    return np.asarray(of_fit if points or limited else model.predict(X))
+    if points or (record.limited and all_of_fit):
+        return np.asarray(record.labels)
+    if isinstance(model, BaseEstimator):
+        return np.asarray(model.predict(X))
+    return Rows.of(np.ascontiguousarray(rows)).nearest(centers_of(record))  # of peers
 
 
-def as_rows(model: Any, X: Any) -> Any:
+def as_rows(record: FitRecord, X: Any) -> Any:
     """A float64 array or a CSR matrix of finite numbers; the columns of all parties as one."""
-    if _is_vertical(model):
+    if record.parties:
         X = _joined(X)
     if sparse.issparse(X):
         return sparse.csr_array(X, dtype=np.float64)

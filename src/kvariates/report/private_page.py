@@ -47,22 +47,21 @@ MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the r
 
 def noise_warning(run: FitRun) -> str:
     """What a private fit noticed about its result, for the top of the page; empty if nothing."""
-    return _box("no", "Read this first", run.warnings) if run.warnings else ""
+    return _box("no", "Read this first", run.record.notes) if run.record.notes else ""
 
 
 def about_errors(run: FitRun) -> str:
     """What the error bars of private centres mean, or why there are none."""
     if run.errors is not None and run.doubtful.all() and np.isnan(run.errors).all():
         return "No centre has an error bar: all of them may be only noise."
-    words: str = run.model.center_errors_about_
-    return words
+    return run.record.errors_about
 
 
 def privacy_section(run: FitRun) -> Section:
     """Empty if the fit is not private."""
-    if not run.private:
+    ledger = run.record.ledger
+    if ledger is None:
         return Section("privacy", "Privacy", "")
-    ledger = run.model.ledger_
     may, may_not = MAY, MAY_NOT
     if run.public_points:
         may, may_not = MAY_DEMAND, MAY_NOT_DEMAND
@@ -78,12 +77,12 @@ def privacy_section(run: FitRun) -> Section:
 
 def ledger_section(run: FitRun) -> Section:
     """The page of the ledger, or of the ledger of every peer, word for word."""
-    ledgers = getattr(run.model, "ledgers", {})
+    ledgers = run.record.ledgers
     html = "".join(
         f"<h3>{short(name)}</h3>{_report(ledger, run)}" for name, ledger in ledgers.items()
     )
-    if run.private:
-        html = _report(run.model.ledger_, run)
+    if run.record.ledger is not None:
+        html = _report(run.record.ledger, run)
     return Section("ledger", "The ledgers" if len(ledgers) > 1 else "The ledger", html)
 
 
@@ -102,7 +101,7 @@ def times_as_likely(epsilon: float) -> str:
 
 
 def _promise(ledger: Any) -> str:
-    claim, unit = ledger.claim, getattr(ledger.facts, "unit", "one row")
+    claim, unit = ledger.claim, "one row" if ledger.facts is None else ledger.facts.unit
     one = (
         f"if {unit} were left out or added"
         if ledger.adjacency == "add-remove"
@@ -114,7 +113,7 @@ def _promise(ledger: Any) -> str:
         f"would be {one}{delta} (epsilon = {number(claim.epsilon)}, delta = "
         f"{number(claim.delta)})."
     )
-    condition = getattr(ledger.facts, "condition", None)
+    condition = None if ledger.facts is None else ledger.facts.condition
     extra = paragraph(f"Only if: {condition}.") if condition else ""
     return f'<div class="promise">{paragraph(words)}{extra}</div>'
 

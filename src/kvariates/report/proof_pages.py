@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kvariates.guarantees import how_to_measure, is_certifiable
+from kvariates.guarantees import how_to_measure
+from kvariates.peers.vertical_session import VerticalTranscript
 
 from .figures import Fact, facts
 from .option_words import as_options
@@ -18,20 +19,18 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 def guarantee_section(run: FitRun) -> Section:
     """The theorem that holds for the fit, or why none does, and the certificate."""
-    model, parts = run.model, []
-    certificate = None if run.private else getattr(model, "certificate_", None)
+    record, parts = run.record, []
+    certificate = record.certificate
     if certificate is not None:
         words = _spoken(run, certificate.explain())
         parts.append(f"<h3>Certificate: {text(certificate)}</h3>{promise_box(words)}")
-    guarantee, lost = getattr(model, "guarantee_", None), getattr(model, "guarantee_lost_", None)
-    if guarantee is not None:
-        parts.append(f"<h3>Guarantee</h3>{promise_box(_spoken(run, guarantee.explain()))}")
-    elif lost is not None:
-        if certificate is None and is_certifiable(model):
+    if record.guarantee is not None:
+        parts.append(f"<h3>Guarantee</h3>{promise_box(_spoken(run, record.guarantee.explain()))}")
+    elif record.lost is not None:
+        if certificate is None and record.certifiable:
             parts.append(paragraph(_spoken(run, how_to_measure(certifiable=True))))
-        parts.append(
-            paragraph(_spoken(run, f"No theorem bounds the cost of this fit in numbers: {lost}"))
-        )
+        words = f"No theorem bounds the cost of this fit in numbers: {record.lost}"
+        parts.append(paragraph(_spoken(run, words)))
     return Section("guarantee", "What is proved", "".join(parts))
 
 
@@ -57,23 +56,22 @@ def with_page_numbers(words: str, cost: float | None = None) -> str:
 
 def stream_section(run: FitRun) -> Section:
     """Rows seen, synopses kept, and what they lose."""
-    model = run.model
-    synopses = getattr(model, "synopses_", None)
-    if run.private or synopses is None:
+    record, synopses = run.record, run.record.synopses
+    if synopses is None:
         return Section("stream", "Stream", "")
     items = [
-        Fact("rows seen", f"{int(model.n_rows_seen_):,}"),
+        Fact("rows seen", f"{record.rows_seen or 0:,}"),
         Fact("synopses", f"{len(synopses):,}"),
-        Fact("memory of the synopses", n_bytes(synopses.nbytes + model.synopsis_weights_.nbytes)),
+        Fact("memory of the synopses", n_bytes(synopses.nbytes + record.synopsis_weights.nbytes)),
     ]
-    dropped = int(getattr(model, "n_rows_dropped_", 0))
-    items += [Fact("rows dropped", f"{dropped:,}")] if dropped else []
+    if record.rows_dropped:
+        items.append(Fact("rows dropped", f"{record.rows_dropped:,}"))
     words = (
         "The rows were read once for the centres: k-means ran on weighted points, the synopses, "
         "that stand for them."
     )
     words += " They were read again for the labels, the sizes and the cost." * run.of_shell
-    spread = getattr(model, "spread_", None)
+    spread = record.spread
     if spread is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
         items.append(Fact("spread", f"{number(spread.value)}{error}"))
@@ -93,11 +91,11 @@ def n_bytes(value: float) -> str:
 
 def transcript_section(run: FitRun) -> Section:
     """What a coordinator and its peers, or parties, sent to each other."""
-    transcript = getattr(run.model, "transcript_", None)
+    transcript = run.record.transcript
     if transcript is None:
         return Section("transcript", "Transcript", "")
     items = [Fact("rounds", f"{transcript.rounds:,}"), Fact("messages", f"{transcript.messages:,}")]
-    if hasattr(transcript, "by_question"):
+    if isinstance(transcript, VerticalTranscript):
         items.append(Fact("bytes in all messages", n_bytes(transcript.bytes)))
         details = _questions(transcript)
     else:

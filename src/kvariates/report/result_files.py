@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.privacy.ledger import Ledger
 from kvariates.report.costs import choice_summary
 from kvariates.report.fit_page import fit_html
 from kvariates.report.private_page import about_errors
@@ -53,7 +54,7 @@ def _header(run: FitRun) -> list[str]:
 
 def _has_medoid_column(run: FitRun) -> bool:
     """Whether centres are rows of the table; without coordinates, they are named anyway."""
-    return run.has_columns and hasattr(run.model, "medoid_indices_")
+    return run.has_columns and run.record.medoids is not None
 
 
 def _count_key(run: FitRun) -> str:
@@ -68,7 +69,7 @@ def _write(path: Path, content: str) -> None:
 
 def _summary(run: FitRun) -> dict[str, Any]:
     """What is None, such as the cost of a private fit, is left out."""
-    table, certificate = run.table, getattr(run.model, "certificate_", None)
+    table, certificate = run.table, run.record.certificate
     data = {
         "path": str(table.path),
         "rows": table.rows,
@@ -82,13 +83,13 @@ def _summary(run: FitRun) -> dict[str, Any]:
         "kvariates": version("kvariates"),
         "command": run.command,
         "data": _known(data),
-        "notes": [*run.warnings, *run.notes],
+        "notes": [*run.record.notes, *run.notes],
         "parameters": dict(run.parameters),
         "inertia": run.inertia,
         "n_iter": run.n_iter,
         "seconds": None if run.seconds is None else round(run.seconds, 6),
         "certificate": None if certificate is None else str(certificate),
-        "privacy": _privacy(run) if run.private else None,
+        "privacy": None if run.record.ledger is None else _privacy(run, run.record.ledger),
         "choice": None if run.choice is None else choice_summary(run.choice),
         "clusters": _clusters(run),
     })  # fmt: skip
@@ -112,13 +113,12 @@ def _noise(run: FitRun, label: int) -> dict[str, Any]:
     return {"may_be_only_noise": bool(run.doubtful[label]), "center_errors": errors}
 
 
-def _privacy(run: FitRun) -> dict[str, Any]:
-    ledger = run.model.ledger_
+def _privacy(run: FitRun, ledger: Ledger) -> dict[str, Any]:
     return {
         "adjacency": ledger.adjacency,
         "claim": ledger.claim._asdict(),
         "total": ledger.total()._asdict(),
-        "condition": getattr(ledger.facts, "condition", None),
+        "condition": run.record.condition,
         "center_errors": about_errors(run),
     }
 

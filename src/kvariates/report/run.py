@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.exact_sums import to_float
+from kvariates.estimators.fit_record import FitRecord
 from kvariates.k_selection import Choice
 from kvariates.palette import Array
+
+NOTHING_KNOWN = FitRecord()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class FitRun:
     inertia: float | None = None
     n_iter: int | None = None  # iterations; of medoids, swaps
     seconds: float | None = None  # of the fit
-    model: Any = None  # the fitted estimator
+    record: FitRecord = NOTHING_KNOWN  # of the fitted model
     command: str = ""  # that repeats the run: of the shell, or of Python
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
@@ -66,9 +69,8 @@ class FitRun:
         """Whether centres are rows of numbers; medoids of a graph, or words, are not."""
         if self.medoids:
             return False
-        medoids = hasattr(self.model, "medoid_indices_")
         rows = self.centers.ndim == 2 and self.centers.shape[1] == len(self.table.names) > 0
-        return rows and (not medoids or hasattr(self.model, "cluster_centers_"))
+        return rows and (self.record.medoids is None or self.record.centers is not None)
 
     @property
     def unit(self) -> str:
@@ -102,7 +104,7 @@ class FitRun:
     @property
     def medoid_rows(self) -> list[int]:
         """The numbers of the medoids in the file, from 1; empty if the centres are means."""
-        numbers = getattr(self.model, "medoid_indices_", None)
+        numbers = self.record.medoids
         return [] if numbers is None else [int(i) + 1 for i in self.table.in_file(numbers)]
 
     def cluster_sizes(self) -> list[tuple[Any, float]]:
@@ -118,28 +120,18 @@ class FitRun:
 
     @property
     def private(self) -> bool:
-        """Whether the model has a ledger; then nothing but what was charged may be written."""
-        return hasattr(self.model, "ledger_")
-
-    @property
-    def _noisy(self) -> bool:
-        """Whether centres have noise: those of a private fit, here or at federated peers."""
-        return hasattr(self.model, "doubtful_")
+        """Whether nothing but what was charged may be written."""
+        return self.record.private
 
     @property
     def public_points(self) -> bool:
         """Whether the points of a private fit are public, and only its demand is private."""
-        return self.private and hasattr(self.model, "medoid_indices_")
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a fit with noise noticed about its result, computed from releases."""
-        return tuple(self.model.notes_) if self._noisy else ()
+        return self.record.public_points
 
     @property
     def doubtful(self) -> Array:
         """Which centres may be only noise, by their noisy counts."""
-        found = self.model.doubtful_ if self._noisy else None
+        found = self.record.doubtful
         mask: Array = np.zeros(self.k, bool) if found is None else np.asarray(found)
         return mask
 
@@ -162,11 +154,11 @@ class FitRun:
         """
         if not self.private:
             return self
-        table, counts = self.table, np.asarray(self.model.cluster_counts_)
+        table, counts = self.table, np.asarray(self.record.counts)
         if not self.public_points:
             table = FittedTable(table.path, table.names, table.left_out, scaled=table.scaled)
         return FitRun(
-            table, self.parameters, self.centers, counts, counts, model=self.model,
+            table, self.parameters, self.centers, counts, counts, record=self.record,
             command=self.command, medoids=self.medoids,
             notes=self.notes if self.public_points else (),
             medoid_ids=self.medoid_ids if self.public_points else (), errors=self.errors,
