@@ -4,7 +4,7 @@ from experiments.mutant import Mutant
 
 PEERS = [
     Mutant(
-        "the first peer is drawn uniformly", "peers.peer_seeding",
+        "the first peer is drawn uniformly", "peers.peers_data",
         "self._values |= self._coordinator.ask(asked)",
         "self._values |= self._coordinator.ask(asked)\n"
         "            if not self._known:\n"

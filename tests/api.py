@@ -31,6 +31,7 @@ cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
 dask.threads: threads_of_task
+data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
 data.capped_distances: CappedDistances farthest
 data.cluster_sums: ClusterSums SumsByLabel SumScale
@@ -38,6 +39,7 @@ data.distance_tables: DistanceLists DistanceTable StreamedDistances
 data.exact_sums: ExactSums exponent_of from_float LIMBS to_float unscaled whole
 data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
+data.host_data: HostData
 data.hst_tree: grow HstTree
 data.lattice_distances: on_unit_lattice squared_distances SquaredDistances
 data.lattice_rows: Balls lattice_sums NORMS outside_radius quantize
@@ -46,6 +48,7 @@ data.metrics: DISTANCES EDGES METRICS PLACES ROWS
 data.row_costs: RowCosts stay_limit
 data.rows: joint_cost Rows SMALL total_cost unit_rows
 data.scans: SCANS
+data.shard_data: ShardData
 data.sparse_cosine: SparseCosine
 data.sparse_lattice: largest_values quantize_sparse sparse_sums
 data.transport_plan: Prices transport UnitLimits
@@ -77,6 +80,7 @@ federated.vertical_client: SESSION STATE
 federated.vertical_messages: decode_questions encode_questions Questions VERTICAL_DTYPES
     VerticalQuestion
 file_writing: write_aside
+fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4
 k_selection.choice: suggest
 k_selection.confirmation: Confirmation FALSE_ALARM
@@ -92,7 +96,7 @@ objectives.distortion: mean_row MIX
 objectives.distortions: DISTORTIONS
 objectives.divergence_objective: DivergenceObjective filled in_dtype
 objectives.mahalanobis: Mahalanobis
-objectives.objective: objective_for OBJECTIVES
+objectives.objective: objective_for OBJECTIVES SquaredEuclidean
 palette: FAINT INK lighter looks MARKERS PALETTE spread_colors
 peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
@@ -102,7 +106,7 @@ peers.fixed_point: bound_exponent exact_sum FixedPoint row_at
 peers.masked_peer: MaskedPeer
 peers.masks: fingerprint KeyPair PairwiseKeys PART stream
 peers.peer: Envelope LogNeeded Peer Policy TRUSTING
-peers.peer_seeding: dk_means_plusplus exact_plusplus kmeans_parallel_peers PEER_SEEDINGS
+peers.peers_data: dk_means_plusplus PeersData
     PeersPotential
 peers.questions: Question QUESTIONS
 peers.summed_questions: SUMMED SummedQuestion
@@ -144,8 +148,7 @@ private_methods.recovery: Recovery
 private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
-refining.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
-refining.block_assigner: BlockAssigner
+data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 refining.center_swaps: lloyd_with_swaps swapped
 refining.hartigan: hartigan
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
@@ -169,9 +172,8 @@ report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
 report.scatter_figure: Scatter scatter
 report.tree_plot: _top
-seeding.block_potential: block_potential read_weights
 seeding.densities: Dirac UniformOver
-seeding.euclidean_potential: EuclideanPotential
+seeding.euclidean_potential: EuclideanPotential euclidean_potential
 seeding.global_kmeans: draw_candidates global_kmeans
 seeding.hst: hst_seed seed_on_tree
 seeding.kmeans_parallel: choose_rows kmeans_parallel OVERSAMPLING ROUNDS
@@ -180,8 +182,7 @@ seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
 seeding.probes: EveryPoint
 seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
-seeding.seedings: SEEDINGS
-seeding.sharded_potential: sharded_potential
+seeding.seedings: HOST_SEEDINGS PEER_SEEDINGS SEEDINGS
 sources.block_memory: BlockMemory
 sources.demand_file: demand_numbers
 sources.graph_files: read_places

@@ -5,7 +5,7 @@ It never crashes, hangs, gives NaN or a wrong answer.
 
 import numpy as np
 import pytest
-from api import SEEDINGS, Budget
+from api import HOST_SEEDINGS, Budget
 from laws.cases import DTYPES, cluster, rows, same_bits
 from scipy import sparse
 
@@ -117,7 +117,7 @@ def test_bad_weights():
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@pytest.mark.parametrize("init", SEEDINGS)
+@pytest.mark.parametrize("init", HOST_SEEDINGS)
 def test_fewer_rows_of_positive_weight_than_clusters(init):
     """Two rows have a weight and there are three clusters: cost 0. "random" needs three rows."""
     weights = np.zeros(60)

@@ -10,6 +10,7 @@ from api import (
     DISTORTIONS,
     GROUP_METRICS,
     GROUP_OBJECTIVES,
+    HOST_SEEDINGS,
     MEDOID_SEEDINGS,
     METRICS,
     OBJECTIVES,
@@ -17,7 +18,6 @@ from api import (
     PRIVATE_KMEDIAN_METHODS,
     PRIVATE_METHODS,
     REFINEMENTS,
-    SEEDINGS,
     SYNOPSES,
 )
 from api import names_module as names
@@ -26,7 +26,7 @@ import kvariates
 
 ROOT = Path(__file__).resolve().parents[1]
 LITERALS = {
-    "Init": SEEDINGS,
+    "Init": HOST_SEEDINGS,
     "Algorithm": REFINEMENTS,
     "KMeansMetric": OBJECTIVES,
     "DistortionName": DISTORTIONS,

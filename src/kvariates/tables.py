@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,12 +35,10 @@ class Entry(Generic[T]):
     lost: str | None = None
 
 
-class Table(dict[str, Entry[T]]):
+class Choices(Mapping[str, Entry[T]]):
     """Entries by name. `parameter` is the parameter that takes the names."""
 
-    def __init__(self, parameter: str, entries: Mapping[str, Entry[T]]) -> None:
-        super().__init__(entries)
-        self.parameter = parameter
+    parameter: str
 
     def offered(self, offers: frozenset[str]) -> list[str]:
         """The names of the entries that need no more than what is offered."""
@@ -70,7 +68,37 @@ class Table(dict[str, Entry[T]]):
         )  # fmt: skip
 
 
-def documented(**tables: Table[Any]) -> Callable[[D], D]:
+class Table(dict[str, Entry[T]], Choices[T]):
+    """All choices of a parameter."""
+
+    def __init__(self, parameter: str, entries: Mapping[str, Entry[T]]) -> None:
+        super().__init__(entries)
+        self.parameter = parameter
+
+    def where(self, offers: frozenset[str]) -> PartOfTable[T]:
+        """The entries that need no more than what is offered, also those that are added later."""
+        return PartOfTable(self, offers)
+
+
+class PartOfTable(Choices[T]):
+    """The entries of a table that work where so much is offered."""
+
+    def __init__(self, table: Table[T], offers: frozenset[str]) -> None:
+        self._table, self._offers, self.parameter = table, offers, table.parameter
+
+    def __getitem__(self, name: str) -> Entry[T]:
+        if name not in self._table.offered(self._offers):
+            raise KeyError(name)
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.offered(self._offers))
+
+    def __len__(self) -> int:
+        return len(self._table.offered(self._offers))
+
+
+def documented(**tables: Choices[Any]) -> Callable[[D], D]:
     """Fill ``<names of KEY>`` and lines ``<list of KEY>`` in a docstring from the table KEY."""
 
     def fill(thing: D) -> D:

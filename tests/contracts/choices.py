@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from api import DISTORTIONS, OBJECTIVES, REFINEMENTS, SEEDINGS
+from api import DISTORTIONS, HOST_SEEDINGS, OBJECTIVES, REFINEMENTS
 
-TABLES = (SEEDINGS, REFINEMENTS, OBJECTIVES, DISTORTIONS)
+TABLES = (HOST_SEEDINGS, REFINEMENTS, OBJECTIVES, DISTORTIONS)
 CHOICES = [{table.parameter: name} for table in TABLES for name in table]
 OF_OBJECTIVE = [c for c in CHOICES if {"metric", "distortion"} & c.keys()]
 every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda c: "=".join(*c.items()))

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from api import DISTORTIONS, REFINEMENTS, SEEDINGS, objective_for
+from api import DISTORTIONS, HOST_SEEDINGS, REFINEMENTS, objective_for
 from contracts.choices import OF_OBJECTIVE, every_choice, positive_rows
 from laws.cases import DTYPES, same_bits
 from scipy import sparse
@@ -116,7 +116,7 @@ def test_every_pair_of_choices_is_fitted_or_refused(objective):
     ((parameter, value),) = objective.items()
     given = {"metric": "euclidean", "distortion": None, **objective}
     offers = objective_for(**given, X=X, weight=None).offers
-    for table in (SEEDINGS, REFINEMENTS):
+    for table in (HOST_SEEDINGS, REFINEMENTS):
         works = table.offered(offers)
         for name in table:
             model = KMeans(4, random_state=1, max_iter=5, **objective, **{table.parameter: name})
@@ -164,7 +164,7 @@ def test_ls_and_global_seeding_have_the_lowest_cost():
         init: np.mean(
             [KMeans(25, init=init, n_init=1, random_state=s).fit(data).inertia_ for s in range(8)]
         )
-        for init in SEEDINGS
+        for init in HOST_SEEDINGS
     }
     best = min(cost.values())
     assert cost["global"] <= 1.02 * best

@@ -7,6 +7,7 @@ import pytest
 from api import (
     FALSE_ALARM,
     DivisionTest,
+    HostData,
     RoundedColumns,
     Rows,
     SeedingProblem,
@@ -114,7 +115,7 @@ def test_rows_with_hardly_any_repeated_values_get_no_noise():
 def test_a_part_of_many_rows_is_tested(monkeypatch):
     monkeypatch.setattr("kvariates.k_selection.search.TESTED", 300)
     X = blobs(3, 4, n=1000)
-    test = DivisionTest(SeedingProblem(Rows.of(X), None, 3, rng=np.random.default_rng(0)))
+    test = DivisionTest(SeedingProblem(HostData(Rows.of(X), None), 3, rng=np.random.default_rng(0)))
     used, counts = [], test._counts
     test._counts = lambda *halves: used.extend(halves) or counts(*halves)
     assert test.dividing(np.zeros(1000, np.int32)) == 1
@@ -127,7 +128,7 @@ def test_clusters_are_tested_one_by_one():
     """Of the joined pairs both divide, single ones do not; the same rows have one p-value."""
     X = blobs(4, 3, n=400)
     rng = np.random.default_rng(0)
-    test = DivisionTest(SeedingProblem(Rows.of(X), None, 4, rng=rng))
+    test = DivisionTest(SeedingProblem(HostData(Rows.of(X), None), 4, rng=rng))
     labels = (np.arange(400) % 4).astype(np.int32)
     assert test.dividing(labels) == 0
     assert test.dividing(labels // 2) == 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import SEEDINGS, Rows, SeedingProblem, StopRule, refine
+from api import HOST_SEEDINGS, HostData, Rows, SeedingProblem, StopRule, refine
 from laws.cases import rows
 from scipy import sparse
 
@@ -13,15 +13,15 @@ WEIGHTS = np.random.default_rng(1).exponential(size=500)
 
 
 def seeded(name, data=X, weights=WEIGHTS, k=20, seed=0):
-    points = Rows.of(data)
+    points = HostData(Rows.of(data), weights)
     problem = SeedingProblem(
-        points, weights, k, rng=np.random.default_rng(seed),
-        lloyd=lambda part, weight, centers: refine(part, centers, weight, StopRule(100, 0.0)),
+        points, k, rng=np.random.default_rng(seed),
+        lloyd=lambda part, centers: refine(part, centers, StopRule(100, 0.0)),
     )  # fmt: skip
-    return SEEDINGS[name].run(problem)
+    return HOST_SEEDINGS[name].run(problem)
 
 
-@pytest.mark.parametrize("name", SEEDINGS)
+@pytest.mark.parametrize("name", HOST_SEEDINGS)
 def test_every_seeding_returns_centres(name):
     """Different rows in float64: the same for a seed, and others for another seed."""
     data, weights = X.copy(), WEIGHTS.copy()
@@ -37,14 +37,14 @@ def test_every_seeding_returns_centres(name):
     assert np.array_equal(weights, WEIGHTS)
 
 
-@pytest.mark.parametrize("name", SEEDINGS)
+@pytest.mark.parametrize("name", HOST_SEEDINGS)
 def test_every_seeding_takes_sparse_and_single_precision(name):
     single = X.astype(np.float32)
     dense, csr = seeded(name, single), seeded(name, sparse.csr_array(single))
     np.testing.assert_allclose(dense, csr, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SEEDINGS)
+@pytest.mark.parametrize("name", HOST_SEEDINGS)
 def test_rows_without_weight_are_never_centres(name):
     weights = np.zeros(500)
     weights[100:160] = 1

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import DISTORTIONS, DivergenceObjective, Rows, StopRule
+from api import DISTORTIONS, DivergenceObjective, HostData, Rows, StopRule
 from scipy.special import kl_div, xlogy
 
 NAMES = list(DISTORTIONS)
@@ -68,7 +68,7 @@ def weights_of(n, seed=5):
 def lloyd_under(distortion, X, start, weights=None, *, max_iter=99, tol=0, callback=None):
     """Lloyd under a fitted distortion, from centres in the user's coordinates."""
     objective = DivergenceObjective(distortion)
-    return objective.lloyd(Rows.of(X), start, weights, StopRule(max_iter, tol, callback))
+    return objective.lloyd(HostData(Rows.of(X), weights), start, StopRule(max_iter, tol, callback))
 
 
 def fitted(name, X, weights=None):

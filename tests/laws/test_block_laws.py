@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from api import (
     BlockAssigner,
+    BlockData,
     CountedBlocks,
     EuclideanPotential,
     Rows,
     SumScale,
-    block_potential,
+    euclidean_potential,
     joint_cost,
     read_weights,
     sample,
@@ -203,14 +204,14 @@ def test_statistics_of_blocks_are_those_in_memory(costs):
 @weighted_or_not
 def test_blocks_pick_the_rows_that_memory_picks(weighted, trials, monkeypatch):
     """The same rows, totals and masses; values of many magnitudes."""
-    monkeypatch.setattr("kvariates.seeding.block_potential.AT_ONCE", 100)
+    monkeypatch.setattr("kvariates.data.block_data.AT_ONCE", 100)
     X = rows(450, 5) * 10.0 ** np.random.default_rng(1).integers(-6, 6, size=(450, 1))
     weight = weights_for(450) if weighted else None
     whole = EuclideanPotential(Rows.of(X), weight, 40)
     picked = sample(whole, Dirac(), 40, np.random.default_rng(3), trials=trials)
     for cuts in ((), (200,), random_cuts(450, 9)):
         blocks = CutRows(X, weight, cuts)
-        parts = block_potential(blocks, totals_of(blocks), read_weights(blocks), 40)
+        parts = euclidean_potential(BlockData(blocks, totals_of(blocks), read_weights(blocks)), 40)
         found = sample(parts, Dirac(), 40, np.random.default_rng(3), trials=trials)
         assert np.array_equal(found.indices, picked.indices)
         assert parts.total() == whole.total()

@@ -4,7 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from api import LloydResult, RefineProblem, Rows, StopRule, lloyd_with_swaps, refine, swapped
+from api import (
+    HostData,
+    LloydResult,
+    RefineProblem,
+    Rows,
+    StopRule,
+    lloyd_with_swaps,
+    refine,
+    swapped,
+)
 from api import center_swaps_module as center_swaps
 from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not, weights_for
 from scipy import stats
@@ -23,12 +32,14 @@ def three_groups(n=30):
 
 def problem(X, centers, weight=None, callback=None, lloyd=refine, seed=0):
     rng = np.random.default_rng(seed)
-    return RefineProblem(Rows.of(X), weight, centers, StopRule(300, 0.0, callback), lloyd, rng)
+    return RefineProblem(
+        HostData(Rows.of(X), weight), centers, StopRule(300, 0.0, callback), lloyd, rng
+    )
 
 
 def test_a_swap_leaves_a_local_optimum():
     X = three_groups()
-    before = refine(Rows.of(X), STUCK, None, StopRule(300, 0.0))
+    before = refine(HostData(Rows.of(X)), STUCK, StopRule(300, 0.0))
     assert before.converged
     assert before.inertia > 5 * X.shape[0]  # stuck
     for seed in range(20):
@@ -44,7 +55,7 @@ def test_the_cost_never_ends_above_that_of_lloyd(dtype, layout, weighted):
         X = LAYOUTS[layout](rows(300, 4, dtype, seed=seed, sparsity=0.2))
         weight = weights_for(300, seed) if weighted else None
         begin = start(X, 12, seed).astype(np.float64)
-        alone = refine(Rows.of(X), begin, weight, StopRule(300, 0.0))
+        alone = refine(HostData(Rows.of(X), weight), begin, StopRule(300, 0.0))
         with_swaps = lloyd_with_swaps(problem(X, begin, weight))
         assert with_swaps.inertia <= alone.inertia
         lower += with_swaps.inertia < alone.inertia
@@ -93,7 +104,7 @@ def test_hopeless_trials_end_early_and_others_do_not():
     begin = start(X, 20, 1).astype(np.float64)
     lloyd_with_swaps(problem(X, begin, lloyd=counted))
     assert len(lengths) == 1 + center_swaps.SWAPS
-    assert lengths[0] == refine(Rows.of(X), begin, None, StopRule(300, 0.0)).n_iter
+    assert lengths[0] == refine(HostData(Rows.of(X)), begin, StopRule(300, 0.0)).n_iter
     assert np.mean(lengths[1:]) < 0.7 * lengths[0]
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from api import Rows, SeedingProblem, StopRule, draw_candidates, global_kmeans, refine
+from api import HostData, Rows, SeedingProblem, StopRule, draw_candidates, global_kmeans, refine
 from api import global_kmeans_module as nested
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, weighted_or_not, weights_for
@@ -14,19 +14,19 @@ from scipy import sparse
 from kvariates import KMeans
 
 
-def lloyd(part, weight, centers):
-    return refine(part, centers, weight, StopRule(300, 0.0))
+def lloyd(part, centers):
+    return refine(part, centers, StopRule(300, 0.0))
 
 
 def solve(X, k, weight=None, candidates="all", full=False, lloyd=lloyd):
     rng = np.random.default_rng(0)
-    problem = SeedingProblem(Rows.of(X), weight, k, lloyd=lloyd, rng=rng)
+    problem = SeedingProblem(HostData(Rows.of(X), weight), k, lloyd=lloyd, rng=rng)
     return global_kmeans(problem, candidates=candidates, full=full)
 
 
 def by_definition(X, k, weight, full):
     """Every step by brute force; only Lloyd is shared with the code under test."""
-    given, dense = (Rows.of(X), weight), brute.dense64(X)
+    given, dense = (HostData(Rows.of(X), weight),), brute.dense64(X)
     weight = np.ones(len(dense)) if weight is None else weight
     between = brute.squared_distances(dense, dense)
     solutions = [lloyd(*given, np.average(dense, axis=0, weights=weight)[None])]
@@ -126,12 +126,12 @@ def test_a_row_of_weight_zero_is_no_candidate(candidates):
     weight = np.r_[0.0, np.ones(24), 0]
     starts = []
 
-    def spy(part, mass, centers):
+    def spy(part, centers):
         if candidates == "all":
             starts.append(centers[-1])
-        elif part.X is not X:  # a cut of a cluster, from two of its rows
+        elif part.rows.X is not X:  # a cut of a cluster, from two of its rows
             starts.extend(centers)
-        return lloyd(part, mass, centers)
+        return lloyd(part, centers)
 
     solve(X, 4, weight, candidates, lloyd=spy)
     assert len(starts) >= 3
@@ -156,12 +156,12 @@ def test_a_sampled_step_makes_the_best_cut(monkeypatch):
             part = np.flatnonzero(before.labels == j)
             pair = part[[np.argmax(gains[part]), 0]]
             pair[1] = part[np.argmax(weight[part] * between[pair[0], part])]
-            cut = lloyd(Rows.of(X[part]), weight[part], X[pair])
+            cut = lloyd(HostData(Rows.of(X[part]), weight[part]), X[pair])
             drop = (weight[part] * near[part, j]).sum() - cut.inertia
             if drop > best:
                 best, start = drop, np.vstack([before.centers, cut.centers[1]])
                 start[j] = cut.centers[0]
-        assert_same([after], [lloyd(Rows.of(X), weight, start)])
+        assert_same([after], [lloyd(HostData(Rows.of(X), weight), start)])
 
 
 def text_like(n=240, words=400, seed=0):

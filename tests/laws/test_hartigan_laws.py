@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from api import LloydResult, RefineProblem, Rows, StopRule, refine
+from api import HostData, LloydResult, RefineProblem, Rows, StopRule, refine
 from api import hartigan as lloyd_then_moves
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +17,13 @@ def hartigan(points, begin, weight, max_iter, callback=None):
     """Only the moves: Lloyd ends where it begins, in no iterations."""
     stop = StopRule(max_iter, 0.0, callback)
     end = LloydResult(begin.centers, begin.labels, 0.0, 0, True)
-    problem = RefineProblem(points, weight, begin.centers, stop, lambda *_: end, None)
+    problem = RefineProblem(HostData(points, weight), begin.centers, stop, lambda *_: end, None)
     return lloyd_then_moves(problem)
 
 
 def lloyd(X, k, weight=None, seed=1, tol=0.0):
     init = start(X, k, seed).astype(np.float64)
-    return refine(Rows.of(X), init, weight, StopRule(300, tol))
+    return refine(HostData(Rows.of(X), weight), init, StopRule(300, tol))
 
 
 def cost_of(X, labels, weight):
@@ -214,7 +214,7 @@ def test_a_far_row_changes_nothing_for_the_others(scale):
     ends = []
     for X, centers in ((near, init), (np.vstack([near, [[1, 1]]]), np.vstack([init, [[1, 1]]]))):
         view = Rows.of(X)
-        begin = refine(view, centers, None, StopRule(1, 0.0))
+        begin = refine(HostData(view), centers, StopRule(1, 0.0))
         ends.append(hartigan(view, begin, None, 100))
     alone, beside = ends
     assert alone.n_iter == beside.n_iter > 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import LocalSearchState, Rows, SeedingProblem, local_search, search_steps
+from api import HostData, LocalSearchState, Rows, SeedingProblem, local_search, search_steps
 from laws import brute
 from laws.brute import nearest, squared_distances
 from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not
@@ -23,7 +23,9 @@ every_data = pytest.mark.parametrize("make", [rows, integers], ids=["general", "
 
 
 def search(X, centers, weights=None, steps=60, seed=0):
-    problem = SeedingProblem(Rows.of(X), weights, len(centers), rng=np.random.default_rng(seed))
+    problem = SeedingProblem(
+        HostData(Rows.of(X), weights), len(centers), rng=np.random.default_rng(seed)
+    )
     return local_search(problem, np.ascontiguousarray(centers, dtype=np.float64), steps=steps)
 
 

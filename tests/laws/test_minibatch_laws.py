@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from api import RefineProblem, Rows, StopRule, batches, minibatch, refine, total_cost
+from api import HostData, RefineProblem, Rows, StopRule, batches, minibatch, refine, total_cost
 from api import minibatch_module as module
 from laws import brute
 from laws.cases import LAYOUTS, every_matrix, rows, start
@@ -20,7 +20,7 @@ def run(X, centers, weights=None, seed=0, batch_size=100, max_iter=20):
     centers = np.ascontiguousarray(centers, dtype=np.float64)
     rng, stop = np.random.default_rng(seed), StopRule(max_iter, 0.0)
     with mock.patch.object(module, "BATCH_SIZE", batch_size):
-        return minibatch(RefineProblem(Rows.of(X), weights, centers, stop, refine, rng))
+        return minibatch(RefineProblem(HostData(Rows.of(X), weights), centers, stop, refine, rng))
 
 
 def groups(n, k, d=3, dtype=np.float64, seed=0, spread=0.5):
@@ -158,7 +158,7 @@ def test_cost_is_near_that_of_lloyd(spread):
     space, excess = Rows.of(X), []
     for seed in range(5):
         init = start(X, 12, seed=seed)
-        lloyd = refine(space, init, None, StopRule(300, 0.0))
+        lloyd = refine(HostData(space), init, StopRule(300, 0.0))
         found = run(X, lloyd.centers + 0.3, batch_size=1024, max_iter=100, seed=seed)
         excess.append(found.inertia / lloyd.inertia)
     assert max(excess) < 1.03

@@ -5,22 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from api import (
-    SMALL,
-    InMemoryAssigner,
-    MeanUpdate,
-    RowCosts,
-    Rows,
-    ShardedAssigner,
-    StopRule,
-    greedy_trials,
-    lloyd,
-    sample,
-    sharded_potential,
-)
+from api import SMALL, FitOptions, HostData, Rows, ShardData, SquaredEuclidean, fit_kmeans
 from laws.cases import LAYOUTS, weighted_or_not, weights_for
 
-from kvariates import Dirac, KMeans
+from kvariates import KMeans
 
 N, D, K = 20_000, 14, 12  # more values than are put into canonical order
 
@@ -38,13 +26,9 @@ def fit_shards(X, weight, cuts):
     """KMeans(K, n_init=1, max_iter=15, tol=0, random_state=0) over shards."""
     parts = [Rows.of(part) for part in cut(X, cuts)]
     masses = [None] * len(parts) if weight is None else np.split(weight, cuts)
-    costs = [RowCosts(part, w) for part, w in zip(parts, masses, strict=True)]
-    rng = np.random.default_rng(0)
-    start = sample(sharded_potential(costs, K), Dirac(), K, rng, trials=greedy_trials(K)).centers
-    assigner = ShardedAssigner(
-        [InMemoryAssigner(part, w, K) for part, w in zip(parts, masses, strict=True)]
-    )
-    return lloyd(assigner, start, MeanUpdate(assigner), StopRule(15, 0.0))
+    shards = [HostData(part, w) for part, w in zip(parts, masses, strict=True)]
+    options = FitOptions(K, "k-means++", max_iter=15, tol=0.0)
+    return fit_kmeans(ShardData(shards), SquaredEuclidean(), options, np.random.default_rng(0))
 
 
 def cut(X, cuts):

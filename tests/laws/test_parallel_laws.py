@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from api import Rows, SeedingProblem, kmeans_parallel
+from api import HostData, Rows, SeedingProblem, kmeans_parallel
 from laws.cases import rows
 
 
 def problem(X, k, weights=None, seed=0):
     weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-    return SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(seed))
+    return SeedingProblem(HostData(Rows.of(X), weights), k, rng=np.random.default_rng(seed))
 
 
 def seeds(X, k, weights=None, seed=0, **options):

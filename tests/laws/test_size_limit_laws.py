@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from api import LimitedScan, Rows, SizeLimits, StopRule, refine_within
+from api import HostData, LimitedScan, Rows, SizeLimits, StopRule, refine_within
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from laws import brute
@@ -91,7 +91,7 @@ def costs_of_lloyd(X, init, weight, limits):
         costs.append(step.statistics.cost)
         return False
 
-    end = refine_within(Rows.of(X), init, weight, StopRule(100, 0.0, note), limits)
+    end = refine_within(HostData(Rows.of(X), weight), init, StopRule(100, 0.0, note), limits)
     return costs, end
 
 

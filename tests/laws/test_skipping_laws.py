@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import EveryPoint, RowCosts, Rows, SeedingProblem, sample_rows
+from api import EveryPoint, HostData, RowCosts, Rows, SeedingProblem, sample_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from laws.cases import DTYPES
@@ -20,8 +20,9 @@ SETS = {
 
 
 def drawn(X, weight, k, trials, skip, seed=3):
-    potential, rng = EveryPoint(skip=skip).potential, np.random.default_rng(seed)
-    problem = SeedingProblem(Rows.of(X), weight, k, potential, rng=rng)
+    probe, rng = EveryPoint(skip=skip), np.random.default_rng(seed)
+    potential = lambda data, room: probe.potential(data.rows, data.weight, room)  # noqa: E731
+    problem = SeedingProblem(HostData(Rows.of(X), weight), k, potential, rng=rng)
     return sample_rows(problem, trials=trials).indices
 
 

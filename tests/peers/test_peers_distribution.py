@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import Coordinator, dk_means_plusplus, exact_plusplus
+from api import Coordinator, PeersData, SeedingProblem, dk_means_plusplus, sample_rows
 from peers.local_peers import ForgetfulTransport, SerialTransport, shards_of
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
@@ -58,5 +58,8 @@ def test_with_one_row_a_peer_it_is_kmeans_plusplus():
 @pytest.mark.slow
 def test_exact_seeding_over_peers_is_kmeans_plusplus():
     law = exact.sequence_law(exact.plain_step, ROWS, 3, WEIGHTS)
-    plain = lambda coordinator, k, rng: exact_plusplus(coordinator, k, rng, greedy=False)  # noqa: E731
+
+    def plain(coordinator, k, rng):
+        return sample_rows(SeedingProblem(PeersData(coordinator), k, rng=rng)).centers
+
     assert follows(drawn(plain, (1, 4), WEIGHTS, ForgetfulTransport), law) > ALPHA

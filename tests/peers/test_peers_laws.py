@@ -8,15 +8,16 @@ from api import (
     OVERSAMPLING,
     PEER_SEEDINGS,
     ROUNDS,
+    SEEDINGS,
     Coordinator,
     Dirac,
     EuclideanPotential,
+    PeersData,
     Rows,
+    SeedingProblem,
     choose_rows,
-    exact_plusplus,
     greedy_trials,
     guarantee_of,
-    kmeans_parallel_peers,
     restructured_text,
     sample,
 )
@@ -43,9 +44,7 @@ def in_memory(name, X, weights, k, rng):
 
 
 def over_peers(name, coordinator, k, rng):
-    if name == "k-means||":
-        return kmeans_parallel_peers(coordinator, k, rng)
-    return exact_plusplus(coordinator, k, rng, greedy=name == "k-means++")
+    return SEEDINGS[name].run(SeedingProblem(PeersData(coordinator), k, rng=rng))
 
 
 @every_cut
@@ -111,7 +110,7 @@ def test_the_bytes_of_a_centre_grow_with_peers_and_not_with_rows():
 
 def test_a_seeding_that_is_added_is_found_everywhere(monkeypatch):
     added = replace(PEER_SEEDINGS["d2"], help="Draws as before.", theorem=None, lost="it is new.")
-    monkeypatch.setitem(PEER_SEEDINGS, "added", added)
+    monkeypatch.setitem(SEEDINGS, "added", added)
     shards = shards_of(rows(200, 2), (60, 120))
     one, other = (fitted(local(shards), 5, init) for init in ("added", "d2"))
     np.testing.assert_array_equal(one.centers, other.centers)

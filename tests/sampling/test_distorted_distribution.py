@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from api import DISTORTIONS, MIX, DivergenceObjective, Rows, SeedingProblem, sample_rows
+from api import DISTORTIONS, MIX, DivergenceObjective, HostData, Rows, SeedingProblem, sample_rows
 from laws.divergences import table
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
@@ -46,7 +46,7 @@ def drawn(name, kind, weighted, trials=1):
 def draws(name, X, k, weights, trials, runs=2500):
     objective = DivergenceObjective(DISTORTIONS[name].run.fitted(X, weights))
     problem = SeedingProblem(
-        Rows.of(X), weights, k, objective.potential, objective.density,
+        HostData(Rows.of(X), weights), k, objective.potential, objective.density,
         rng=np.random.default_rng(11),
     )  # fmt: skip
     found = [sample_rows(problem, trials=trials) for _ in range(runs)]

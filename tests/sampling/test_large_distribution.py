@@ -6,7 +6,7 @@ place of the draw in that law must be uniform and independent of the others (exa
 
 import numpy as np
 import pytest
-from api import Rows, SeedingProblem, sample_rows
+from api import HostData, Rows, SeedingProblem, sample_rows
 from sampling import exact, samplers
 from sampling.chi_square import ALPHA, chi_square
 from sampling.sets import groups
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 
 def runs_of(X, k, weights=None, trials=1, runs=300):
-    problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(1)).canonical()
+    problem = SeedingProblem(
+        HostData(Rows.of(X), weights), k, rng=np.random.default_rng(1)
+    ).canonical()
     return np.array([sample_rows(problem, trials=trials).indices for _ in range(runs)])
 
 

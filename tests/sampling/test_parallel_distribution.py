@@ -7,7 +7,16 @@ import itertools
 
 import numpy as np
 import pytest
-from api import EuclideanPotential, RowCosts, Rows, SeedingProblem, greedy_trials, sharded_potential
+from api import (
+    EuclideanPotential,
+    HostData,
+    RowCosts,
+    Rows,
+    SeedingProblem,
+    ShardData,
+    euclidean_potential,
+    greedy_trials,
+)
 from api import kmeans_parallel_module as kmeans_parallel
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
@@ -82,9 +91,9 @@ def in_memory(X, weights):
 def in_two_shards(X, weights):
     halves = slice(0, 2), slice(2, None)
     shards = [
-        RowCosts(Rows.of(X[half]), None if weights is None else weights[half]) for half in halves
+        HostData(Rows.of(X[half]), None if weights is None else weights[half]) for half in halves
     ]
-    return sharded_potential(shards, 100)
+    return euclidean_potential(ShardData(shards), 100)
 
 
 def rounds_of(X, weights, rounds, rate, make=in_memory):
@@ -99,7 +108,7 @@ def rounds_of(X, weights, rounds, rate, make=in_memory):
 
 
 def chosen(X, k, weights, rounds, oversampling):
-    problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(6))
+    problem = SeedingProblem(HostData(Rows.of(X), weights), k, rng=np.random.default_rng(6))
     options = {"rounds": rounds, "oversampling": oversampling}
     return [
         tuple(kmeans_parallel.kmeans_parallel(problem, **options).indices.tolist())

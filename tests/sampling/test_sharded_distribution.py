@@ -4,7 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from api import EuclideanPotential, RowCosts, Rows, draw_proportional, sample, sharded_potential
+from api import (
+    EuclideanPotential,
+    HostData,
+    Rows,
+    ShardData,
+    draw_proportional,
+    euclidean_potential,
+    sample,
+)
 from sampling import exact
 from sampling.chi_square import ALPHA, chi_square, follows
 from sampling.sets import groups
@@ -44,8 +52,8 @@ def test_draws_at_the_ends_have_positive_mass(scale):
 def sharded(X, weights, k, cuts, **options):
     parts = [Rows.of(np.ascontiguousarray(part)) for part in np.split(X, cuts)]
     masses = [None] * len(parts) if weights is None else np.split(weights, cuts)
-    shards = [RowCosts(part, w) for part, w in zip(parts, masses, strict=True)]
-    return sharded_potential(shards, k, **options)
+    shards = [HostData(part, w) for part, w in zip(parts, masses, strict=True)]
+    return euclidean_potential(ShardData(shards, **options), k)
 
 
 @pytest.mark.parametrize("trials", [1, 3], ids=["plain", "greedy"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from api import Rows, SeedingProblem, sample_rows
+from api import HostData, Rows, SeedingProblem, sample_rows
 from laws import brute
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
@@ -17,7 +17,9 @@ every_kind = pytest.mark.parametrize("trials", TRIALS.values(), ids=TRIALS)
 
 
 def draws(X, k, weights, trials, runs=RUNS):
-    problem = SeedingProblem(Rows.of(X), weights, k, rng=np.random.default_rng(3)).canonical()
+    problem = SeedingProblem(
+        HostData(Rows.of(X), weights), k, rng=np.random.default_rng(3)
+    ).canonical()
     return [tuple(sample_rows(problem, trials=trials).indices.tolist()) for _ in range(runs)]
 
 

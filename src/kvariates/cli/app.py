@@ -52,10 +52,10 @@ def tables(command: str) -> dict[str, list[Any]]:
     from kvariates.objectives.objective import OBJECTIVES
     from kvariates.refining.refinements import REFINEMENTS
     from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
-    from kvariates.seeding.seedings import SEEDINGS
+    from kvariates.seeding.seedings import HOST_SEEDINGS
 
     found: dict[str, list[Any]] = {
-        "init": [SEEDINGS],
+        "init": [HOST_SEEDINGS],
         "algorithm": [REFINEMENTS],
         "metric": [OBJECTIVES],
     }

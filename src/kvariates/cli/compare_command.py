@@ -19,7 +19,7 @@ from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.k_selection import Choice
 from kvariates.report.costs import mark_of
-from kvariates.seeding.seedings import SEEDINGS
+from kvariates.seeding.seedings import HOST_SEEDINGS
 
 FEWEST, MOST = 2, 20  # clusters, if -k is not given
 LEGEND = (
@@ -79,7 +79,7 @@ class Comparison:
 def compare_file(request: CompareRequest, progress: Progress) -> Comparison:
     """Read the file and run every seeding for every k."""
     for name in request.inits:
-        check_name("init", name, SEEDINGS)
+        check_name("init", name, HOST_SEEDINGS)
     with phase(progress, f"reading {request.reading.data.name}"):
         data = read_table(request.reading, quiet=request.quiet)
         X, w = data.table.X, data.table.weight

@@ -38,7 +38,7 @@ from kvariates.report.costs import how_sure
 from kvariates.report.option_words import as_options
 from kvariates.report.result_files import write_fit
 from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
-from kvariates.seeding.seedings import SEEDINGS
+from kvariates.seeding.seedings import HOST_SEEDINGS
 from kvariates.sources import Scale, input_file, scale_for
 from kvariates.sources.parquet_writer import write_labels
 
@@ -181,7 +181,7 @@ def check_names(request: FitRequest) -> None:
     metric = choices.get("metric")
     hint = f"; --objective median has {metric!r}" if metric in METRICS else ""
     check_name("metric", metric, OBJECTIVES, hint)
-    check_name("init", choices.get("init"), SEEDINGS)
+    check_name("init", choices.get("init"), HOST_SEEDINGS)
     check_name("algorithm", choices.get("algorithm"), REFINEMENTS)
 
 

@@ -33,9 +33,9 @@ from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
-from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.peers.transport import Transport
 from kvariates.refining.lloyd import Step
+from kvariates.seeding.seedings import PEER_SEEDINGS
 from kvariates.tables import documented
 
 E = TypeVar("E", bound="type[ClusterKMeans]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, overload
 
@@ -14,24 +13,26 @@ from sklearn.utils.validation import _is_arraylike_not_scalar
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate
 from kvariates.data.blocks import SourceBlocks
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import Floats, Labels
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import (
     BlockDistances,
     BlockLabels,
+    CoordinateBlocks,
     FittedColumns,
     set_features,
 )
-from kvariates.estimators.callbacks import CallbackSupportMixin, certifying, reported_fit, reporting
+from kvariates.estimators.callbacks import CallbackSupportMixin, certifying, reported_fit
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.kmeans_blocks import check_options, first_pass, run_blocks
 from kvariates.estimators.kmeans_runs import (
-    Fit,
-    RunOptions,
+    RunWatch,
     certificate_of,
-    first_centers,
+    check_options,
+    open_blocks,
     size_limits,
+    start_of,
 )
 from kvariates.estimators.names import (
     Algorithm,
@@ -43,21 +44,18 @@ from kvariates.estimators.names import (
     MakeCenters,
     RandomState,
 )
-from kvariates.numerics.draws import I64, TOO_LARGE
+from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.objective import OBJECTIVES, Objective, SquaredEuclidean, objective_for
-from kvariates.refining.block_assigner import BlockResult
-from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule
+from kvariates.refining.lloyd import LloydResult
 from kvariates.refining.refinements import REFINEMENTS
-from kvariates.seeding.seedings import SEEDINGS
+from kvariates.seeding.seedings import HOST_SEEDINGS, SEEDINGS
 from kvariates.tables import documented
-
-LOOSER = 10.0  # times the tolerance, for Lloyd inside a seeding if more centres follow
 
 
 @documented(
-    SEEDINGS=SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
+    SEEDINGS=HOST_SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
 )
 class KMeans(CallbackSupportMixin, FittedCenters):
     """k-means clustering behind scikit-learn's interface.
@@ -149,7 +147,7 @@ default="k-means++"
     _keep_costs = False  # whether a fit in memory keeps the costs of its best run in `_costs`
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions(SEEDINGS.keys()), callable, "array-like"],
+        "init": [StrOptions(HOST_SEEDINGS.keys()), callable, "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -226,33 +224,30 @@ default="k-means++"
         weight = validation.weights(sample_weight, X)
         objective = objective_for(self.metric, self.distortion, X, weight)
         if isinstance(self.init, str):
-            SEEDINGS.check(self.init, objective.offers, objective.name)
-        REFINEMENTS.check(self.algorithm, objective.offers, objective.name)
+            SEEDINGS.check(self.init, objective.offers | HostData.offers, objective.name)
+        REFINEMENTS.check(self.algorithm, objective.offers | HostData.offers, objective.name)
         if self.certify and not self._certifiable():
             raise ValueError(
                 f"certify=True needs metric='euclidean' and no distortion; with {objective.name} "
                 "there is no lower bound. Set certify=False."
             )
         limits = size_limits(self, X.shape[0], weight)
-        rows = objective.rows(X)
-        options, algorithm = self._run_options(rows.spread()), self._algorithm()
+        data = HostData(objective.rows(X), weight)
+        options = self._options(objective, data.spread(), X)
+        options = replace(
+            options, algorithm=self._algorithm(), limits=limits, keep_costs=self._keep_costs
+        )
         rng = validation.generator(self.random_state)
 
-        tasks = options.n_init + bool(self.certify)
-        task = self._init_callback_context(max_subtasks=tasks)
+        task = self._init_callback_context(max_subtasks=options.n_init + bool(self.certify))
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        fit = Fit(objective, rows, weight, X, limits)
-        runs = (self._run(task, fit, options, algorithm, rng) for _ in range(options.n_init))
-        best = min(runs, key=lambda run: run.inertia)
-        if not np.isfinite(best.inertia):
-            raise ValueError(TOO_LARGE)
-        best = objective.finish(rows, weight, best)
+        best = fit_kmeans(data, objective, options, rng, RunWatch(self, task, objective, X))
         certificate = None
         if self.certify:
             with certifying(self, task) as report:
-                certificate = certificate_of(fit, best, rng, report)
+                certificate = certificate_of(data, best, limits, rng, report)
         self._store_certificate(certificate)
-        self._store(objective, best, best.labels, np.bincount(best.labels))
+        self._store(objective, best, best.labels)
         if self._keep_costs:
             self._costs = (*best.costs[1:], best.inertia)  # after each iteration
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -289,19 +284,20 @@ default="k-means++"
         objective = objective_for(self.metric, None, None, None)
         assert isinstance(objective, SquaredEuclidean)  # noqa: S101
         if isinstance(self.init, str):
-            SEEDINGS.check(self.init, objective.offers, objective.name)
+            SEEDINGS.check(self.init, objective.offers | HostData.offers, objective.name)
         rng = validation.generator(self.random_state)
-        fit = first_pass(self.init, int(self.n_clusters), objective, source, rng)
-        set_features(self, source, fit.totals.d)
-        options = self._run_options(fit.totals.spread(fit.blocks))
+        data = open_blocks(self, objective, source, rng)
+        set_features(self, source, data.d)
+        options = self._options(objective, data.spread(), None)
 
-        task = self._init_callback_context(max_subtasks=fit.runs(options.n_init))
+        runs = options.n_init if data.summary is None else 1
+        task = self._init_callback_context(max_subtasks=runs)
         task.call_on_fit_task_begin(estimator=self, X=source)
-        best = run_blocks(self, task, fit, options, rng)
-        blocks = replace(fit.blocks, columns=FittedColumns.of(self))
+        best = fit_kmeans(data, objective, options, rng, RunWatch(self, task, objective, source))
+        blocks = CoordinateBlocks(source, objective, FittedColumns.of(self))
         labels = BlockLabels(blocks, best.centers.astype(np.float64))
         self._store_certificate(None)
-        self._store(objective, best, labels, best.counts)
+        self._store(objective, best, labels)
         task.call_on_fit_task_end(estimator=self, X=source)
         return self
 
@@ -330,31 +326,14 @@ default="k-means++"
             return "lloyd"
         return self.algorithm
 
-    # -- one run -----------------------------------------------------------------------------------
+    # -- one fit -----------------------------------------------------------------------------------
 
-    def _run_options(self, spread: float) -> RunOptions:
+    def _options(self, objective: Objective, spread: float, X: Any) -> FitOptions:
         self._n_init = self._runs()  # tests of scikit-learn read it
-        tol, own = spread * self.tol, isinstance(self.random_state, np.random.Generator)
-        stop, looser = StopRule(self.max_iter, tol), StopRule(self.max_iter, LOOSER * tol)
-        return RunOptions(self.init, self.n_clusters, self._n_init, stop, looser, own)
-
-    def _run(
-        self, fit_task: Any, fit: Fit, options: RunOptions, algorithm: str, rng: np.random.Generator
-    ) -> LloydResult:
-        task = fit_task.subcontext(task_name="run", max_subtasks=self.max_iter)
-        task.call_on_fit_task_begin(estimator=self, X=fit.X)
-        centers = first_centers(options, fit, rng)
-        if self.verbose:
-            print("Initialization complete")
-        stop = reporting(options.stop, self, task, fit.objective)
-        stop = replace(stop, keep_costs=self._keep_costs)
-        lloyd: Any = fit.objective.lloyd
-        if fit.limits is not None:
-            lloyd = partial(lloyd, limits=fit.limits)
-        problem = RefineProblem(fit.rows, fit.weight, centers, stop, lloyd, rng)
-        result = REFINEMENTS[algorithm].run(problem)
-        task.call_on_fit_task_end(estimator=self, X=fit.X)
-        return result
+        return FitOptions(
+            int(self.n_clusters), start_of(self, objective, X), n_init=self._n_init,
+            max_iter=self.max_iter, tol=self.tol, variance=spread,
+        )  # fmt: skip
 
     # -- what is stored ----------------------------------------------------------------------------
 
@@ -377,16 +356,14 @@ default="k-means++"
     def _certifiable(self) -> bool:
         return self.metric == "euclidean" and self.distortion is None
 
-    def _store(
-        self, objective: Objective, best: LloydResult | BlockResult, labels: Any, counts: I64
-    ) -> None:
+    def _store(self, objective: Objective, best: LloydResult, labels: Any) -> None:
         self._objective = objective
         self.cluster_centers_ = best.centers
         self.labels_ = labels
         self.inertia_ = best.inertia
-        self.assignment_gap_ = best.assignment_gap if isinstance(best, LloydResult) else 0.0
+        self.assignment_gap_ = best.assignment_gap
         self.guarantee_, self.guarantee_lost_ = None, self._lost(objective)
-        if self.guarantee_lost_ is None and isinstance(best, BlockResult):
+        if self.guarantee_lost_ is None and isinstance(labels, BlockLabels):
             self.guarantee_lost_ = guarantees.LOST["summary"]
         if self.guarantee_lost_ is None:
             self.guarantee_ = guarantees.plain_seeding(
@@ -394,7 +371,7 @@ default="k-means++"
                 certificate=getattr(self, "certificate_", None),
             )  # fmt: skip
         self.n_iter_ = best.n_iter
-        distinct = int(np.count_nonzero(counts))
+        distinct = self.n_clusters if best.counts is None else int(np.count_nonzero(best.counts))
         validation.warn_of_few_clusters(distinct, self.n_clusters)
 
     def _store_certificate(self, certificate: Certificate | None) -> None:

@@ -159,6 +159,6 @@ def global_kmeans(
     """
     problem = validation.seeding_problem(X, n_clusters, sample_weight, random_state)
     stop = StopRule(max_iter, tol * problem.rows.spread())
-    problem = replace(problem, lloyd=lambda rows, weight, c: refine(rows, c, weight, stop))
+    problem = replace(problem, lloyd=lambda data, c: refine(data, c, stop))
     found = global_seeding.global_kmeans(problem, candidates=candidates, full=full)
     return [Clustering(len(s.centers), s.centers, s.labels, s.inertia) for s in found]

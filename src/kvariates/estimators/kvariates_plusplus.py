@@ -106,7 +106,10 @@ def kvariates_plusplus(
         probe = EveryPoint() if probe is None else probe
         if not hasattr(probe, "potential"):
             probe = CallableProbe(probe)
-        pair = replace(problem, make_potential=probe.potential, density=density)
+        pair = replace(
+            problem, density=density,
+            make_potential=lambda data, k: probe.potential(data.rows, data.weight, k),
+        )  # fmt: skip
         pointwise = all(getattr(part, "pointwise", False) for part in (probe, density))
         seeds = sample_rows(replace(pair, pointwise=pointwise))
         promise = _promise(problem, probe, density, seeds.centers)

@@ -12,10 +12,10 @@ from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.kmeans_runs import RunOptions, best_on_summary
 from kvariates.estimators.names import Init, SynopsisName
+from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.guarantees import Guarantee
-from kvariates.refining.lloyd import LloydResult, StopRule
+from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.seedings import SEEDINGS
 from kvariates.streaming.stream_state import SpreadEstimate, StreamState
 from kvariates.summaries.synopses import SYNOPSES
@@ -133,6 +133,8 @@ class StreamedCenters(FittedCenters):
                 f"{state.rows_seen} rows were seen so far, summarized by {synopses.n} synopses; "
                 f"n_clusters={k} needs at least {k}."
             )
-        stop = StopRule(self.max_iter, self.tol * synopses.variance())
-        options = RunOptions(self.init, k, int(self.n_init), stop, seeding_stop=stop)
-        return best_on_summary(options, self._objective, synopses, state.solving_rng())
+        options = FitOptions(
+            k, self.init, n_init=int(self.n_init), max_iter=self.max_iter, tol=self.tol,
+            variance=synopses.variance(), looser=1.0,
+        )  # fmt: skip
+        return fit_kmeans(synopses.data, self._objective, options, state.solving_rng())

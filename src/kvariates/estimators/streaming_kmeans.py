@@ -26,7 +26,7 @@ from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, repo
 from kvariates.estimators.names import Init, MissingRows, RandomState, SynopsisName
 from kvariates.estimators.streamed_centers import StreamedCenters
 from kvariates.progress import Progress, Report
-from kvariates.seeding.seedings import SEEDINGS
+from kvariates.seeding.seedings import HOST_SEEDINGS
 from kvariates.streaming.saving import load_state, save_state
 from kvariates.streaming.stream_state import StreamState
 from kvariates.summaries.synopses import SYNOPSES
@@ -35,7 +35,7 @@ from kvariates.tables import documented
 ROOM = 4  # synopses of a cluster, at least
 
 
-@documented(SYNOPSES=SYNOPSES, SEEDINGS=SEEDINGS)
+@documented(SYNOPSES=SYNOPSES, SEEDINGS=HOST_SEEDINGS)
 class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
@@ -123,7 +123,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         "n_synopses": [Interval(Integral, 4, None, closed="left")],
         "synopsis": [StrOptions(SYNOPSES.keys())],
         "half_life": [Interval(Real, 1, 1e15, closed="both"), None],
-        "init": [StrOptions(SEEDINGS.keys())],
+        "init": [StrOptions(HOST_SEEDINGS.keys())],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],

@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import Rows, check_sparse
 from kvariates.estimators import input_errors
 from kvariates.seeding.seeding_problem import SeedingProblem
@@ -61,7 +62,7 @@ def checked_parameters(fit: Fit) -> Fit:
 def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:
     """The parameters of COMMON, checked: at least k rows, their weights and randomness."""
     X, rng = rows(X, k), generator(random_state)
-    return SeedingProblem(Rows.of(X), weights(sample_weight, X), k, rng=rng)
+    return SeedingProblem(HostData(Rows.of(X), weights(sample_weight, X)), k, rng=rng)
 
 
 def all_or_nothing(fit: Fit) -> Fit:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.rows import F64, Rows
 from kvariates.federated.private_fit import NoisyPeersMean, PrivateFit, StepCounts, after
 from kvariates.federated.private_peer import described, exact_statistics, sums_lattice
@@ -29,7 +30,6 @@ from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain, spread_out
 from kvariates.private_methods.noisy_centers import Mask, is_clear
 from kvariates.private_methods.noisy_lloyd import StepCosts
-from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import lloyd
 
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators.private_input import without_missing
 from kvariates.federated.central_noise import SummingPeer
-from kvariates.federated.inputs import Data, checked_bounds, checked_data, clipped
+from kvariates.federated.inputs import PeerData, checked_bounds, checked_data, clipped
 from kvariates.federated.locked_files import locked
 from kvariates.federated.messages import answering_app, node_name
 from kvariates.federated.private_peer import PrivatePeer
@@ -218,7 +218,7 @@ def _noisy_peer(
     return SummingPeer(without_missing(X, "add-remove", center), bounds)
 
 
-def _unweighted(data: Data) -> F64:
+def _unweighted(data: PeerData) -> F64:
     if data.weight is not None:
         raise ValueError("a private peer cannot use sample_weight")
     return data.X.astype(np.float64, copy=False)

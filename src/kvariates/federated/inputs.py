@@ -13,7 +13,7 @@ from kvariates.estimators.private_input import missing_as_nan
 from kvariates.peers.bounds import PublicBounds
 
 
-class Data(NamedTuple):
+class PeerData(NamedTuple):
     X: NDArray[np.floating[Any]]
     weight: F64 | None
 
@@ -39,7 +39,7 @@ def checked_bounds(
     return PublicBounds(low, high, most)
 
 
-def checked_data(loaded: Any, least: int = 1, *, finite: bool = True) -> Data:
+def checked_data(loaded: Any, least: int = 1, *, finite: bool = True) -> PeerData:
     """X, of at least so many rows, and its weights, or None. ValueError if it is another thing.
 
     `finite`: whether NaN and infinity are errors.
@@ -54,14 +54,14 @@ def checked_data(loaded: Any, least: int = 1, *, finite: bool = True) -> Data:
         raise ValueError("load_data returned NaN or infinity; remove or replace these values.")
     rows = np.ascontiguousarray(rows)
     if weight is None:
-        return Data(rows, None)
+        return PeerData(rows, None)
     by = np.ascontiguousarray(weight, dtype=np.float64)
     if by.shape != (len(rows),) or not np.isfinite(by).all() or by.min() < 0 or not by.any():
         raise ValueError("sample_weight must be one finite number >= 0 for each row, not all 0.")
-    return Data(rows, by)
+    return PeerData(rows, by)
 
 
-def clipped(data: Data, bounds: PublicBounds, *, clip: bool) -> Data:
+def clipped(data: PeerData, bounds: PublicBounds, *, clip: bool) -> PeerData:
     """Rows inside the bounds. ValueError if some are outside and `clip` is False."""
     if data.X.shape[1] != len(bounds.low):
         raise ValueError(
@@ -76,4 +76,4 @@ def clipped(data: Data, bounds: PublicBounds, *, clip: bool) -> Data:
         )
     if not outside:
         return data
-    return Data(inside, data.weight)
+    return PeerData(inside, data.weight)

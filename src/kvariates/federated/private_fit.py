@@ -9,16 +9,16 @@ from typing import Protocol
 
 import numpy as np
 
+from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
-from kvariates.peers.peer_seeding import dk_means_plusplus
+from kvariates.peers.peers_data import dk_means_plusplus
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.private_methods.noisy_centers import ONLY_NOISE, Mask, NoisyCounts, is_clear
-from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import Step, lloyd
 
 NO_COUNTS = f"All centres {ONLY_NOISE}: no counts are released without iterations. Use max_iter."

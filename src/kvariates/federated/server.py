@@ -25,9 +25,9 @@ from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
 from kvariates.peers.masked_peer import MIN_GROUP
-from kvariates.peers.peer_seeding import PEER_SEEDINGS
 from kvariates.peers.transport import Transport
 from kvariates.privacy.budget import check_loss
+from kvariates.seeding.seedings import PEER_SEEDINGS
 
 PRIVATE_INIT = "pdk-means++"
 MAX_ITER, CENTRAL_STEPS, TOL = 100, 5, 1e-4

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
@@ -128,7 +129,7 @@ def choose(
     """
     stop = StopRule(300, 1e-4 * rows.spread())
     problem = SeedingProblem(
-        rows, weight, ks[-1], lloyd=lambda part, mass, c: refine(part, c, mass, stop), rng=rng
+        HostData(rows, weight), ks[-1], lloyd=lambda part, c: refine(part, c, stop), rng=rng
     )
     how = KSearchOptions(options.method == "global", report=options.report)
     # The order in which BLAS adds depends on its threads, so it gets one.

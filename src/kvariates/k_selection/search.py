@@ -20,6 +20,8 @@ from typing import Self
 
 import numpy as np
 
+from kvariates.data.assigners import InMemoryAssigner
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.numerics.draws import I64
 from kvariates.numerics.valleys import (
@@ -29,7 +31,6 @@ from kvariates.numerics.valleys import (
     pooled_p_value,
 )
 from kvariates.progress import Progress, Report
-from kvariates.refining.assigners import InMemoryAssigner
 from kvariates.refining.lloyd import LloydResult, MeanUpdate, StopRule, lloyd
 from kvariates.seeding.global_kmeans import Candidates, global_kmeans, sample_size
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
@@ -160,7 +161,7 @@ class DivisionTest:
 
 def two_centers(part: Rows, mass: F64 | None, rng: np.random.Generator) -> F64:
     """Two centres of some rows, by a few iterations."""
-    seeds = sample_rows(SeedingProblem(part, mass, 2, rng=rng), trials=TRIALS).centers
+    seeds = sample_rows(SeedingProblem(HostData(part, mass), 2, rng=rng), trials=TRIALS).centers
     assigner = InMemoryAssigner(part, mass, 2)
     end = lloyd(assigner, seeds, MeanUpdate(assigner), StopRule(STEPS, 0.0))
     return end.centers.astype(part.dtype).astype(np.float64)
@@ -185,7 +186,7 @@ def join(problem: SeedingProblem, solution: LloydResult, test: DivisionTest) -> 
         masses = np.bincount(solution.labels, problem.weight, minlength=len(centers))
         centers[i] = np.average(centers[[i, j]], axis=0, weights=masses[[i, j]])
         centers = np.delete(centers, j, axis=0)
-        solution = problem.needed_lloyd(problem.rows, problem.weight, centers)
+        solution = problem.needed_lloyd(problem.host, centers)
         if not test.dividing(solution.labels):
             joined = solution
     return joined

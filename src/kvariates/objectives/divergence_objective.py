@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kvariates.data.assigners import FloatStatistics, Statistics
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion, sum_rows
 from kvariates.objectives.distortions import LOST
-from kvariates.refining.assigners import FloatStatistics, Statistics
 from kvariates.refining.lloyd import LloydResult, Stop, lloyd
 from kvariates.seeding.sampler import AddedCenters
 from kvariates.seeding.seedings import POTENTIAL
@@ -153,26 +154,27 @@ class DivergenceObjective:
         self.distortion.check(centers)
         return centers
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> DivergencePotential:
-        return DivergencePotential(rows, weight, k, self.distortion)
+    def potential(self, data: HostData, k: int) -> DivergencePotential:
+        return DivergencePotential(data.rows, data.weight, k, self.distortion)
 
     @property
     def density(self) -> DivergenceDirac:
         return DivergenceDirac(self.distortion)
 
-    def lloyd(
-        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto"
-    ) -> LloydResult:
-        distortion = self.distortion
+    def lloyd(self, data: HostData, centers: F64, stop: Stop, scan: str = "auto") -> LloydResult:
+        distortion, rows, weight = self.distortion, data.rows, data.weight
         X, start = distortion.prepare(rows.X), distortion.prepare(centers)
         assigner = DivergenceAssigner(X, weight, len(start), distortion)
         end = lloyd(assigner, start, assigner.update, stop)
         rounded = in_dtype(distortion.restore(end.centers), rows.dtype)
         labels, cost = distortion.nearest(X, distortion.prepare(rounded.astype(np.float64)))
         inertia = total_cost(counted_cost(cost, weight), weight)
-        return LloydResult(rounded, labels, inertia, end.n_iter, end.converged, costs=end.costs)
+        counts = np.bincount(labels, minlength=len(centers))
+        return LloydResult(
+            rounded, labels, inertia, end.n_iter, end.converged, counts, costs=end.costs
+        )
 
-    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
+    def finish(self, data: Any, end: LloydResult) -> LloydResult:
         return end
 
     def cost(self, squared: float) -> float:

@@ -42,7 +42,7 @@ from kvariates.objectives.divergence_objective import DivergenceObjective
 from kvariates.refining.lloyd import LloydResult, Stop, refine
 from kvariates.refining.size_limits import SizeLimits, refine_within
 from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.seedings import DISTANCES
 from kvariates.tables import Entry, Table
 
@@ -55,7 +55,7 @@ class SquaredEuclidean:
     whitened: Distortion | None = None
     lost: str | None = None
     name: str = "metric='euclidean'"
-    potential: ClassVar[type[EuclideanPotential[Rows]]] = EuclideanPotential
+    potential: ClassVar[Any] = staticmethod(euclidean_potential)
     density: ClassVar[Dirac] = Dirac()
 
     @property
@@ -74,22 +74,24 @@ class SquaredEuclidean:
         return start
 
     def lloyd(
-        self, rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str = "auto",
+        self, data: Any, centers: F64, stop: Stop, scan: str = "auto",
         limits: SizeLimits | None = None,
     ) -> LloydResult:  # fmt: skip
         if limits is not None:
-            return refine_within(rows, centers, weight, stop, limits, self.unit)
-        return refine(rows, centers, weight, stop, scan, self.unit)
+            return refine_within(data, centers, stop, limits, self.unit)
+        return refine(data, centers, stop, scan, self.unit)
 
-    def finish(self, rows: Rows, weight: F64 | None, end: LloydResult) -> LloydResult:
+    def finish(self, data: Any, end: LloydResult) -> LloydResult:
+        """Pre: with a change of coordinates, `data` is in memory."""
         if self.whitened is None:
             gap, costs = self.cost(end.assignment_gap), tuple(map(self.cost, end.costs))
             return replace(end, inertia=self.cost(end.inertia), assignment_gap=gap, costs=costs)
-        restored = self.whitened.restore(end.centers.astype(np.float64)).astype(rows.dtype)
+        restored = self.whitened.restore(end.centers.astype(np.float64)).astype(data.dtype)
         centers = restored.astype(np.float64)
-        labels = self.nearest(rows, centers)
-        cost = total_cost(self.costs(rows, centers, labels), weight)
-        return replace(end, centers=restored, labels=labels, inertia=cost)
+        labels = self.nearest(data.rows, centers)
+        cost = total_cost(self.costs(data.rows, centers, labels), data.weight)
+        counts = np.bincount(labels, minlength=len(centers))
+        return replace(end, centers=restored, labels=labels, inertia=cost, counts=counts)
 
     def cost(self, squared: float) -> float:
         return squared / 2 if self.unit else squared

@@ -1,27 +1,25 @@
-"""k-means over peers: seed, Lloyd, cost. The only loops are `sample` and `lloyd`."""
+"""k-means over peers: the one fit, on the rows of peers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kvariates import guarantees
-from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64, Floats
+from kvariates.fitting.kmeans import FitOptions, Unwatched, fit_kmeans
 from kvariates.guarantees import Guarantee
-from kvariates.peers.coordinator import Coordinator, ShardMissing, call
-from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
-from kvariates.peers.peer_seeding import PEER_SEEDINGS, PeersSeeding, spread_of_peers
-from kvariates.peers.questions import Answer
-from kvariates.peers.remote_shards import PeersAssigner, PeersRows
+from kvariates.objectives.objective import SquaredEuclidean
+from kvariates.peers.coordinator import Coordinator
+from kvariates.peers.peers_data import PeersData, SummedPeersData
 from kvariates.peers.transcript import Transcript
-from kvariates.refining.assigners import ExactAssigner
-from kvariates.refining.lloyd import MeanUpdate, Step, StopRule, lloyd
+from kvariates.refining.lloyd import Step, StopRule
+from kvariates.seeding.seedings import SEEDINGS
 
-T = TypeVar("T")
+EUCLIDEAN = SquaredEuclidean()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ class PeersProblem:
     ----------
     k : int
     init : str or ndarray of shape (k, d)
-        A name in `PEER_SEEDINGS`, or centres.
+        A name in `PEER_SEEDINGS`, or centres in the coordinates of the objective.
     max_iter : int
         The most iterations of Lloyd; with 0 the centres are the seeds.
     tol : float
@@ -44,6 +42,10 @@ class PeersProblem:
     secure_sums : bool
         Whether only the totals of sums and costs are known; see `MaskedGroup`. Then no rows are
         shown for empty clusters.
+    objective : SquaredEuclidean
+        The rows of the peers are in its coordinates.
+    n_init : int
+        The number of runs.
     """
 
     k: int
@@ -53,6 +55,8 @@ class PeersProblem:
     shows_rows: bool = True
     callback: Callable[[Step], bool] | None = None
     secure_sums: bool = False
+    objective: SquaredEuclidean = EUCLIDEAN
+    n_init: int = 1
 
     def __post_init__(self) -> None:
         if self.secure_sums and self.shows_rows:
@@ -78,94 +82,32 @@ def fit_peers(
     coordinator: Coordinator, problem: PeersProblem, rng: np.random.Generator
 ) -> PeersResult:
     """Seed and refine."""
-    start, spread = problem.init, None
-    sums = SecureSums(coordinator) if problem.secure_sums else PlainSums(coordinator)
-    if isinstance(start, str):
-        seeding = PeersSeeding(coordinator, problem.k, rng)
-        if start == "dk-means++":
-            spread = _of_those_left(sums.spread_of_peers)
-        start = PEER_SEEDINGS[start].run(seeding)
-    n_iter, converged = 0, False
-    if problem.max_iter:
-        tol = problem.tol * sums.spread() if problem.tol else 0.0
-        stop = StopRule(problem.max_iter, tol, problem.callback)
-        assigner = sums.assigner(problem.shows_rows)
-        end = lloyd(assigner, start, MeanUpdate(assigner), stop)
-        start, n_iter, converged = end.centers, end.n_iter, end.converged
-    rounded = start.astype(sums.rows().dtype, copy=False)
-    same = rounded.astype(np.float64, copy=False)
-    inertia = _of_those_left(lambda: sums.rows().cost_at(same))
-    sums.end()
-    return PeersResult(rounded, inertia, n_iter, converged, spread, coordinator.transcript)
+    data: PeersData = (
+        SummedPeersData(coordinator)
+        if problem.secure_sums
+        else PeersData(coordinator, shows_rows=problem.shows_rows)
+    )
+    by_peers = isinstance(problem.init, str) and problem.init == "dk-means++"
+    spread = data.spread_of_peers() if by_peers else None
+    options = FitOptions(
+        problem.k, problem.init, n_init=problem.n_init, max_iter=problem.max_iter, tol=problem.tol
+    )
+    end = fit_kmeans(data, problem.objective, options, rng, CalledBack(problem.callback))
+    data.end()
+    return PeersResult(
+        end.centers, end.inertia, end.n_iter, end.converged, spread, coordinator.transcript
+    )
 
 
-class PlainSums:
-    """Sums and costs of all rows. Each peer shows its own."""
+@dataclass(frozen=True, eq=False)
+class CalledBack(Unwatched):
+    """A function is called once an iteration."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+    callback: Callable[[Step], bool] | None
 
-    def rows(self) -> PeersRows:
-        """The rows of the peers that take part now."""
-        return PeersRows(self._coordinator)
-
-    def spread(self) -> float:
-        """The mean variance of the columns."""
-        return _of_those_left(lambda: self.rows().spread())
-
-    def spread_of_peers(self) -> float:
-        return spread_of_peers(self._coordinator)
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def assigner(self, shows_rows: bool) -> ExactAssigner:
-        return PeersAssigner(self._coordinator, shows_rows=shows_rows)
-
-
-class SecureSums(PlainSums):
-    """Only the totals of all peers are known."""
-
-    def __init__(self, coordinator: Coordinator) -> None:
-        super().__init__(coordinator)
-        self._group = MaskedGroup(coordinator)
-
-    def rows(self) -> PeersRows:
-        return PeersRows(self._coordinator, self._group.rows())
-
-    def spread(self) -> float:
-        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
-
-        The difference of the two sums would be that of the peer.
-        """
-        mean = _of_those_left(lambda: self.rows().mean())
-        return _of_those_left(lambda: self.rows().spread(mean))
-
-    def spread_of_peers(self) -> float:
-        """The total of the spreads that peers show otherwise, rounded once as there."""
-        limits = self._group.limits
-
-        def read(answer: Answer) -> float:
-            return limits.cost(to_float(answer["spread"]), "spread")
-
-        found: float = self._group.ask(call("spread", read))
-        return found
-
-    def assigner(self, shows_rows: bool) -> ExactAssigner:
-        return GroupAssigner(self._group, self._coordinator)
-
-    def end(self) -> None:
-        """Let peers forget their keys."""
-        self._group.end()
-
-
-def _of_those_left(ask: Callable[[], T]) -> T:
-    """A statistic of all rows; if a peer is dropped, of those that are left."""
-    while True:
-        try:
-            return ask()
-        except ShardMissing:
-            continue
+    @contextmanager
+    def run(self, stop: StopRule) -> Iterator[StopRule]:
+        yield replace(stop, callback=self.callback)
 
 
 def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
@@ -178,7 +120,7 @@ def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
     if result.transcript.joined:
         names = ", ".join(result.transcript.joined)
         return f"peers joined after the beginning, and were not part of all draws: {names}."
-    entry = PEER_SEEDINGS[init]
+    entry = SEEDINGS[init]
     if entry.lost is not None:
         return entry.lost
     if init == "dk-means++":

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.assigners import ExactStatistics, FarRows
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
@@ -28,7 +29,6 @@ from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_shards import RemoteAssigner, RemoteRows, no_rows
 from kvariates.peers.summed_questions import SummedQuestion
-from kvariates.refining.assigners import ExactStatistics, FarRows
 
 ALL_PEERS = "all peers"
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.assigners import InMemoryAssigner
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
-from kvariates.refining.assigners import InMemoryAssigner
 
 Answer = dict[str, Any]
 

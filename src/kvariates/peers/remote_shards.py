@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.assigners import ExactStatistics, FarRows, Map, ShardedAssigner
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
@@ -22,7 +23,6 @@ from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits, checked_array
 from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
-from kvariates.refining.assigners import ExactStatistics, FarRows, Map, ShardedAssigner
 
 Ask = Callable[[Call], Any]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kvariates.data.host_data import HostData
 from kvariates.data.lattice_rows import quantize
 from kvariates.data.rows import F64, Rows
 from kvariates.data.sparse_lattice import quantize_sparse
@@ -126,10 +127,11 @@ def run(
     rows: Rows, weight: F64 | None, k: int, rng: np.random.Generator, max_iter: int = MAX_ITER
 ) -> LloydResult:
     """One run of k-means++, LS++ and Lloyd. Pre: at least k rows."""
-    problem = SeedingProblem(rows, weight, k, rng=rng)
+    data = HostData(rows, weight)
+    problem = SeedingProblem(data, k, rng=rng)
     seeds = sample_rows(problem, trials=greedy_trials(k)).centers
     start = local_search(problem, seeds, steps=search_steps(k)).centers
-    return refine(rows, start, weight, StopRule(max_iter, 0.0))
+    return refine(data, start, StopRule(max_iter, 0.0))
 
 
 def spread_out(domain: Domain, k: int, rng: np.random.Generator) -> F64:

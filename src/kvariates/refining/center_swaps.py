@@ -44,7 +44,7 @@ def lloyd_with_swaps(p: RefineProblem) -> LloydResult:
     best, centers, limit = None, p.centers, math.inf
     for _ in range(1 + SWAPS):
         trial = SwapTrial(p.stop, limit)
-        found = p.lloyd(p.rows, centers, p.weight, replace(p.stop, callback=trial), "auto")
+        found = p.lloyd(p.data, centers, replace(p.stop, callback=trial), "auto")
         if best is None or found.inertia < best.inertia:
             best, limit = found, found.inertia
         if trial.asked or limit == 0:
@@ -57,7 +57,7 @@ def lloyd_with_swaps(p: RefineProblem) -> LloydResult:
 def swapped(p: RefineProblem, end: LloydResult) -> F64:
     """The centres of a result, a random one of them replaced by a row."""
     centers = end.centers.astype(np.float64)
-    cost = p.rows.costs(centers, end.labels)
-    mass = cost if p.weight is None else cost * p.weight
-    centers[p.rng.integers(len(centers))] = p.rows.take(draw_proportional(mass, 1, p.rng))[0]
+    cost = p.data.rows.costs(centers, end.labels)
+    mass = cost if p.data.weight is None else cost * p.data.weight
+    centers[p.rng.integers(len(centers))] = p.data.rows.take(draw_proportional(mass, 1, p.rng))[0]
     return centers

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kvariates.data.assigners import FloatStatistics, Statistics, squared_moves, upper_bounds
 from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
 from kvariates.data.rows import F64, Rows, total_cost
-from kvariates.refining.assigners import FloatStatistics, Statistics, squared_moves, upper_bounds
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
 
@@ -79,8 +79,8 @@ def hartigan(p: RefineProblem) -> LloydResult:
     The cost falls with every pass and never ends above Lloyd's. As in `refine`, the centres are
     returned in the rows' dtype, with the labels that are nearest to them.
     """
-    first = p.lloyd(p.rows, p.centers, p.weight, p.stop, "auto")
-    state, costs = HartiganState(p.rows, p.weight, first), first.costs
+    first = p.lloyd(p.data, p.centers, p.stop, "auto")
+    state, costs = HartiganState(p.data.rows, p.data.weight, first), first.costs
     for iteration in range(p.stop.max_iter):
         costs = (*costs, state.cost) if p.stop.keep_costs else ()
         moves = state.improve()
@@ -91,5 +91,5 @@ def hartigan(p: RefineProblem) -> LloydResult:
     n_iter, converged = first.n_iter + iteration + 1, moves == 0
     # Rounded to the rows' dtype, the means can cost more than the start if little was gained.
     starts = (first.centers, state.centers)
-    ends = [evaluated(p.rows, centers, p.weight, n_iter, converged) for centers in starts]
+    ends = [evaluated(p.data, centers, n_iter, converged) for centers in starts]
     return replace(min(ends, key=lambda end: end.inertia), costs=costs)

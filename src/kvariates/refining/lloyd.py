@@ -9,15 +9,16 @@ have assigners and updates. The loop does not look into centres: they need not b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kvariates.data.rows import F64, Floats, Labels, Rows, squared_norms, total_cost
+from kvariates.data import assigners
+from kvariates.data.assigners import DataAssigner, Statistics, squared_moves
+from kvariates.data.protocol import I64, Data
+from kvariates.data.rows import F64, Floats, squared_norms
 from kvariates.data.scans import Scan
-from kvariates.refining import assigners
-from kvariates.refining.assigners import Statistics, squared_moves
 
 Centers = TypeVar("Centers")
 
@@ -129,10 +130,11 @@ class LloydResult:
     """Centres in the rows' dtype, with the labels and the cost of these rounded centres."""
 
     centers: Floats
-    labels: Labels
+    labels: Any  # Labels; None if they stay where the rows are
     inertia: float
     n_iter: int
     converged: bool
+    counts: I64 | None = None  # the rows of each cluster; None if the data does not tell
     assignment_gap: float = 0.0  # the labels cost at most so much more than the best ones
     costs: tuple[float, ...] = ()  # before each iteration, if the stop rule keeps them
 
@@ -141,38 +143,31 @@ class LloydResult:
 class RefineProblem:
     """Centres to improve. `lloyd` is the objective's, with a scan given by name."""
 
-    rows: Rows
-    weight: F64 | None
+    data: Any  # `Data`; HostData where a refinement needs "host rows"
     centers: F64
     stop: StopRule
-    lloyd: Callable[[Rows, F64, F64 | None, Stop, str], LloydResult]
+    lloyd: Callable[[Any, F64, Stop, str], LloydResult]
     rng: np.random.Generator
 
 
 def refine(
-    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, scan: str | Scan = "auto",
-    unit: bool = False,
-) -> LloydResult:  # fmt: skip
-    """Exact Lloyd on rows in memory. Steps are taken in float64. Pre: weight is None or float64."""
-    assigner = assigners.InMemoryAssigner(rows, weight, len(centers), scan)
+    data: Data, centers: F64, stop: Stop, scan: str | Scan = "auto", unit: bool = False
+) -> LloydResult:
+    """Exact Lloyd. Steps are taken in float64."""
+    assigner = data.assigner(len(centers), scan)
     end = lloyd(assigner, centers, MeanUpdate(assigner, unit), stop)
-    rounded = end.centers.astype(rows.dtype, copy=False)
-    labelled = end.converged and np.array_equal(end.centers, rounded)
+    rounded = end.centers.astype(data.dtype, copy=False)
     n_iter, converged, costs = end.n_iter, end.converged, end.costs
     del end  # its centres take as much memory as the next line needs
-    final = rounded.astype(np.float64, copy=False)
-    if not labelled:
-        assigner.relabel(final)
-    inertia = total_cost(rows.costs(final, assigner.labels), weight)
-    return LloydResult(rounded, assigner.labels, inertia, n_iter, converged, costs=costs)
+    return replace(_labelled(assigner, rounded, n_iter, converged), costs=costs)
 
 
-def evaluated(
-    rows: Rows, centers: Floats, weight: F64 | None, n_iter: int, converged: bool
-) -> LloydResult:
+def evaluated(data: Data, centers: Floats, n_iter: int, converged: bool) -> LloydResult:
     """These centres rounded to the rows' dtype, with their labels and cost."""
-    rounded = centers.astype(rows.dtype)
-    exact: Any = rounded.astype(np.float64, copy=False)
-    labels = rows.nearest(exact)
-    inertia = total_cost(rows.costs(exact, labels), weight)
-    return LloydResult(rounded, labels, inertia, n_iter, converged)
+    rounded = centers.astype(data.dtype, copy=False)
+    return _labelled(data.assigner(len(centers), "lloyd"), rounded, n_iter, converged)
+
+
+def _labelled(assigner: DataAssigner, rounded: Floats, n_iter: int, converged: bool) -> LloydResult:
+    found = assigner.labelled(rounded.astype(np.float64, copy=False))
+    return LloydResult(rounded, found.labels, found.inertia, n_iter, converged, found.counts)

@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.data.assigners import FloatStatistics
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import CumulativeMass
-from kvariates.refining.assigners import FloatStatistics
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
 BATCH_SIZE = 1024
@@ -89,8 +89,8 @@ class PassReport:
     """
 
     def __init__(self, p: RefineProblem) -> None:
-        self._callback, self._n = p.stop.callback, p.rows.n
-        self._weight = float(p.rows.n) if p.weight is None else float(p.weight.sum())
+        self._callback, self._n = p.stop.callback, p.data.rows.n
+        self._weight = float(p.data.rows.n) if p.data.weight is None else float(p.data.weight.sum())
         self._drawn = self._rows = 0  # rows: since the last cost that was kept, as is the cost
         self._cost = 0.0
         self.costs: tuple[float, ...] = ()
@@ -132,11 +132,11 @@ def minibatch(p: RefineProblem) -> LloydResult:
     Ends after `max_iter` times n rows, or when the batches' cost no longer falls: steps shrink by
     themselves, so their length does not say when to stop. `n_iter` counts n rows.
     """
-    rows, size = p.rows, min(BATCH_SIZE, p.rows.n)
+    rows, size = p.data.rows, min(BATCH_SIZE, p.data.rows.n)
     means, plateau = RunningMeans(p.centers), CostPlateau(size / (rows.n + 1))
     passes = PassReport(p)
     since_reassigned = 0
-    for step, drawn in enumerate(batches(rows.n, p.weight, size, p.rng)):
+    for step, drawn in enumerate(batches(rows.n, p.data.weight, size, p.rng)):
         batch = rows.subset(drawn)
         costs = means.update(batch)
         since_reassigned += size
@@ -150,5 +150,5 @@ def minibatch(p: RefineProblem) -> LloydResult:
             break
     n_iter, starts = -(-(step + 1) * size // rows.n), (p.centers, means.centers)
     # Rows that few batches hold can lose their centre: a good start must not suffer.
-    ends = [evaluated(rows, centers, p.weight, n_iter, converged=False) for centers in starts]
+    ends = [evaluated(p.data, centers, n_iter, converged=False) for centers in starts]
     return replace(min(ends, key=lambda end: end.inertia), costs=passes.costs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kvariates.data.protocol import HOST_ROWS
 from kvariates.refining.center_swaps import SWAPS, lloyd_with_swaps
 from kvariates.refining.hartigan import hartigan
 from kvariates.refining.lloyd import LloydResult, RefineProblem
@@ -15,10 +16,11 @@ Refinement = Callable[[RefineProblem], LloydResult]
 
 def lloyd_with(scan: str) -> Refinement:
     """Lloyd with this scan of `data.scans`."""
-    return lambda p: p.lloyd(p.rows, p.centers, p.weight, p.stop, scan)
+    return lambda p: p.lloyd(p.data, p.centers, p.stop, scan)
 
 
-DISTANCES, FREE_CENTERS = frozenset({"squared distances"}), frozenset({"free centers"})
+DISTANCES = frozenset({"squared distances"}) | HOST_ROWS
+FREE_CENTERS = frozenset({"free centers"}) | HOST_ROWS
 SAME = "The same result as lloyd."
 
 REFINEMENTS: Table[Refinement] = Table(

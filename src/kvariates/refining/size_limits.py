@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kvariates.data.exact_sums import exact_total, to_float
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.data.scans import F32, LabelChanges
 from kvariates.data.transport_plan import I64, Prices, TransportPlan, UnitLimits, transport
@@ -242,9 +243,9 @@ class LimitedScan:
 
 
 def refine_within(
-    rows: Rows, centers: F64, weight: F64 | None, stop: Stop, limits: SizeLimits, unit: bool = False
+    data: HostData, centers: F64, stop: Stop, limits: SizeLimits, unit: bool = False
 ) -> LloydResult:
     """`refine` with limits on the sizes of the clusters. Pre: `limits.check` has passed."""
-    scan = LimitedScan(rows, weight, limits)
-    result = refine(rows, centers, weight, stop, scan, unit)
+    scan = LimitedScan(data.rows, data.weight, limits)
+    result = refine(data, centers, stop, scan, unit)
     return replace(result, assignment_gap=scan.gap)

@@ -9,16 +9,15 @@ from ..balancing.group_objectives import GROUP_OBJECTIVES
 from ..data.metrics import METRICS
 from ..objectives.distortions import DISTORTIONS
 from ..objectives.objective import OBJECTIVES
-from ..peers.peer_seeding import PEER_SEEDINGS
 from ..private_methods.methods import PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS
 from ..refining.refinements import REFINEMENTS
 from ..seeding.medoid_seedings import MEDOID_SEEDINGS
-from ..seeding.seedings import SEEDINGS
+from ..seeding.seedings import HOST_SEEDINGS, PEER_SEEDINGS
 from ..summaries.synopses import SYNOPSES
-from ..tables import Table
+from ..tables import Choices
 
-CHOICE_TABLES: dict[str, Table[Any]] = {
-    "Seedings: ``KMeans(init=...)``": SEEDINGS,
+CHOICE_TABLES: dict[str, Choices[Any]] = {
+    "Seedings: ``KMeans(init=...)``": HOST_SEEDINGS,
     "Refinements: ``KMeans(algorithm=...)``": REFINEMENTS,
     "Objectives: ``KMeans(metric=...)``": OBJECTIVES,
     "Distortions: ``KMeans(distortion=...)``": DISTORTIONS,
@@ -37,7 +36,7 @@ def restructured_text() -> str:
     return "\n".join(_list_table(title, table) for title, table in CHOICE_TABLES.items())
 
 
-def _list_table(title: str, table: Table[Any]) -> str:
+def _list_table(title: str, table: Choices[Any]) -> str:
     lines = [f".. list-table:: {title}", "   :header-rows: 1", "   :widths: 18 52 30", ""]
     rows = [("name", "what it does", "guarantee")]
     for name, entry in table.items():

@@ -9,11 +9,13 @@ about as much as one assignment to k centres, not k passes.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from kvariates.data.exact_sums import share_of, unscaled
+from kvariates.data.host_data import HostData
+from kvariates.data.protocol import Data
 from kvariates.data.row_costs import Costs, RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
@@ -169,3 +171,10 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
             return share_of(self.points.n, rng.random())
         costs, _ = self._by_weight()
         return int(costs.rows_at([share_of(costs.total(), rng.random())])[0])
+
+
+def euclidean_potential(data: Data, k: int) -> EuclideanPotential[Any]:
+    """The potential of rows, wherever they are, with room for k centres."""
+    if isinstance(data, HostData):
+        return EuclideanPotential(data.rows, data.weight, k)
+    return EuclideanPotential(data, None, k, costs=data.costs())

@@ -17,9 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
-from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.sampler import CandidateRows, RowPotential, Seeds, greedy_trials
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
@@ -36,8 +37,8 @@ def kmeans_parallel(
     """
     p = problem.canonical()
     sizes = p.rng.poisson(oversampling * p.k, size=rounds)
-    chosen = choose_rows(lambda room: EuclideanPotential(p.rows, p.weight, room), sizes, p.k, p.rng)
-    return Seeds(p.rows.take(chosen), p.original(chosen))
+    chosen = choose_rows(lambda room: euclidean_potential(p.data, room), sizes, p.k, p.rng)
+    return Seeds(p.data.take(chosen), p.original(chosen))
 
 
 def choose_rows(
@@ -82,5 +83,5 @@ def recluster(
 ) -> I64:
     """Which k candidates to keep, by greedy k-means++ over them, each with its mass."""
     candidates, mass = candidates[mass > 0], mass[mass > 0]
-    few = SeedingProblem(points.subset(candidates), mass, k, rng=rng)
+    few = SeedingProblem(HostData(points.subset(candidates), mass), k, rng=rng)
     return candidates[sample_rows(few, trials=greedy_trials(k)).indices]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from kvariates import guarantees
+from kvariates.data.protocol import HOST_ROWS, PASSES, PEERS, ROUNDS
 from kvariates.numerics.draws import F64, I64
 from kvariates.seeding.global_kmeans import global_kmeans
 from kvariates.seeding.hst import hst_seed
@@ -56,10 +58,17 @@ def _global(p: SeedingProblem) -> F64:
 
     k-means++ draws first, so its rows are those of init="k-means++" with the same generator.
     """
-    greedy = p.needed_lloyd(p.rows, p.weight, _greedy(p))
+    greedy = p.needed_lloyd(p.host, _greedy(p))
     grown = global_kmeans(p)[-1]
     best = min(grown, greedy, key=lambda solution: solution.inertia)
     return best.centers.astype(np.float64)
+
+
+def _by_peers(p: SeedingProblem) -> F64:
+    """Dk-means++ (Nock et al. 2016, Algorithm 1)."""
+    peers: Any = p.data
+    centers: F64 = peers.drawn_by_peers(p.k, p.rng)
+    return centers
 
 
 POTENTIAL = frozenset({"potential"})
@@ -72,20 +81,20 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             _greedy,
             "k-means++ with several draws for each centre, of which the best is kept (greedy), as "
             "in scikit-learn.",
-            POTENTIAL,
+            POTENTIAL | PASSES,
             lost="with l draws for each centre, the cost is on average at most a constant times "
             "(l ln k)^3 times the lowest, and the constant is not given (Grunau et al. 2023).",
         ),
         "d2": Entry(
             lambda p: sample_rows(p).centers,
             "Plain k-means++: one draw for each centre. It carries a guarantee.",
-            POTENTIAL,
+            POTENTIAL | PASSES,
             theorem="Theorem 2",
         ),
         "k-means||": Entry(
             lambda p: kmeans_parallel(p).centers,
             "Draws many rows in few rounds, and then k of them; for many clusters.",
-            DISTANCES,
+            DISTANCES | ROUNDS,
             # With k-means++ for the last step: O(log k), after enough rounds; five are made here.
             lost="the published bound needs a number of rounds that grows with the data, and has a "
             "constant that is not given (Bahmani et al. 2012).",
@@ -93,7 +102,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
         "ls++": Entry(
             _local_search,
             'Improves "k-means++" by swaps of a centre for a row; slower, with a lower cost.',
-            DISTANCES | {"free centers"},
+            DISTANCES | HOST_ROWS | {"free centers"},
             # 100000 k log log k steps, from plain k-means++; here the start is greedy, too.
             lost="the published bound needs far more steps than are made here (Lattanzi and Sohler "
             "2019).",
@@ -102,7 +111,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             _global,
             "Adds one centre at a time where it lowers the cost most; the result of "
             '"k-means++" is kept if it is better. Slower, with a lower cost.',
-            DISTANCES,
+            DISTANCES | HOST_ROWS,
             lost="no bound on global k-means is known. With Lloyd, one run and the same "
             "random_state its cost is at most that of init='k-means++'.",
         ),
@@ -110,17 +119,28 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
             lambda p: p.rows.take(hst_seed(p.rows, p.k, p.weight, 2, p.rng)),
             "Embeds the rows in a random tree and solves the problem there; its time hardly "
             "depends on n_clusters.",
-            DISTANCES,
+            DISTANCES | HOST_ROWS,
             lost="the published bound is for k-median, not for k-means (Fan et al. 2023).",
         ),
         "random": Entry(
             _random,
             "Rows picked uniformly, all different.",
-            POTENTIAL,
+            POTENTIAL | HOST_ROWS,
             lost="rows that are drawn uniformly can miss a far cluster, so no bound holds.",
+        ),
+        "dk-means++": Entry(
+            _by_peers,
+            "Draws a peer by its potential, and a row of this peer uniformly. Peers show k rows "
+            "in all, and their potentials.",
+            DISTANCES | PEERS,
+            theorem="Theorem 4",
         ),
     },
 )
+# Of rows in memory, and of peers: who shows the rows of "k-means++" and "k-means||" shows all
+# candidates.
+HOST_SEEDINGS = SEEDINGS.where(DISTANCES | {"free centers"} | PASSES | ROUNDS | HOST_ROWS)
+PEER_SEEDINGS = SEEDINGS.where(DISTANCES | PASSES | ROUNDS | PEERS)
 
 
 def explain_guarantees() -> str:
@@ -131,5 +151,5 @@ def explain_guarantees() -> str:
     )
     return "\n".join(
         f"init={name!r}: {entry.lost or f'{promise} ({entry.theorem}; {guarantees.PAPER}).'}"
-        for name, entry in SEEDINGS.items()
+        for name, entry in HOST_SEEDINGS.items()
     )

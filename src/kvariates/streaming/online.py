@@ -10,11 +10,13 @@ integers without a limit, so a stream can be of any length.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.exact_sums import Integers
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import Seeds
@@ -72,12 +74,12 @@ def next_center(
 ) -> Seeds[F64]:
     """The centres and one more, drawn from a batch; `indices` has the row of the batch it is."""
 
-    def potential(rows: Rows, of_rows: F64 | None, k: int) -> EuclideanPotential[Rows]:
-        made = EuclideanPotential(rows, of_rows, len(centers) + k)
+    def potential(data: Any, k: int) -> EuclideanPotential[Rows]:
+        made = EuclideanPotential(data.rows, data.weight, len(centers) + k)
         made.add(centers)
         return made
 
-    return sample_rows(SeedingProblem(batch, weight, 1, potential, rng=rng))
+    return sample_rows(SeedingProblem(HostData(batch, weight), 1, potential, rng=rng))
 
 
 def with_center(state: OnlineState, centers: F64) -> OnlineState:

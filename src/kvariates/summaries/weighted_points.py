@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, joint_cost
 
 State = dict[str, Any]  # plain arrays, numbers, strings, and lists and dicts of them
@@ -54,6 +55,11 @@ class WeightedPoints:
     @property
     def n(self) -> int:
         return len(self.weights)
+
+    @property
+    def data(self) -> HostData:
+        """These points as data of a fit."""
+        return HostData(Rows.of(self.points), self.weights)
 
     @property
     def total(self) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.cluster_sums import ClusterSums, SumsByLabel, SumScale, table_pays
 from kvariates.data.exact_sums import ExactSums, exact_total, to_float
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.rows import F64, Labels, Rows, total_cost
 from kvariates.data.scans import SCANS, Scan
 
 Map = Callable[..., Iterable[Any]]
@@ -158,6 +158,25 @@ class ExactAssigner(Protocol):
         """The `count` rows (or all) that cost most at the last assignment."""
 
 
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """What centres cost, exact and then rounded.
+
+    `counts`: the rows of each cluster; None if not asked for. `labels`: None if they stay where the
+    rows are.
+    """
+
+    inertia: float
+    counts: NDArray[np.int64] | None = None
+    labels: Labels | None = None
+
+
+class DataAssigner(ExactAssigner, Protocol):
+    """An assigner that also says what the final centres of a fit cost."""
+
+    def labelled(self, centers: F64) -> Labelled: ...
+
+
 class InMemoryAssigner:
     """Rows in memory. Labels, bounds and running sums are kept between calls.
 
@@ -210,6 +229,14 @@ class InMemoryAssigner:
         moved = None if self._centers is None or moves is None else upper_bounds(moves)
         self._centers = centers
         return self._scan.assign(centers, moved, self.labels, self._sums.changes)
+
+    def labelled(self, centers: F64) -> Labelled:
+        """The labels of these centres: known if they are those of the last assignment."""
+        if self._centers is None or not np.array_equal(self._centers, centers):
+            self.relabel(centers)
+        counts = np.bincount(self.labels, minlength=len(centers))
+        inertia = total_cost(self._rows.costs(centers, self.labels), self._weight)
+        return Labelled(inertia, counts, self.labels)
 
     def farthest(self, count: int) -> FarRows:
         cost = self._costs()

@@ -1,6 +1,6 @@
-"""Seedings over peers.
+"""The rows of peers as `Data`; and Dk-means++, in which peers draw.
 
-| name | rows that the coordinator sees | law |
+| seeding | rows that the coordinator sees | law |
 |---|---|---|
 | "d2" | k | k-means++: the rows that are drawn in memory |
 | "k-means++" | the candidates | greedy k-means++: the rows that are drawn in memory |
@@ -16,54 +16,157 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from kvariates.data.assigners import DataAssigner, Labelled
+from kvariates.data.exact_sums import to_float
+from kvariates.data.protocol import PASSES, PEERS, ROUNDS, Offers
 from kvariates.data.row_costs import ShardedCosts
-from kvariates.data.rows import F64
+from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.peers.coordinator import Call, Coordinator, PeerLost, call
+from kvariates.peers.coordinator import Call, Coordinator, PeerLost, ShardMissing, call
+from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_costs import RemoteCosts
-from kvariates.peers.remote_shards import PeersRows
-from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.kmeans_parallel import OVERSAMPLING, ROUNDS, choose_rows
-from kvariates.seeding.sampler import AddedCenters, greedy_trials, sample, sample_step
-from kvariates.seeding.seedings import SEEDINGS
-from kvariates.tables import Entry, Table
+from kvariates.peers.remote_shards import PeersAssigner, PeersRows
+from kvariates.seeding.sampler import AddedCenters, sample_step
+
+T = TypeVar("T")
 
 
-def peers_potential(coordinator: Coordinator, k: int) -> EuclideanPotential[PeersRows]:
-    """The exact potential of the rows of all peers, with room for k centres."""
-    rows = PeersRows(coordinator)
-    weighted = any(peer.weighted for peer in coordinator.descriptions.values())
-    shards = [
-        RemoteCosts(peer, partial(coordinator.one, peer), coordinator.limits(peer), weighted)
-        for peer in coordinator.peers
-    ]
-    coordinator.everyone(call("begin_costs"))
-    costs = ShardedCosts(shards, rows.starts, coordinator.map_all)
-    return EuclideanPotential(rows, None, k, costs=costs)
+class PeersData:
+    """The rows of the peers that take part. Each peer shows its own sums and costs.
+
+    `shows_rows`: whether peers show rows to fill empty clusters.
+    """
+
+    offers: ClassVar[Offers] = PASSES | ROUNDS | PEERS
+    summary: ClassVar[None] = None
+
+    def __init__(self, coordinator: Coordinator, *, shows_rows: bool = True) -> None:
+        self.coordinator, self.shows_rows = coordinator, shows_rows
+
+    def rows(self) -> PeersRows:
+        """The rows of the peers that take part now."""
+        return PeersRows(self.coordinator)
+
+    @property
+    def n(self) -> int:
+        return sum(peer.n for peer in self.coordinator.descriptions.values())
+
+    @property
+    def d(self) -> int:
+        return next(iter(self.coordinator.descriptions.values())).d
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.rows().dtype
+
+    def spread(self) -> float:
+        return of_those_left(lambda: self.rows().spread())
+
+    def take(self, indices: I64) -> F64:
+        return self.rows().take(indices)
+
+    def subset(self, indices: I64) -> Rows:
+        return self.rows().subset(indices)
+
+    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+        return AssignerAtPeers(self)
+
+    def costs(self) -> ShardedCosts:
+        ask = self.coordinator
+        weighted = any(peer.weighted for peer in ask.descriptions.values())
+        shards = [
+            RemoteCosts(peer, partial(ask.one, peer), ask.limits(peer), weighted)
+            for peer in ask.peers
+        ]
+        ask.everyone(call("begin_costs"))
+        return ShardedCosts(shards, self.rows().starts, ask.map_all)
+
+    def drawn_by_peers(self, k: int, rng: np.random.Generator) -> F64:
+        """The centres of Dk-means++."""
+        return dk_means_plusplus(self.coordinator, k, rng)
+
+    def spread_of_peers(self) -> float:
+        """Theorem 4's spread: how far the rows of each peer are from their mean."""
+        return of_those_left(lambda: spread_of_peers(self.coordinator))
+
+    def end(self) -> None:
+        """Do nothing."""
 
 
-def exact_plusplus(
-    coordinator: Coordinator, k: int, rng: np.random.Generator, *, greedy: bool
-) -> F64:
-    """The rows that k-means++ draws in memory, for the same order of the rows."""
-    trials = greedy_trials(k) if greedy else 1
-    centers: F64 = sample(peers_potential(coordinator, k), Dirac(), k, rng, trials=trials).centers
-    return centers
+class SummedPeersData(PeersData):
+    """The rows of peers of whose sums and costs only the totals are known (secure sums).
+
+    No rows are shown for empty clusters.
+    """
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        super().__init__(coordinator, shows_rows=False)
+        self._group = MaskedGroup(coordinator)
+
+    def rows(self) -> PeersRows:
+        return PeersRows(self.coordinator, self._group.rows())
+
+    def spread(self) -> float:
+        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
+
+        The difference of the two sums would be that of the peer.
+        """
+        mean = of_those_left(lambda: self.rows().mean())
+        return of_those_left(lambda: self.rows().spread(mean))
+
+    def spread_of_peers(self) -> float:
+        """The total of the spreads that peers show otherwise, rounded once as there."""
+        limits = self._group.limits
+
+        def read(answer: Answer) -> float:
+            return limits.cost(to_float(answer["spread"]), "spread")
+
+        found: float = of_those_left(lambda: self._group.ask(call("spread", read)))
+        return found
+
+    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+        return AssignerOfSums(self, self._group)
+
+    def end(self) -> None:
+        """Let peers forget their keys."""
+        self._group.end()
 
 
-def kmeans_parallel_peers(coordinator: Coordinator, k: int, rng: np.random.Generator) -> F64:
-    """The rows that k-means|| draws in memory, for the same order of the rows."""
-    sizes = rng.poisson(OVERSAMPLING * k, size=ROUNDS)
-    chosen = choose_rows(lambda room: peers_potential(coordinator, room), sizes, k, rng)
-    return PeersRows(coordinator).take(chosen)
+class AssignerAtPeers(PeersAssigner):
+    """Labels stay with the peers."""
+
+    def __init__(self, data: PeersData) -> None:
+        super().__init__(data.coordinator, shows_rows=data.shows_rows)
+        self._data = data
+
+    def labelled(self, centers: F64) -> Labelled:
+        return Labelled(of_those_left(lambda: self._data.rows().cost_at(centers)))
+
+
+class AssignerOfSums(GroupAssigner):
+    """Labels stay with the peers."""
+
+    def __init__(self, data: SummedPeersData, group: MaskedGroup) -> None:
+        super().__init__(group, data.coordinator)
+        self._data = data
+
+    def labelled(self, centers: F64) -> Labelled:
+        return Labelled(of_those_left(lambda: self._data.rows().cost_at(centers)))
+
+
+def of_those_left(ask: Callable[[], T]) -> T:
+    """A statistic of all rows; if a peer is dropped, of those that are left."""
+    while True:
+        try:
+            return ask()
+        except ShardMissing:
+            continue
 
 
 class PeersPotential(AddedCenters):
@@ -175,41 +278,3 @@ def spread_of_peers(coordinator: Coordinator) -> float:
 
     spreads: dict[str, float] = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
     return math.fsum(spreads.values())
-
-
-@dataclass(frozen=True, eq=False)
-class PeersSeeding:
-    """What a seeding over peers is given."""
-
-    coordinator: Coordinator
-    k: int
-    rng: np.random.Generator
-
-
-PEER_SEEDINGS: Table[Callable[[PeersSeeding], F64]] = Table(
-    "init",
-    {
-        "d2": Entry(
-            lambda s: exact_plusplus(s.coordinator, s.k, s.rng, greedy=False),
-            "Plain k-means++ over the rows of all peers: one draw for each centre.",
-            theorem="Theorem 2",
-        ),
-        "k-means++": Entry(
-            lambda s: exact_plusplus(s.coordinator, s.k, s.rng, greedy=True),
-            "Greedy k-means++ over the rows of all peers. The coordinator sees all candidates.",
-            lost=SEEDINGS["k-means++"].lost,
-        ),
-        "k-means||": Entry(
-            lambda s: kmeans_parallel_peers(s.coordinator, s.k, s.rng),
-            "Draws many rows in few rounds, and then k of them. The coordinator sees all "
-            "candidates.",
-            lost=SEEDINGS["k-means||"].lost,
-        ),
-        "dk-means++": Entry(
-            lambda s: dk_means_plusplus(s.coordinator, s.k, s.rng),
-            "Draws a peer by its potential, and a row of this peer uniformly. Peers show k rows "
-            "in all, and their potentials.",
-            theorem="Theorem 4",
-        ),
-    },
-)

@@ -1,0 +1,1 @@
+"""The fits: seed, refine, keep the best run."""
