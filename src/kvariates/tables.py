@@ -75,27 +75,27 @@ class Table(dict[str, Entry[T]], Choices[T]):
         super().__init__(entries)
         self.parameter = parameter
 
-    def where(self, offers: frozenset[str]) -> PartOfTable[T]:
-        """The entries that need no more than what is offered, also those that are added later."""
-        return PartOfTable(self, offers)
+    def without(self, needs: frozenset[str]) -> PartOfTable[T]:
+        """The entries that need none of these, also those that are added later."""
+        return PartOfTable(self, needs)
 
 
 class PartOfTable(Choices[T]):
-    """The entries of a table that work where so much is offered."""
+    """The entries of a table that need none of `needs`."""
 
-    def __init__(self, table: Table[T], offers: frozenset[str]) -> None:
-        self._table, self._offers, self.parameter = table, offers, table.parameter
+    def __init__(self, table: Table[T], needs: frozenset[str]) -> None:
+        self.table, self.needs, self.parameter = table, needs, table.parameter
 
     def __getitem__(self, name: str) -> Entry[T]:
-        if name not in self._table.offered(self._offers):
+        if self.table[name].needs & self.needs:
             raise KeyError(name)
-        return self._table[name]
+        return self.table[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._table.offered(self._offers))
+        return (name for name, entry in self.table.items() if not entry.needs & self.needs)
 
     def __len__(self) -> int:
-        return len(self._table.offered(self._offers))
+        return sum(1 for _ in self)
 
 
 def documented(**tables: Choices[Any]) -> Callable[[D], D]:

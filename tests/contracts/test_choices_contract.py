@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from api import DISTORTIONS, HOST_SEEDINGS, REFINEMENTS, objective_for
+from api import DISTORTIONS, HOST_SEEDINGS, REFINEMENTS, HostData, objective_for
 from contracts.choices import OF_OBJECTIVE, every_choice, positive_rows
 from laws.cases import DTYPES, same_bits
 from scipy import sparse
@@ -117,7 +117,7 @@ def test_every_pair_of_choices_is_fitted_or_refused(objective):
     given = {"metric": "euclidean", "distortion": None, **objective}
     offers = objective_for(**given, X=X, weight=None).offers
     for table in (HOST_SEEDINGS, REFINEMENTS):
-        works = table.offered(offers)
+        works = table.offered(offers | HostData.offers)
         for name in table:
             model = KMeans(4, random_state=1, max_iter=5, **objective, **{table.parameter: name})
             if name in works:

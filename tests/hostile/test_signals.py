@@ -73,12 +73,17 @@ LONG = (
     HELPERS
     + """
 import signal
+import sys
 class Terminated(BaseException):
     pass
 def terminate(*_):
     raise Terminated
 signal.signal(signal.SIGTERM, terminate)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits SIG_IGN
+def lost(unraisable):  # Python ignores what a handler raises inside of a finalizer of OpenDP
+    number = signal.SIGTERM if unraisable.exc_type is Terminated else signal.SIGINT
+    signal.raise_signal(number)
+sys.unraisablehook = lost
 rng = np.random.default_rng(0)
 X = rng.random((30_000, 8)) + 0.1
 A = sparse.random_array((20_000, 500), density=0.02, rng=rng, format="csr")

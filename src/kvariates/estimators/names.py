@@ -27,7 +27,7 @@ SynopsisName = Literal["coreset", "lightweight", "reservoir", "k-means#"]
 GroupObjectiveName = Literal["variance", "kplus", "diversity", "dispersion"]
 GroupMetric = Literal["euclidean", "manhattan", "cosine", "precomputed"]
 
-PeerInit = Literal["d2", "k-means++", "k-means||", "dk-means++"]  # kvariates.dask.KMeans
+PeerInit = Literal["k-means++", "d2", "k-means||", "dk-means++"]  # kvariates.dask.KMeans
 
 Auto = Literal["auto"]
 MissingRows = Literal["error", "drop"]

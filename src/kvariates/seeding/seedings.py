@@ -139,8 +139,7 @@ SEEDINGS: Table[Callable[[SeedingProblem], F64]] = Table(
 )
 # Of rows in memory, and of peers: who shows the rows of "k-means++" and "k-means||" shows all
 # candidates.
-HOST_SEEDINGS = SEEDINGS.where(DISTANCES | {"free centers"} | PASSES | ROUNDS | HOST_ROWS)
-PEER_SEEDINGS = SEEDINGS.where(DISTANCES | PASSES | ROUNDS | PEERS)
+HOST_SEEDINGS, PEER_SEEDINGS = SEEDINGS.without(PEERS), SEEDINGS.without(HOST_ROWS)
 
 
 def explain_guarantees() -> str:
