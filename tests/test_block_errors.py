@@ -126,7 +126,8 @@ class TestText:
         path = write_parquet(tmp_path / "a.parquet", {"t": ["1", "2", "x"]}, row_group_size=2)
         assert (
             file_failure(path, columns=["t"])
-            == "row group 2, row 3, column 't': 'x' is not a number"
+            == "row group 2, row 3, column 't': 'x' is not a number; "
+            "empty this cell, or leave the column out"
         )
         assert file_failure(path) == "no numeric column (found t)"
 
@@ -224,9 +225,8 @@ class TestColumns:
         write_parquet(other, {"a": ["x"], "b": [1.0]})
         assert failure(tmp_path).startswith(f"{other}: the numeric columns are b, but")
         write_parquet(other, {"a": np.ones(1, np.float32), "b": np.ones(1, np.float32)})
-        line = f"{other}: the columns are float32, but those before are float64; "
-        assert failure(tmp_path) == line + "give dtype= to convert all of them"
-        assert len(list(blocks(tmp_path, dtype="float32"))) == 1
+        assert next(iter(blocks(tmp_path))).X.dtype == read(tmp_path).X.dtype == np.float64
+        assert next(iter(blocks(tmp_path, dtype="float32"))).X.dtype == np.float32
 
     def test_later_arrays_of_another_width_or_kind(self):
         line = "array 2: the numeric columns are x0, x1, but those before are x0, x1, x2; "
@@ -243,7 +243,7 @@ class TestColumns:
 
 class TestNothing:
     def test_no_file_no_folder_no_rows(self, tmp_path):
-        assert file_failure(tmp_path / "no.csv") == "no such file or folder"
+        assert file_failure(tmp_path / "no.csv") == "no such file"
         assert file_failure(tmp_path) == "no .parquet file in this folder"
         (tmp_path / "a.txt").touch()
         assert file_failure(tmp_path / "a.txt") == "no rows: the file is empty"

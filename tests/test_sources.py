@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from api import HINT, SAMPLE_BYTES
 from api import input_file_module as input_file
-from pyarrow import feather
+from pyarrow import feather, fs
 
 from kvariates.sources import blocks, open_table, read, standardize
 
@@ -122,7 +122,7 @@ class TestErrors:
             ("a.csv", CSV, ["zzz"], "no column 'zzz'; there are name, lat, lon, people"),
             ("a.csv", CSV, ["lat", "lat"], "column 'lat' is asked for twice"),
             ("a.csv", "a,a\n1,2\n", None, "2 columns are named 'a'"),
-            ("a.csv", CSV, ["name"], f"column 'name' holds 'A' in row 1, not a number{EMPTY_IT}"),
+            ("a.csv", CSV, ["name"], f"row 1, column 'name': 'A' is not a number{EMPTY_IT}"),
             ("a.csv", "a,b\n1,2\n3,\n5,NA", None,
              "column 'b' has 2 missing values, first in row 2"),
             ("a.csv", "a\n1\nnan\n", None, "column 'a' has 1 missing value, first in row 2"),
@@ -156,7 +156,7 @@ class TestErrors:
             ({"alpha": [1.0], "beta": [2.0]}, ["beta", "alhpa"],
              "no column 'alhpa'; did you mean alpha?"),
             ({"t": [dt.datetime(2026, 1, 1)]}, ["t"],
-             "column 't' holds datetime64[us], not numbers"),
+             "column 't' holds timestamp[us], not numbers"),
             ({"t": ["1", "2", None]}, ["t"], "column 't' has 1 missing value, first in row 3"),
         ],
     )  # fmt: skip
@@ -252,20 +252,20 @@ class TestFolders:
         np.testing.assert_array_equal(table.X, [[2.0**62], [0.5]])
 
     @pytest.mark.parametrize(
-        ("other", "columns", "line"),
+        ("other", "columns", "line", "private"),
         [
-            ({"b": [1]}, None, "no column 'a', which other files have"),
-            ({"a": [1], "b": [1]}, None, "no column 'b', which other files have"),
-            ({"a": ["1"]}, None, "column 'a' holds string, but int64 in"),
-            ({"b": [1]}, ["c"], "no column 'c'; there are a, b"),
+            ({"b": [1]}, None, "the numeric columns are b, but those before are a", False),
+            ({"a": [1], "b": [1]}, None, "the numeric columns are a, b, but", False),
+            ({"a": ["1"]}, None, "no numeric column (found a)", False),
+            ({"a": ["1"]}, ["a"], "column 'a' holds string, not numbers", True),
+            *[({"b": [1]}, ["a"], "no column 'a'; there are b", how) for how in (False, True)],
+            *[({"b": [1]}, ["c"], "no column 'c'; there are a, b", how) for how in (False, True)],
         ],
     )
-    @pytest.mark.parametrize("private", [False, True])
     def test_files_that_do_not_agree(self, tmp_path, other, columns, line, private):
         folder = self.written(tmp_path / "rows", {"a": [1, 2]}, other)
-        given = columns or sorted({"a", *other}) if private else columns
         with pytest.raises(ValueError, match=re.escape(line)):
-            open_table(folder, private=private).table(given, None, "keep" if private else "error")
+            open_table(folder, private=private).table(columns, None, "keep" if private else "error")
 
     def test_a_folder_larger_than_the_memory(self, tmp_path, monkeypatch):
         folder = self.written(tmp_path / "rows", {"a": [1.0] * 1000})
@@ -304,3 +304,81 @@ def test_a_byte_order_mark_tells_the_encoding(tmp_path, encoding):
     assert read(path).names == ("größe", "b")
     for found in (read(path).X, next(iter(blocks(path))).X):
         np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+
+
+class TestSeveralFiles:
+    """Patterns, lists of paths and other file systems: in memory as in blocks."""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        for i in range(3):
+            pq.write_table(
+                pa.table({"a": [i, i + 0.5], "t": ["p", "q"]}), tmp_path / f"{i}.parquet"
+            )
+        (tmp_path / "a.csv").write_text("a,t\n7,p\n# pause\n8,q\n")
+        (tmp_path / "b.csv").write_text("t;a\np;9,5\n")
+        return tmp_path
+
+    @staticmethod
+    def rows(source, **options):
+        """The column of numbers, which memory and blocks read alike."""
+        X = np.concatenate([block.X for block in blocks(source, block_bytes=8, **options)])
+        np.testing.assert_array_equal(read(source, **options).X, X)
+        return X[:, 0].tolist()
+
+    def test_patterns_and_lists(self, folder):
+        every = [0, 0.5, 1, 1.5, 2, 2.5]
+        assert self.rows(f"{folder}/*.parquet") == self.rows(folder / "[0-2].parquet") == every
+        assert self.rows([folder / "2.parquet", f"{folder}/0.parquet"]) == [2, 2.5, 0, 0.5]
+        assert self.rows([folder / "b.csv", folder / "?.parquet"]) == [9.5, *every]
+        assert self.rows([f"{folder}/*.csv"]) == [7, 8, 9.5]
+        with pytest.raises(FileNotFoundError, match=r"no\*: no file matches"):
+            blocks(f"{folder}/no*")
+        with pytest.raises(FileNotFoundError, match=r"3.parquet: no such file"):
+            read([folder / "2.parquet", folder / "3.parquet"])
+
+    def test_what_is_said_of_several_text_files(self, folder):
+        source = blocks(f"{folder}/*.csv")
+        assert len(list(source)) == 1
+        assert source.remarks == ["b.csv: cells are separated by semicolons; decimal commas"]
+        assert source.remarks_after == ["a.csv: 1 comment left out"]
+        assert source.names == ("a",)
+        assert source.left_out == ("t",)
+        found = open_table(f"{folder}/*.csv").originals(["t", "a"])
+        assert found["t"].to_pylist() == ["p", "q", "p"]
+        assert found["a"].to_pylist() == [7, 8, 9.5]
+
+    @pytest.mark.parametrize("name", ["1.parquet", "a.csv", "*.parquet", "."])
+    def test_file_systems(self, folder, name):
+        here = self.rows(folder / name)
+        (folder / "z.csv.gz").write_bytes(gzip.compress(b"a\n1\n2\n"))
+        tree = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+        memory = pytest.importorskip("fsspec").filesystem("memory")
+        memory.makedirs("/rows", exist_ok=True)
+        memory.rm("/rows", recursive=True)
+        for path in folder.iterdir():
+            memory.pipe_file(f"/rows/{path.name}", path.read_bytes())
+        for source, files in (
+            (f"file://{folder}/{name}", None), (name, tree), (f"memory://rows/{name}", None),
+            (f"/rows/{name}", memory), (folder / name, fs.LocalFileSystem()),
+        ):  # fmt: skip
+            source = str(source).removesuffix("/.")
+            assert self.rows(source, filesystem=files) == here
+        assert self.rows("z.csv.gz", filesystem=tree) == [1, 2]
+
+    def test_what_cannot_be_opened(self, folder):
+        for url in ("https://example.org/a.csv", "ftp://example.org/a.csv"):
+            for reader in (read, blocks):
+                with pytest.raises(
+                    ValueError, match=r"^\S+: files are not read .*; download it first"
+                ):
+                    reader(url)
+        with pytest.raises(ValueError, match="neither pyarrow nor fsspec can open it") as refused:
+            blocks("nowhere://a.csv")
+        assert "\n" not in str(refused.value)
+        with pytest.raises(TypeError, match="filesystem must be one of pyarrow or fsspec, not str"):
+            blocks("a.csv", filesystem="s3")
+        with pytest.raises(TypeError, match="filesystem is for paths, not for ndarray"):
+            blocks(X, filesystem=fs.LocalFileSystem())
+        with pytest.raises(FileNotFoundError, match=r"no\.csv: no such file"):
+            blocks(f"file://{folder}/no.csv")

@@ -244,7 +244,7 @@ class TestCommand:
         result = run("fit", path, *self.WORDS, tmp_path / "out", "--labels", "--keep")
         assert result.exit_code == 0, result.output
         with pytest.raises(ValueError, match=r"column 'id' of list<.*> cannot be read") as refused:
-            open_table(path).get("id")
+            open_table(path).complete_values("id")
         assert "jane" not in str(refused.value)
 
     def test_labels_of_all_lines(self, tmp_path):

@@ -468,7 +468,7 @@ def test_columns_of_arrow_keep_their_types_beside_the_labels(tmp_path):
 def test_the_cell_that_is_no_number_is_named(table, tmp_path):
     path = table(b"a,b\n,2\n3,4\nn/v,5\n6,7\n")
     words = ("-k", 2, "--columns", "a,b", "--missing", "drop", "-o", tmp_path / "out")
-    assert "column 'a' holds 'n/v' in row 3, not a number; empty" in failure("fit", path, *words)
+    assert "row 3, column 'a': 'n/v' is not a number; empty" in failure("fit", path, *words)
 
 
 def test_columns_that_are_left_out_are_listed_with_an_identifier_too(table, tmp_path):

@@ -23,7 +23,6 @@ from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.report.result_files import json_text, write_rows
 from kvariates.sources import DataTable, standardize
-from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
 
 FILES = ("groups.csv", "balance.csv", "summary.json", "picture.png")
@@ -89,7 +88,7 @@ def _constraints(request: GroupRequest, data: ReadTable) -> dict[str, Any]:
     assert data.opened is not None  # noqa: S101
     kept, found = data.table.kept, dict[str, Any]()
     if request.balance:
-        columns = [complete_values(data.opened, name) for name in request.balance]
+        columns = [data.opened.complete_values(name) for name in request.balance]
         columns = [column if kept is None else column[kept] for column in columns]
         found["categories"] = np.column_stack(columns) if len(columns) > 1 else columns[0]
     missing = request.reading.text.missing

@@ -28,7 +28,6 @@ from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale
 from kvariates.sources.demand_file import demand_numbers
 from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
-from kvariates.sources.opened_table import complete_values
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
@@ -267,7 +266,7 @@ def _names(request: FitRequest, points: Points) -> list[str]:
         rows = points.fitted_table(request).in_file(np.arange(points.n))
         return [str(i + 1) for i in rows.tolist()]
     else:
-        names = complete_values(opened, identifier)
+        names = opened.complete_values(identifier)
         kept = points.data.table.kept
         names = names if kept is None else names[kept]
         if names.dtype.kind == "f":

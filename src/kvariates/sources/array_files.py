@@ -20,25 +20,16 @@ def read_array(file: InputFile) -> Any:
     """The matrix of a .npy, .npz or .mtx file: a NumPy array or a CSR matrix."""
     if file.kind == "matrix market":
         return _matrix_market(file)
-    with _opened(file) as raw:
+    size = len(file.data) if file.in_memory else file.size
+    with io.BytesIO(file.data) if file.in_memory else file.opened() as raw:
         if raw.read(len(MAGIC)) == MAGIC:
             raw.seek(0)
-            return _npy(raw, _size(file), file.name)
+            return _npy(raw, size, file.name)
         raw.seek(0)
         if not zipfile.is_zipfile(raw):
             raise ValueError(f"{file.name}: is neither a .npy nor a .npz file")
         with zipfile.ZipFile(raw) as archive:
             return _npz(archive, file.name)
-
-
-def _opened(file: InputFile) -> IO[bytes]:
-    if file.in_memory:
-        return io.BytesIO(file.data)
-    return file.path.open("rb")
-
-
-def _size(file: InputFile) -> int:
-    return len(file.data) if file.in_memory else file.path.stat().st_size
 
 
 def _npy(raw: IO[bytes], size: int, name: str) -> Any:

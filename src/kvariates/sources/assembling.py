@@ -42,8 +42,8 @@ class BlockOptions:
     ----------
     n_bytes : int
         The size of a block.
-    drop : bool
-        Whether rows with a missing value are left out; otherwise they are an error.
+    missing : {"error", "drop", "keep"}
+        Rows with a missing value are an error, are left out, or are kept.
     weights : ndarray or None
         The weights of all rows of the source, if no column holds them.
     copies : bool
@@ -53,10 +53,18 @@ class BlockOptions:
     """
 
     n_bytes: int
-    drop: bool
+    missing: str
     weights: F64 | None
     copies: bool
     n_rows: int | None = None
+
+    @property
+    def drop(self) -> bool:
+        return self.missing == "drop"
+
+    def accepts(self, X: Values, weight: F64 | None) -> bool:
+        """Whether rows are taken as they are. False if they need a closer look."""
+        return self.missing == "keep" or is_clean(X, weight)
 
 
 def rows_of_block(layout: Layout, n_bytes: int) -> int:
@@ -131,14 +139,14 @@ class DenseAssembler:
         if X is None:
             return False
         part = None if weight is None else np.array(weight[start:stop], dtype=np.float64)
-        if part is not None and not is_clean(X[:0], part):
+        if part is not None and not self.options.accepts(X[:0], part):
             return False
         # Rows of a digest that an earlier pass has seen were checked then.
         known = self.known[self.ended] if self.ended < len(self.known) else None
         for low in range(0, len(X), self.chunk):
             chunk = X[low : low + self.chunk]
             self._rows.add(chunk, low * X.shape[1])
-            if known is None and not is_clean(chunk, None):
+            if known is None and not self.options.accepts(chunk, None):
                 self._rows = RowDigest()
                 return False
         if part is not None:
@@ -178,7 +186,7 @@ class DenseAssembler:
             weight[:] = columns.weight[low:high]
         if self.numbers is not None:
             self.numbers[part] = np.arange(self.seen + low, self.seen + high)
-        if not is_clean(X, weight):
+        if not self.options.accepts(X, weight):
             chunk = Chunk(X, weight, np.arange(low, high), columns, place)
             keep = complete_rows(chunk, self.layout, self.options.drop)
             n = int(np.count_nonzero(keep))
@@ -265,7 +273,7 @@ class SparseAssembler:
         X.sum_duplicates()
         weight = None if columns.weight is None else np.array(columns.weight, dtype=np.float64)
         numbers = np.arange(self.seen, self.seen + columns.n) if self.options.drop else None
-        if is_clean(X.data, weight):
+        if self.options.accepts(X.data, weight):
             return X, weight, numbers
         suspect = np.diff(X.indptr) < 0
         entries = np.flatnonzero(~np.isfinite(X.data))

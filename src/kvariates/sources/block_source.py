@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,18 +22,16 @@ from kvariates.sources.assembling import (
 )
 from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
 from kvariates.sources.file_readers import file_reader
-from kvariates.sources.pieces import ArrowPiece, Piece, SparsePiece
+from kvariates.sources.pieces import Piece, SparsePiece
 from kvariates.sources.read_ahead import read_ahead as read_in_thread
 from kvariates.sources.readers import (
-    PIECE_ROWS,
     ItemsReader,
     LazyFrameReader,
     Reader,
     RelationReader,
     memory_reader,
 )
-from kvariates.sources.text_format import HINT, TextOptions
-from kvariates.sources.text_reader import TextReader
+from kvariates.sources.text_format import TextOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,15 +51,17 @@ def blocks(
     read_ahead: bool = True,
     progress: Progress | None = None,
     text: TextOptions | None = None,
+    filesystem: Any = None,
 ) -> Blocks:
     """Read a source in blocks of rows.
 
     Parameters
     ----------
     source : path or object
-        - The path of a text table (.csv, .tsv and others, plain or .gz), of a .parquet, .arrow,
-          .feather, .ipc or .npy file, or of a folder of .parquet files, which are read in the order
-          of their paths.
+        - The path of a text table (.csv, .tsv and others, plain or .gz), or of a .parquet, .arrow,
+          .feather, .ipc or .npy file. A folder of .parquet files, and a pattern such as
+          "rows/*.parquet", are read in the order of their paths, and a list of paths in its order.
+        - A URL that pyarrow or fsspec opens, such as "s3://bucket/rows.parquet".
         - A DuckDB relation, a pandas or polars frame, a polars LazyFrame, or anything with Arrow's
           C stream interface.
         - A NumPy matrix or a sparse matrix.
@@ -87,6 +86,8 @@ def blocks(
         worked on, and the bytes of the source that they come from (0 if unknown).
     text : TextOptions, optional
         How a text table is written; by default its beginning shows that.
+    filesystem : object, optional
+        The file system of pyarrow or fsspec in which the paths are.
 
     Returns
     -------
@@ -115,13 +116,12 @@ def blocks(
         raise TypeError(f"block_bytes must be an integer, such as 2**26, not {block_bytes!r}")
     if block_bytes < 1:
         raise ValueError(f"block_bytes must be at least 1, not {block_bytes}")
-    reader = _reader(source, text or TextOptions())
+    reader = _reader(source, text or TextOptions(), filesystem)
     row_weights = None
     if weights is not None and not isinstance(weights, str):
         row_weights = _row_weights(reader, weights)
     copies = isinstance(reader, ItemsReader)
-    drop = missing == "drop"
-    options = BlockOptions(block_bytes, drop, row_weights, copies, reader.n_rows)
+    options = BlockOptions(block_bytes, missing, row_weights, copies, reader.n_rows)
     return Blocks(reader, choice, options, read_ahead, progress)
 
 
@@ -172,7 +172,7 @@ class Blocks(SourceBlocks):
         self._digests: list[int] = []  # of the blocks that any pass has read
         self._started = False
         self.rows_dropped = 0
-        if reader.n_rows == 0:
+        if reader.n_rows == 0 and options.missing != "keep":
             raise ValueError(f"{reader.description}: no rows")
 
     def __repr__(self) -> str:
@@ -192,18 +192,18 @@ class Blocks(SourceBlocks):
     @property
     def remarks(self) -> list[str]:
         """How a text table is read, in lines for the user; none for other sources."""
-        return self._reader.remarks if isinstance(self._reader, TextReader) else []
+        return self._reader.remarks
 
     @property
     def remarks_after(self) -> list[str]:
         """What the last pass left out of a text table, in lines for the user."""
-        return self._reader.remarks_after if isinstance(self._reader, TextReader) else []
+        return self._reader.remarks_after
 
     @property
     def doubtful(self) -> dict[str, str]:
         """Columns of a text table that are left out and look numeric: a line about each."""
-        found = self._reader.doubtful if isinstance(self._reader, TextReader) else {}
-        return {name: line for name, line in found.items() if name in self.left_out}
+        found = self._reader.doubtful.items() if self.left_out else ()
+        return {name: line for name, line in found if name in self.left_out}
 
     @property
     def n_rows(self) -> int | None:
@@ -229,10 +229,7 @@ class Blocks(SourceBlocks):
         Rows that the blocks leave out are among them.
         """
         check_names(self.description, list(self.all_names), list(names))
-        if isinstance(self._reader, TextReader):
-            return self._reader.as_written(list(names))
-        pieces = self._reader.pieces(list(names), PIECE_ROWS)
-        return (piece.batch for piece in pieces if isinstance(piece, ArrowPiece))
+        return self._reader.as_written(list(names))
 
     def __iter__(self) -> Generator[Block]:
         self._start()
@@ -250,6 +247,15 @@ class Blocks(SourceBlocks):
                 if self._progress is not None:
                     self._progress(rows, n_bytes)
         self._end(rows)
+
+    def whole(self) -> Block:
+        """All rows in one block. Pre: blocks are large enough; the columns are known."""
+        found = [read.block for read in self._reads() if read.block is not None]
+        if found:
+            return found[0]
+        assert self._layout is not None  # noqa: S101
+        X = np.empty((0, len(self._layout.names)), self._layout.dtype)
+        return Block(X, np.empty(0) if self._layout.weights else None, 0)
 
     def _start(self) -> None:
         if self._started and not self.repeatable:
@@ -322,7 +328,7 @@ class Blocks(SourceBlocks):
         """The layout of the first piece, which all others must have too."""
         choice, first = self._choice, self._layout
         if self._known and first is not None:  # only its columns were read
-            choice = replace(choice, columns=first.names)
+            choice = replace(choice, columns=first.names, dtype=first.dtype)
         layout = Layout.of(piece.place.source, piece.fields, choice)
         if first is None:
             self._layout = first = layout
@@ -335,13 +341,20 @@ def _layout_of(reader: Reader, choice: ColumnChoice) -> Layout | None:
     parts = reader.parts
     if parts is None:
         return None
-    hint = ""
-    if isinstance(reader, TextReader):
-        hint = next(iter(reader.doubtful.values()), HINT)
-    first = Layout.of(parts[0].place, parts[0].fields, choice, hint)
-    for part in parts[1:]:
-        first.check_later(part.place, Layout.of(part.place, part.fields, choice))
+    layouts = [Layout.of(part.place, part.fields, choice, reader.hint) for part in parts]
+    dtype = np.result_type(*(layout.dtype for layout in layouts))
+    first = replace(layouts[0], dtype=dtype)
+    for part, layout in zip(parts, layouts, strict=True):
+        first.check_later(part.place, replace(layout, dtype=dtype))
     return first
+
+
+def collected(reader: Reader, columns: Sequence[str] | None, weights: str | None) -> Block:
+    """These columns, or those of numbers, of all rows in one block; NaN for missing values."""
+    choice = ColumnChoice(None if columns is None else tuple(columns), weights)
+    options = BlockOptions(sys.maxsize, "keep", None, copies=False, n_rows=reader.n_rows)
+    source = Blocks(reader, choice, options, True, None)
+    return source.whole()
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,9 +373,11 @@ def _left_out(reader: Reader, choice: ColumnChoice) -> tuple[str, ...]:
     return tuple(field.name for field in reader.parts[0].fields if not field.numeric)
 
 
-def _reader(source: Any, text: TextOptions) -> Reader:
-    if isinstance(source, str | os.PathLike):
-        return file_reader(Path(source), text)
+def _reader(source: Any, text: TextOptions, files: Any) -> Reader:
+    if isinstance(source, str | os.PathLike) or _are_paths(source):
+        return file_reader(source, text, files)
+    if files is not None:
+        raise TypeError(f"filesystem is for paths, not for {type(source).__name__}")
     if hasattr(source, "collect_batches"):
         return LazyFrameReader(source, type(source).__name__)
     if hasattr(source, "fetch_record_batch"):
@@ -370,13 +385,16 @@ def _reader(source: Any, text: TextOptions) -> Reader:
     if reader := memory_reader(source):
         return reader
     if callable(source):
-        return ItemsReader(source, getattr(source, "__name__", "function"), repeatable=True)
-    if isinstance(source, list | tuple) and source and isinstance(source[0], str | os.PathLike):
-        raise TypeError("source is a list of paths; give one path, or that of their folder")
+        return ItemsReader(source, getattr(source, "__name__", "function"), again=True)
     if isinstance(source, Iterable):
         again = not isinstance(source, Iterator)
-        return ItemsReader(_SameItems(source), type(source).__name__, repeatable=again)
+        return ItemsReader(_SameItems(source), type(source).__name__, again=again)
     raise TypeError(f"source must be a path, a frame, a matrix or an iterable, not {source!r}")
+
+
+def _are_paths(source: Any) -> bool:
+    some = isinstance(source, list | tuple) and len(source) > 0
+    return some and all(isinstance(path, str | os.PathLike) for path in source)
 
 
 def _column_choice(

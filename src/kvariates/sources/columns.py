@@ -138,12 +138,3 @@ def number_type(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     if dtype.kind == "f" and dtype.itemsize <= 4:
         return np.dtype(np.float32)
     return np.dtype(np.float64) if dtype.kind in "biuf" else None
-
-
-def is_number(value: object) -> bool:
-    """Whether a value, or a text, reads as a number."""
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -9,10 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from kvariates.sources.columns import is_number
 from kvariates.sources.missing import MissingValuesError, is_clean
-from kvariates.sources.scaling import Matrix
-from kvariates.sources.text_format import MISSING
 
 Missing = Literal["error", "drop", "mean", "keep"]
 
@@ -57,35 +54,6 @@ class DataTable:
             raise ValueError(f"{self.path}: no column is left to cluster without {name!r}")
         X = np.ascontiguousarray(self.X[:, keep])
         return replace(self, X=X, names=tuple(self.names[i] for i in keep))
-
-
-def numbers_of(path: Path, name: str, values: npt.NDArray[np.generic], missing: Missing) -> Matrix:
-    """One column as floats, with NaN where a value is missing."""
-    if values.dtype in (np.float32, np.float64):
-        return values.astype(values.dtype, copy=False)
-    if values.dtype.kind in "biu":
-        return values.astype(np.float64)
-    if values.dtype.kind in "fOU":
-        return _parsed(path, name, values, missing)
-    raise ValueError(f"{path}: column {name!r} holds {values.dtype}, not numbers")
-
-
-def _parsed(path: Path, name: str, values: npt.NDArray[np.generic], missing: Missing) -> Matrix:
-    cells = [np.nan if _is_missing(value) else value for value in values.tolist()]
-    if missing == "keep":
-        cells = [float(cell) if is_number(cell) else np.nan for cell in cells]
-    try:
-        return np.array(cells, dtype=np.float64)
-    except (ValueError, TypeError):
-        row, cell = next((i, cell) for i, cell in enumerate(cells, 1) if not is_number(cell))
-        raise ValueError(
-            f"{path}: column {name!r} holds {cell!r} in row {row}, not a number; empty this cell, "
-            "or leave the column out"
-        ) from None
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value.strip() in MISSING)
 
 
 def complete(

@@ -16,8 +16,8 @@ from kvariates.sources.private_text import (
     fixed_format,
     lines_of,
     names_of,
-    valid_text,
 )
+from kvariates.sources.readers import valid_text
 from kvariates.sources.text_format import TextOptions
 
 if TYPE_CHECKING:

@@ -1,76 +1,216 @@
-"""Readers of Arrow and NumPy files, and the choice of a reader for a path.
+"""Readers of files, and the choice of a reader.
 
-| extension | read by | pieces |
+| extension | read by | pieces in blocks |
 |---|---|---|
-| .parquet, or a folder of such files | `parquet_reader.py` | at most 65,536 rows |
 | text: .csv, .tsv and others, plain or .gz | `text_reader.py` | 4 MB of text |
-| .arrow, .feather, .ipc: file or stream format | pyarrow | record batches |
-| .npy | numpy | a memory map of a block |
+| .parquet | `ParquetReader` | at most 65,536 rows, whatever the size of row groups |
+| .arrow, .feather, .ipc: file or stream format | `IpcReader` | record batches |
+| .npy | `NpyReader` | a memory map of a block |
+| .npy, .npz, .mtx | `array_files.py`, in memory only | |
+| a folder, a pattern, a list | `FilesReader`: one file after the other | those of the files |
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kvariates.extras import needed
+from kvariates.sources.array_files import read_array
 from kvariates.sources.columns import listed, matrix_fields
-from kvariates.sources.input_file import InputFile
-from kvariates.sources.parquet_reader import ParquetReader
-from kvariates.sources.pieces import ArrowPiece, MatrixPiece, Place, Values, arrow_fields
-from kvariates.sources.readers import OneFile, Part, Reader, arrow_pieces, one_line_errors
+from kvariates.sources.input_file import InputFile, input_file, input_files
+from kvariates.sources.pieces import (
+    ArrowPiece,
+    MatrixPiece,
+    Piece,
+    Place,
+    Values,
+    arrow_fields,
+)
+from kvariates.sources.readers import (
+    FileReader,
+    MatrixReader,
+    Part,
+    Reader,
+    arrow_pieces,
+    one_line_errors,
+    piece_rows,
+)
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_reader import TextReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 IPC_MAGIC = b"ARROW1"  # the first bytes of the file format; the stream format has none
+COLUMN_BYTES = 2**20  # of each column; without a limit, a whole row group is read at once
+STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")
+Source = str | Path | Sequence[str | Path]
 
 
-def file_reader(path: Path, text: TextOptions) -> Reader:
-    """The reader of a file, by its extension, or of a folder of Parquet files."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder")
-    if path.is_dir():
-        needed("pyarrow", "files", f"reading {path}")
-        return ParquetReader.of_folder(path)
-    if not path.is_file():
+def file_reader(
+    source: Source, text: TextOptions, files: Any = None, *, whole: bool = False
+) -> Reader:
+    """The reader of a path, a folder, a pattern or a list; `whole`: to read it into memory."""
+    found = input_files(source, files)
+    readers = [_reader(file, text, whole) for file in found]
+    if not isinstance(source, str | os.PathLike):
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return FilesReader(f"{found[0].name}{more}", readers)
+    one = len(found) == 1 and found[0] == input_file(source, files)
+    return readers[0] if one else FilesReader(str(source), readers)
+
+
+def _reader(file: InputFile, text: TextOptions, whole: bool) -> Reader:
+    if file.once and not whole:
         raise ValueError(
-            f"{path}: is a pipe, which can be read only once, and blocks are read more often; "
+            f"{file.name}: is a pipe, which can be read only once, and blocks are read more often; "
             "save it to a file"
         )
-    file = InputFile(path)
     file.needs()
-    kind = file.kind
-    if kind == "text":
-        return TextReader(file, text)
-    if kind == "parquet":
-        return ParquetReader.of_file(path)
-    if kind == "arrow":
+    if file.kind == "text":
+        return TextReader(file, text, whole)
+    if file.kind == "parquet":
+        return ParquetReader(file)
+    if file.kind == "arrow":
         return IpcReader(file)
-    if path.name.lower().endswith(".npy"):
+    if whole:
+        with one_line_errors(file.name):
+            X = read_array(file)
+        if X.ndim != 2:
+            raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
+        return MatrixReader(X, file.name)
+    if file.path.name.lower().endswith(".npy") and file.files is None:
         return NpyReader(file)
-    raise ValueError(f"{path}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
+    raise ValueError(f"{file.name}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
 
 @dataclass(frozen=True)
-class IpcReader(OneFile):
-    """Reads an Arrow IPC file, in the file format (Feather) or in the stream format."""
+class FilesReader(Reader):
+    """Reads files one after the other, as one table."""
 
-    n_rows = None
-    named = True
+    label: str
+    readers: Sequence[Reader]
+    decodes = True
+
+    @cached_property
+    def n_bytes(self) -> int:
+        return sum(reader.n_bytes or 0 for reader in self.readers)
+
+    @cached_property
+    def n_rows(self) -> int | None:
+        numbers = [reader.n_rows for reader in self.readers]
+        return None if None in numbers else sum(n or 0 for n in numbers)
+
+    @property
+    def named(self) -> bool:
+        return self.readers[0].named
+
+    @property
+    def parts(self) -> list[Part]:
+        return [part for reader in self.readers for part in reader.parts or []]
+
+    @property
+    def remarks(self) -> list[str]:
+        return self._said([reader.remarks for reader in self.readers])
+
+    @property
+    def remarks_after(self) -> list[str]:
+        return self._said([reader.remarks_after for reader in self.readers])
+
+    def _said(self, lines: list[list[str]]) -> list[str]:
+        """Lines that are said of all files, or with the name of the file."""
+        if all(each == lines[0] for each in lines):
+            return lines[0]
+        pairs = zip(self.readers, lines, strict=True)
+        return [
+            f"{Path(reader.description).name}: {line}" for reader, each in pairs for line in each
+        ]
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        return {name: line for reader in self.readers for name, line in reader.doubtful.items()}
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        before = 0
+        for reader in self.readers:
+            for piece in reader.pieces(wanted, rows):
+                yield replace(piece, bytes_read=before + piece.bytes_read)
+            before += reader.n_bytes or 0
+
+    def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        return (batch for reader in self.readers for batch in reader.as_written(names))
+
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
+        found = [reader.originals(names, identifiers=identifiers) for reader in self.readers]
+        return {
+            name: self._joined(name, [chunk for each in found for chunk in each[name].chunks])
+            for name in names
+        }
+
+
+@dataclass(frozen=True)
+class ParquetReader(FileReader):
+    """Reads a Parquet file, a few rows at a time."""
+
+    @cached_property
+    def n_bytes(self) -> int:
+        return super().n_bytes
+
+    @cached_property
+    def _footer(self) -> tuple[int, Part]:
+        with one_line_errors(self.description), self._opened() as file:
+            fields = arrow_fields(file.schema_arrow)
+            return file.metadata.num_rows, Part(self.description, fields)
+
+    @property
+    def n_rows(self) -> int:
+        return self._footer[0]
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self._footer[1]]
+
+    def _opened(self) -> parquet.ParquetFile:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(
+            self.file.arrow(), pre_buffer=False, buffer_size=COLUMN_BYTES,
+            page_checksum_verification=True,
+        )  # fmt: skip
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        first, ends, rows = 0, np.zeros(0, np.int64), piece_rows(len(wanted), rows)
+
+        def place() -> str:
+            group = int(np.searchsorted(ends, first, side="right")) + 1
+            return (
+                f"{self.description}: row group {group}" if group <= len(ends) else self.description
+            )
+
+        with one_line_errors(place), self._opened() as file:
+            meta = file.metadata
+            groups = (meta.row_group(g).num_rows for g in range(meta.num_row_groups))
+            ends = np.cumsum(np.fromiter(groups, np.int64))
+            for batch in file.iter_batches(rows, columns=wanted):
+                done = self.n_bytes * (first + batch.num_rows) // meta.num_rows
+                yield ArrowPiece(batch, Place(self.description, first, ends), done)
+                first += batch.num_rows
+
+
+@dataclass(frozen=True)
+class IpcReader(FileReader):
+    """Reads an Arrow IPC file, in the file format (Feather) or in the stream format."""
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        with one_line_errors(self.description), pa.OSFile(self.description) as file:
+        with one_line_errors(self.description), self.file.arrow() as file:
             return _ipc_stream(file, None).schema
 
     @property
@@ -78,10 +218,8 @@ class IpcReader(OneFile):
         return [Part(self.description, arrow_fields(self._schema))]
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
-        import pyarrow as pa
-
         index = [i for i, name in enumerate(self._schema.names) if name in wanted]
-        with one_line_errors(self.description), pa.OSFile(self.description) as file:
+        with one_line_errors(self.description), self.file.arrow() as file:
             batches = _batches(_ipc_stream(file, index))
             yield from arrow_pieces(batches, self.description, file.tell)
 
@@ -98,13 +236,15 @@ def _ipc_stream(file: pa.NativeFile, index: list[int] | None) -> Any:
 
 
 def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
-    if hasattr(stream, "num_record_batches"):
+    from pyarrow import ipc
+
+    if isinstance(stream, ipc.RecordBatchFileReader):
         return (stream.get_batch(i) for i in range(stream.num_record_batches))
     return iter(stream)
 
 
 @dataclass(frozen=True)
-class NpyReader(OneFile):
+class NpyReader(FileReader):
     """Reads a .npy file. Every piece has a memory map of its own, which is freed with it."""
 
     named = decodes = False
@@ -130,6 +270,3 @@ class NpyReader(OneFile):
         if X.ndim != 2:
             raise ValueError(f"{self.description}: the array has {X.ndim} dimensions, not 2")
         return X
-
-
-STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")

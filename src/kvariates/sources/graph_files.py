@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kvariates.sources.columns import listed
-from kvariates.sources.opened_table import OpenedTable, complete_values, open_table
+from kvariates.sources.opened_table import OpenedTable, open_table
 from kvariates.sources.text_format import TextOptions
 
 ENDS = (("from", "to"), ("source", "target"), ("u", "v"), ("node1", "node2"), ("start", "end"))
@@ -79,7 +79,7 @@ def _of_edges(opened: OpenedTable) -> GraphTable:
     columns = _columns_by_name(opened) or opened.names[:3]
     if len(columns) < 2:
         raise ValueError(f"{opened.path}: a table of edges has two columns of nodes, from and to")
-    ends = [complete_values(opened, name) for name in columns[:2]]
+    ends = [opened.complete_values(name) for name in columns[:2]]
     if any(end.dtype.kind not in "iuOU" for end in ends):
         raise ValueError(f"{opened.path}: {columns[0]} and {columns[1]} must be names of nodes")
     if {end.dtype.kind for end in ends} & {"O", "U"}:
@@ -142,7 +142,7 @@ def read_places(
             f"{path}: a table of nodes has a column of nodes, and two of coordinates, as lon and "
             f"lat; this one has {listed(opened.names)}"
         )
-    names = [str(name) for name in complete_values(opened, column).tolist()]
+    names = [str(name) for name in opened.complete_values(column).tolist()]
     row = {name: i for i, name in enumerate(names)}
     if len(row) < len(names):
         twice = next(name for i, name in enumerate(names) if row[name] != i)

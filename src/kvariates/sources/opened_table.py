@@ -1,46 +1,36 @@
-"""Reads a file into a matrix of finite numbers with column names.
+"""Reads files into a matrix of finite numbers with column names: one block of all rows.
 
 A file that cannot be read so raises :class:`ValueError` (or :class:`OSError`) with a message of one
 line: the file, what is wrong, and where.
-
-| file | read by | columns |
-|---|---|---|
-| text: .csv, .tsv, .txt and others, plain or .gz | `text_reader.py` | its header, or x0, x1, ... |
-| .parquet, .arrow, .feather, a folder of .parquet | `arrow_columns.py` | its schema |
-| .npz, .npy, .mtx | `array_files.py` | x0, x1, ... |
-| - | standard input; its first bytes tell which of these it is | |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from kvariates.sources.array_files import read_array
-from kvariates.sources.arrow_columns import JoinedColumns
+from kvariates.sources.block_source import collected
 from kvariates.sources.columns import check_names, no_numbers
-from kvariates.sources.data_table import DataTable, Missing, complete, numbers_of
-from kvariates.sources.input_file import InputFile, TooLargeError
+from kvariates.sources.data_table import DataTable, Missing, complete
+from kvariates.sources.file_readers import FilesReader, Source, file_reader
+from kvariates.sources.input_file import InputFile, check_size
 from kvariates.sources.missing import check_weights
 from kvariates.sources.pieces import Place
-from kvariates.sources.private_text import each_number, fixed_format, private_table
-from kvariates.sources.text_format import HINT, TextOptions
-from kvariates.sources.text_reader import TextReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from kvariates.sources.private_text import PrivateTextReader
+from kvariates.sources.readers import MatrixReader, Reader
+from kvariates.sources.text_format import TextOptions
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedTable:
-    """The columns of a file.
+    """The columns of a file, or of several files.
 
     Attributes
     ----------
@@ -48,33 +38,42 @@ class OpenedTable:
     names : list of str
     numeric : set of str
         The columns of numbers.
-    get : callable
-        From a name to the values of its column.
     matrix : CSR matrix or None
         All columns, if the file holds a sparse matrix.
     remarks : tuple of str
         How the file was read, in lines for the user.
     doubtful : dict
         Columns of text that look numeric: a line about each.
-    hint : str
-        What to try if no column holds numbers.
-    get_each : callable or None
-        From a name to its numbers, each cell read by itself, NaN for text that is none.
-    get_original : callable or None
-        From names, and whether they are identifiers, to Arrow arrays of the columns as they are in
-        the file.
     """
 
     path: Path
-    names: list[str]
-    numeric: set[str]
-    get: Callable[[str], npt.NDArray[np.generic]]
-    matrix: Any = None
-    remarks: tuple[str, ...] = ()
-    doubtful: dict[str, str] = field(default_factory=dict)
-    hint: str = ""
-    get_each: Callable[[str], npt.NDArray[np.generic]] | None = None
-    get_original: Callable[[Sequence[str], bool], dict[str, Any]] | None = None
+    reader: Reader
+    private: bool = False
+
+    @cached_property
+    def names(self) -> list[str]:
+        first, *others = (part.fields for part in self.reader.parts or [])
+        known = {field.name for field in first}
+        more = dict.fromkeys(field.name for fields in others for field in fields)
+        return [*(field.name for field in first), *(name for name in more if name not in known)]
+
+    @cached_property
+    def numeric(self) -> set[str]:
+        parts = self.reader.parts or []
+        return {field.name for part in parts for field in part.fields if field.numeric}
+
+    @cached_property
+    def matrix(self) -> Any:
+        is_sparse = isinstance(self.reader, MatrixReader) and sparse.issparse(self.reader.X)
+        return self.reader.X if is_sparse else None  # type: ignore[attr-defined]
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        return (*self.reader.remarks, *self.reader.remarks_after)
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        return self.reader.doubtful
 
     def table(
         self, columns: Sequence[str] | None = None, weights: str | None = None,
@@ -87,81 +86,101 @@ class OpenedTable:
         itself, text that is no number is NaN, too, and there may be no rows).
         """
         names, left_out = self._chosen(columns, weights)
-        check_names(self.path, self.names, [*names, *([weights] if weights is not None else [])])
-        weight = None
-        if weights is not None:
-            weight = numbers_of(self.path, weights, self.get(weights), missing).astype(np.float64)
-            check_weights(weight, Place(str(self.path)), weights)
+        check_names(self._place, self.names, [*names, *([weights] if weights is not None else [])])
+        if self.private:
+            self._check_types(names)
+        if isinstance(self.reader, FilesReader):
+            n_bytes = 8 * (self.reader.n_rows or 0) * len(names)
+            check_size(max(n_bytes, self.reader.n_bytes or 0), self._place)
+        block = collected(self.reader, None if columns is None else names, weights)
+        if block.weight is not None:
+            check_weights(block.weight, Place(self._place), weights or "")
+        if not block.X.shape[0] and missing != "keep":
+            raise ValueError(f"{self._place}: no rows")
+        made = DataTable(block.X, tuple(names), self.path, left_out, block.weight)
         if self.matrix is not None:
-            return self._sparse_table(names, left_out, weight)
-        get = self.get_each if missing == "keep" and self.get_each else self.get
-        arrays = [numbers_of(self.path, name, get(name), missing) for name in names]
-        if not len(arrays[0]) and missing != "keep":
-            raise ValueError(f"{self.path}: no rows")
-        X = np.empty((len(arrays[0]), len(names)), np.result_type(*arrays))
-        for j, array in enumerate(arrays):
-            X[:, j] = array
-        made = DataTable(X, tuple(names), self.path, left_out, weight)
+            if not np.isfinite(block.X.data).all():
+                raise ValueError(f"{self._place}: the sparse matrix has missing or infinite values")
+            return made
         return made if missing == "keep" else complete(made, missing, means)
 
     def originals(self, names: Sequence[str], *, identifiers: bool = False) -> dict[str, Any]:
         """Columns as they are in the file, by name: numbers, words or dates, as arrays."""
-        check_names(self.path, self.names, list(names))
-        if self.get_original is None:
-            return {name: self.get(name) for name in names}
-        return self.get_original(names, identifiers) if names else {}
+        check_names(self._place, self.names, list(names))
+        return self.reader.originals(list(names), identifiers=identifiers) if names else {}
+
+    def complete_values(self, column: str) -> npt.NDArray[np.generic]:
+        """One column as it is. ValueError if a value is missing."""
+        found = self.originals([column], identifiers=True)[column]
+        try:
+            values = np.asarray(found)
+        except Exception:  # an ArrowException, whose message quotes a cell
+            raise ValueError(
+                f"{self._place}: column {column!r} of {found.type} cannot be read"
+            ) from None
+        if values.dtype.kind == "f":
+            bad = np.isnan(values)
+        else:
+            bad = np.array([value is None for value in values.tolist()])
+        if count := int(bad.sum()):
+            first = int(bad.argmax()) + 1
+            raise ValueError(
+                f"{self._place}: column {column!r} has {count} missing, first in row {first}"
+            )
+        return values
+
+    @property
+    def _place(self) -> str:
+        return self.reader.description
+
+    def _check_types(self, names: Sequence[str]) -> None:
+        """Raise ValueError if the type of a column, whatever its cells are, has no numbers."""
+        for part in self.reader.parts or []:
+            for field in part.fields:
+                if field.name in names and not (field.numeric or field.type == "null"):
+                    raise ValueError(
+                        f"{part.place}: column {field.name!r} holds {field.type}, not numbers"
+                    )
 
     def _chosen(
         self, columns: Sequence[str] | None, weights: str | None
     ) -> tuple[list[str], tuple[str, ...]]:
         names = self.names if columns is None else list(columns)
         if not names:
-            raise ValueError(f"{self.path}: no columns")
+            raise ValueError(f"{self._place}: no columns")
         left_out: tuple[str, ...] = ()
         if columns is None:
             left_out = tuple(name for name in names if name not in self.numeric)
             if len(left_out) == len(names):
-                why = next(iter(self.doubtful.values()), self.hint)
-                raise ValueError(no_numbers(self.path, self.names, why))
+                raise ValueError(no_numbers(self._place, self.names, self.reader.hint))
             names = [name for name in names if name in self.numeric]
         if columns is not None and weights in names:
             raise ValueError(
-                f"{self.path}: column {weights!r} holds the weights; do not cluster it as well"
+                f"{self._place}: column {weights!r} holds the weights; do not cluster it as well"
             )
         if weights in names:
             names = [name for name in names if name != weights]
             if not names:
-                raise ValueError(f"{self.path}: no column is left to cluster without {weights!r}")
+                raise ValueError(f"{self._place}: no column is left to cluster without {weights!r}")
         return names, left_out
-
-    def _sparse_table(
-        self, names: list[str], left_out: tuple[str, ...], weight: Any
-    ) -> DataTable:  # fmt: skip
-        index = [int(name[1:]) for name in names]
-        X = self.matrix if names == self.names else self.matrix[:, index]
-        if not X.shape[0]:
-            raise ValueError(f"{self.path}: no rows")
-        X = X.astype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
-        if not np.isfinite(X.data).all():
-            raise ValueError(f"{self.path}: the sparse matrix has missing or infinite values")
-        return DataTable(X, tuple(names), self.path, left_out, weight)
 
 
 def read(
-    path: str | Path,
+    path: Source,
     columns: Sequence[str] | None = None,
     *,
     missing: Missing = "error",
     text: TextOptions | None = None,
+    filesystem: Any = None,
 ) -> DataTable:
     """Read the numeric columns of a file, or the named ones.
 
     Parameters
     ----------
-    path : str or Path
+    path : str or Path, or list of them
         A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy or
-        .mtx file, or a folder of .parquet files, which are read in the order of their paths; "-" is
-        standard input.
+        .mtx file; "-" is standard input. A folder of .parquet files, and a pattern such as
+        "rows/*.parquet", are read in the order of their paths, and a list of paths in its order.
     columns : sequence of str, optional
         The columns to read, in this order. A named column that holds no numbers is converted where
         each of its values reads as a number. By default every numeric column is read.
@@ -169,6 +188,8 @@ def read(
         What is done with rows that have a missing value.
     text : TextOptions, optional
         How a text table is written; by default that is found out.
+    filesystem : object, optional
+        The file system of pyarrow or fsspec in which the paths are.
 
     Returns
     -------
@@ -181,113 +202,36 @@ def read(
     ValueError
         The file cannot be read as a table of finite numbers; the message says where.
     """
-    return open_table(path, text).table(columns, missing=missing)
-
-
-def complete_values(opened: OpenedTable, column: str) -> npt.NDArray[np.generic]:
-    """One column as it is. ValueError if a value is missing."""
-    values = np.asarray(opened.originals([column], identifiers=True)[column])
-    if values.dtype.kind == "f":
-        bad = np.isnan(values)
-    else:
-        bad = np.array([value is None for value in values.tolist()])
-    if count := int(bad.sum()):
-        first = int(bad.argmax()) + 1
-        raise ValueError(
-            f"{opened.path}: column {column!r} has {count} missing, first in row {first}"
-        )
-    return values
+    return open_table(path, text, filesystem=filesystem).table(columns, missing=missing)
 
 
 def open_table(
-    path: str | Path, text: TextOptions | None = None, *, private: bool = False
+    path: Source, text: TextOptions | None = None, *, private: bool = False, filesystem: Any = None
 ) -> OpenedTable:
-    """Open a file, or all Parquet files of a folder.
+    """Open a file, or several that are one table.
 
     With `private`, nothing is found out from the rows, and no row of a text file is an error:
     `table(columns, missing="keep")` reads every row by itself.
     """
-    file = InputFile(Path(path))
-    file.check()
-    file.needs()
-    where, errors = file.name, (ValueError, OSError, EOFError, BadZipFile, NotImplementedError)
-    try:
-        if file.kind == "folder":
-            return _of_columns(file.path, JoinedColumns.of_folder(file.path))
-        text_opener = _private_text if private else _text
-        opener = {"text": text_opener, "parquet": _parquet, "arrow": _ipc}.get(file.kind, _array)
-        if private and file.kind == "matrix market":
-            raise ValueError("a Matrix Market file is not read privately; save it as .npy")
-        return opener(file, text or TextOptions())
-    except TooLargeError:
-        raise
-    except errors as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if reason.startswith(where):
-            raise ValueError(reason) from None
-        known = getattr(error, "args", ()) and type(error) is ValueError
-        raise ValueError(f"{where}: {'' if known else 'cannot be read: '}{reason}") from error
+    reader = (_private_reader if private else _reader)(path, text or TextOptions(), filesystem)
+    opened = OpenedTable(Path(path if isinstance(path, str | Path) else path[0]), reader, private)
+    _ = opened.names, opened.remarks  # an error is raised here
+    return opened
 
 
-def _text(file: InputFile, text: TextOptions) -> OpenedTable:
-    reader = TextReader(file, text, whole=True)
-    made = _of_arrow(file, reader.table)
-
-    def originals(names: Sequence[str], identifiers: bool) -> dict[str, Any]:
-        changed = [name for name in names if name in made.numeric]
-        read = reader.originals(changed, identifiers=identifiers) if changed else {}
-        return {name: read.get(name, reader.table.column(name)) for name in names}
-
-    remarks = (*reader.remarks, *reader.remarks_after)
-    return replace(
-        made, remarks=remarks, doubtful=reader.doubtful, hint=HINT, get_original=originals
-    )
+def _reader(path: Source, text: TextOptions, files: Any) -> Reader:
+    return file_reader(path, text, files, whole=True)
 
 
-def _private_text(file: InputFile, text: TextOptions) -> OpenedTable:
-    options = fixed_format(file.path, text)
-    table = private_table(file.data, options)
-
-    def numbers(name: str) -> npt.NDArray[np.generic]:
-        return each_number(table.column(name), options)
-
-    return replace(_of_arrow(file, table), get_each=numbers)
-
-
-def _parquet(file: InputFile, _text: object) -> OpenedTable:
-    from pyarrow import parquet
-
-    return _of_arrow(file, parquet.read_table(file.arrow()))
-
-
-def _ipc(file: InputFile, _text: object) -> OpenedTable:
-    import pyarrow as pa
-    from pyarrow import ipc
-
-    stream = pa.BufferReader(file.data)
-    opened = ipc.open_file if file.data.startswith(b"ARROW1") else ipc.open_stream
-    return _of_arrow(file, opened(stream).read_all())
-
-
-def _of_arrow(file: InputFile, table: pa.Table) -> OpenedTable:
-    return _of_columns(file.path, JoinedColumns({file.name: table}))
-
-
-def _of_columns(path: Path, columns: JoinedColumns) -> OpenedTable:
-    return OpenedTable(
-        path, columns.names, columns.numeric, columns.values, get_each=columns.numbers,
-        get_original=lambda names, _: {name: columns.column(name) for name in names},
-    )  # fmt: skip
-
-
-def _array(file: InputFile, _text: object) -> OpenedTable:
-    X = read_array(file)
-    if X.ndim != 2:
-        raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
-    names = [f"x{j}" for j in range(X.shape[1])]
-    numeric = set(names) if X.dtype.kind in "biuf" else set()
-    if sparse.issparse(X):
-        return OpenedTable(
-            file.path, names, numeric, lambda name: X[:, [int(name[1:])]].toarray()[:, 0], X
-        )
-    return OpenedTable(file.path, names, numeric, lambda name: X[:, int(name[1:])])
+def _private_reader(path: Source, text: TextOptions, files: Any) -> Reader:
+    if isinstance(path, str | Path):
+        file = InputFile(Path(path))
+        file.check()
+        if file.kind == "matrix market":
+            raise ValueError(
+                f"{file.name}: a Matrix Market file is not read privately; save it as .npy"
+            )
+        if file.kind == "text":
+            file.needs()
+            return PrivateTextReader(file, text)
+    return file_reader(path, text, files, whole=True)

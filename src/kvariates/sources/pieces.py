@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.blocks import interleave
 from kvariates.sources.columns import Field, Layout, matrix_fields
+from kvariates.sources.text_format import MISSING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,12 +179,16 @@ class ArrowPiece:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+            if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+                array = _without_missing(array)
             try:
                 array = array.cast(pa.float64(), safe=False)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 bad = next(i for i in range(len(array)) if not _casts(array.slice(i, 1)))
-                where = self.place.row(bad, name)
-                raise ValueError(f"{where}: {array[bad].as_py()!r} is not a number") from None
+                cell = f"{array[bad].as_py()!r} is not a number"
+                raise ValueError(
+                    f"{self.place.row(bad, name)}: {cell}; empty this cell, or leave the column out"
+                ) from None
         values: Values = array.to_numpy(zero_copy_only=False)
         return values
 
@@ -238,6 +243,15 @@ DensePiece = ArrowPiece | MatrixPiece
 Piece = DensePiece | SparsePiece
 
 
+def _without_missing(text: pa.Array) -> pa.Array:
+    """Text with null for cells that say that a number is missing."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(text)
+    return pc.if_else(pc.is_in(trimmed, pa.array(sorted(MISSING), text.type)), None, trimmed)
+
+
 def _casts(array: pa.Array) -> bool:
     import pyarrow as pa
 
@@ -270,15 +284,16 @@ def scratch_for(rows: int, d: int, dtype: np.dtype[Any]) -> Values:
 
 def arrow_fields(schema: pa.Schema) -> tuple[Field, ...]:
     """The columns of an Arrow schema."""
-    return tuple(_arrow_field(field.name, field.type) for field in schema)
+    return tuple(arrow_field(field.name, field.type) for field in schema)
 
 
-def _arrow_field(name: str, kind: pa.DataType) -> Field:
+def arrow_field(name: str, kind: pa.DataType) -> Field:
+    """A column of this Arrow type."""
     from pyarrow import types
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     if types.is_dictionary(kind):
-        return _arrow_field(name, kind.value_type)
+        return arrow_field(name, kind.value_type)
     if types.is_float16(kind) or types.is_float32(kind):
         return Field(name, single, True, str(kind))
     numeric = (

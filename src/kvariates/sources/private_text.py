@@ -16,14 +16,18 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kvariates.sources.columns import Field
+from kvariates.sources.pieces import ArrowPiece
+from kvariates.sources.readers import FileReader, Part, arrow_pieces, valid_text
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_numbers import find_numbers
 
@@ -97,22 +101,38 @@ def _row(cells: list[str], width: int) -> Sequence[str | None]:
     return cells if len(cells) == width else [None] * width
 
 
-def each_number(column: pa.ChunkedArray, options: TextOptions) -> NDArray[np.generic]:
-    """The numbers of a column of text, each cell read by itself; missing for other text."""
-    decimal, missing = options.decimal or ".", options.missing
-    found = find_numbers(column, decimal, missing, each=True)
-    values: NDArray[np.generic] = found.numbers.to_numpy()
-    return values
+@dataclass(frozen=True)
+class PrivateTextReader(FileReader):
+    """Reads a text table, each cell by itself."""
 
+    text: TextOptions
+    decodes = False
 
-def valid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with characters in place of bytes that are not UTF-8, as Parquet may hold them."""
-    import pyarrow as pa
+    @cached_property
+    def _options(self) -> TextOptions:
+        return fixed_format(self.file.path, self.text)
 
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        raw = column.cast(pa.large_binary()).to_pylist()
-        cells = [None if cell is None else cell.decode("utf-8", "replace") for cell in raw]
-        return pa.chunked_array([pa.array(cells, pa.large_string())])
-    return column
+    @cached_property
+    def _table(self) -> pa.Table:
+        return private_table(self.file.data, self._options)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._table.num_rows)
+
+    @property
+    def parts(self) -> list[Part]:
+        names, double = self._table.column_names, np.dtype(np.float64)
+        return [Part(self.description, tuple(Field(name, double, True, "text") for name in names))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+        import pyarrow as pa
+
+        decimal, missing = self._options.decimal or ".", self._options.missing
+        columns = (self._table.column(name) for name in wanted)
+        numbers = [find_numbers(c, decimal, missing, each=True).numbers for c in columns]
+        batches = pa.table(numbers, names=wanted).to_batches()
+        yield from arrow_pieces(batches, self.description)
+
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
+        return {name: valid_text(self._table.column(name)) for name in names}

@@ -13,18 +13,19 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from kvariates.data.rows import check_sparse
 from kvariates.extras import needed
-from kvariates.sources.columns import Field, matrix_fields
+from kvariates.sources.columns import Field, listed, matrix_fields
 from kvariates.sources.input_file import InputFile
 from kvariates.sources.pieces import (
     ArrowPiece,
@@ -32,6 +33,7 @@ from kvariates.sources.pieces import (
     Piece,
     Place,
     SparsePiece,
+    arrow_field,
     arrow_fields,
 )
 
@@ -49,7 +51,7 @@ class Part(NamedTuple):
     fields: tuple[Field, ...]
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """Reads a source, a piece at a time.
 
     Attributes
@@ -65,26 +67,104 @@ class Reader(Protocol):
     n_rows, n_bytes : int or None
         None: unknown before the source is read.
     parts : list of Part, or None
+    remarks : list of str
+        How a text table is read, in lines for the user.
+    remarks_after : list of str
+        What the last pass left out of it.
+    doubtful : dict
+        Its columns of text that look numeric: a line about each.
+    hint : str
+        What to try if no column holds numbers.
     """
 
-    @property
-    def description(self) -> str: ...
-    @property
-    def repeatable(self) -> bool: ...
-    @property
-    def named(self) -> bool: ...
-    @property
-    def decodes(self) -> bool: ...
-    @property
-    def n_rows(self) -> int | None: ...
-    @property
-    def n_bytes(self) -> int | None: ...
-    @property
-    def parts(self) -> list[Part] | None: ...
+    label: str
 
+    @property
+    def description(self) -> str:
+        return self.label
+
+    @property
+    def repeatable(self) -> bool:
+        return True
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    @property
+    def decodes(self) -> bool:
+        return False
+
+    @property
+    def n_rows(self) -> int | None:
+        return None
+
+    @property
+    def n_bytes(self) -> int | None:
+        return None
+
+    @property
+    def parts(self) -> list[Part] | None:
+        return None
+
+    @property
+    def remarks(self) -> list[str]:
+        return []
+
+    @property
+    def remarks_after(self) -> list[str]:
+        return []
+
+    @property
+    def doubtful(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def hint(self) -> str:
+        return next(iter(self.doubtful.values()), "")
+
+    @abstractmethod
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         """Read the wanted columns (all, if the parts are unknown) of about so many rows a piece."""
-        ...
+
+    def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of all rows as they are, in batches; of a text table as text."""
+        pieces = self.pieces(names, PIECE_ROWS)
+        return (piece.batch for piece in pieces if isinstance(piece, ArrowPiece))
+
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
+        """These columns of all rows as Arrow arrays, whatever they hold."""
+        batches = list(self.as_written(names))
+        return {name: self._joined(name, [b.column(name) for b in batches]) for name in names}
+
+    def _joined(self, name: str, arrays: list[pa.Array]) -> pa.ChunkedArray:
+        """One column. Its arrays, of several files, may have different types of numbers."""
+        import pyarrow as pa
+        from pyarrow import types
+
+        arrays = [a.dictionary_decode() if types.is_dictionary(a.type) else a for a in arrays]
+        kinds = {array.type for array in arrays}
+        if len(kinds) > 1:
+            if not all(arrow_field(name, kind).numeric for kind in kinds):
+                words = listed(sorted(map(str, kinds)))
+                raise ValueError(f"{self.description}: column {name!r} holds {words}")
+            arrays = [array.cast(pa.float64(), safe=False) for array in arrays]
+        column = pa.chunked_array(arrays) if arrays else pa.chunked_array([], pa.null())
+        is_text = types.is_string(column.type) or types.is_large_string(column.type)
+        return valid_text(column) if is_text else column
+
+
+def valid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with characters in place of bytes that are not UTF-8, as Parquet may hold them."""
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        cells = [None if cell is None else cell.decode("utf-8", "replace") for cell in raw]
+        return pa.chunked_array([pa.array(cells, pa.large_string())])
+    return column
 
 
 @contextmanager
@@ -118,11 +198,11 @@ def arrow_pieces(
 
 
 @dataclass(frozen=True)
-class OneFile:
+class FileReader(Reader):
     """What readers of one file share."""
 
     file: InputFile
-    repeatable = decodes = True
+    decodes = True
 
     @property
     def description(self) -> str:
@@ -130,17 +210,16 @@ class OneFile:
 
     @property
     def n_bytes(self) -> int:
-        return self.file.path.stat().st_size
+        return len(self.file.data) if self.file.once else self.file.size
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixReader:
+class MatrixReader(Reader):
     """Reads a NumPy or CSR matrix."""
 
     X: Any
-    description: str
-    repeatable = True
-    named = decodes = False
+    label: str
+    named = False
 
     def __post_init__(self) -> None:
         if self.X.ndim != 2:
@@ -167,15 +246,18 @@ class MatrixReader:
             done = self.n_bytes * (first + len(X)) // self.n_rows
             yield MatrixPiece(X, Place(self.description, first), done)
 
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
+        columns = (self.X[:, [int(name[1:])]] for name in names)
+        dense = (c.toarray() if sparse.issparse(c) else c for c in columns)
+        return {name: column[:, 0] for name, column in zip(names, dense, strict=True)}
+
 
 @dataclass(frozen=True, eq=False)
-class FrameReader:
+class FrameReader(Reader):
     """Reads a pandas frame; the index is not read."""
 
     frame: Any
-    description: str
-    repeatable = named = True
-    decodes = False
+    label: str
 
     @property
     def n_rows(self) -> int:
@@ -218,13 +300,12 @@ class FrameReader:
 
 
 @dataclass(frozen=True, eq=False)
-class LazyFrameReader:
+class LazyFrameReader(Reader):
     """Computes a polars LazyFrame in batches."""
 
     frame: Any
-    description: str
-    n_rows = n_bytes = None
-    repeatable = named = decodes = True
+    label: str
+    decodes = True
 
     @property
     def parts(self) -> list[Part]:
@@ -240,13 +321,12 @@ class LazyFrameReader:
 
 
 @dataclass(frozen=True, eq=False)
-class RelationReader:
+class RelationReader(Reader):
     """Runs the query of a DuckDB relation, anew for every pass."""
 
     relation: Any
-    description: str
-    n_rows = n_bytes = None
-    repeatable = named = decodes = True
+    label: str
+    decodes = True
 
     @property
     def parts(self) -> list[Part]:
@@ -264,17 +344,17 @@ class RelationReader:
             yield from arrow_pieces(run(piece_rows(len(wanted), rows)), self.description)
 
 
-class StreamReader:
+class StreamReader(Reader):
     """Reads anything with Arrow's C stream interface."""
 
-    named = True
-    decodes = False
-    n_bytes = None
+    repeatable = True
+    n_rows: int | None = None
+    parts: list[Part] | None = None
 
     def __init__(self, source: Any, description: str) -> None:
         import pyarrow as pa
 
-        self.source, self.description = source, description
+        self.source, self.label = source, description
         self.repeatable = not isinstance(source, pa.RecordBatchReader | Iterator)
         size = getattr(source, "num_rows", getattr(source, "height", None))
         self.n_rows = size if isinstance(size, int) else None
@@ -295,14 +375,17 @@ class StreamReader:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemsReader:
+class ItemsReader(Reader):
     """Reads an iterable of arrays or frames. `make` returns the iterable of the next pass."""
 
     make: Callable[[], Iterable[Any]]
-    description: str
-    repeatable: bool
-    n_rows = n_bytes = parts = None
-    named = decodes = False
+    label: str
+    again: bool
+    named = False
+
+    @property
+    def repeatable(self) -> bool:
+        return self.again
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         before = 0

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kvariates.sources.columns import listed
 from kvariates.sources.pieces import ArrowPiece, Place, arrow_fields
-from kvariates.sources.readers import OneFile, Part, arrow_pieces, one_line_errors
-from kvariates.sources.text_format import TextFormat, TextOptions
+from kvariates.sources.readers import FileReader, Part, arrow_pieces, one_line_errors
+from kvariates.sources.text_format import HINT, TextFormat, TextOptions
 from kvariates.sources.text_lines import TextPass, uneven_row
 from kvariates.sources.text_numbers import (
     FoundNumbers,
@@ -41,13 +41,11 @@ FIRST_BYTES = 2**22  # of the rows that are looked at before blocks are read
 
 
 @dataclass(frozen=True)
-class TextReader(OneFile):
+class TextReader(FileReader):
     """Reads a text table, plain or compressed. `whole`: all of it is kept in memory."""
 
     text: TextOptions
     whole: bool = False
-    n_rows = None
-    named = True
 
     @cached_property
     def _sniffed(self) -> TextFormat:
@@ -174,6 +172,10 @@ class TextReader(OneFile):
         found = {name: column.found for name, column in self._columns.items()}
         return {name: c.why_left_out(name) for name, c in found.items() if c.looks_numeric}
 
+    @property
+    def hint(self) -> str:
+        return super().hint or HINT
+
     def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
         if self.whole:
             table = self.table.select(wanted)
@@ -210,15 +212,15 @@ class TextReader(OneFile):
         with self._rows(self._pass(self.format), types) as (_, batches):
             yield from batches
 
-    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, pa.ChunkedArray]:
+    def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
         """These columns, as plain numbers where these lose nothing, or else as text."""
-        import pyarrow as pa
-
         how = self.format
         decimal = None if identifiers else how.decimal
-        schema = pa.schema([(name, pa.string()) for name in names])
-        table = pa.Table.from_batches(self.as_written(names), schema)
-        return {name: plain_column(table.column(name), decimal, how.missing) for name in names}
+        numeric = {field.name for field in arrow_fields(self._schema) if field.numeric}
+        changed = [name for name in names if name in numeric or not self.whole]
+        found = super().originals(changed, identifiers=identifiers) if changed else {}
+        made = {name: plain_column(found[name], decimal, how.missing) for name in changed}
+        return {name: made[name] if name in made else self.table.column(name) for name in names}
 
     def _without_marks(self, batches: Any, marked: list[str]) -> Iterator[pa.RecordBatch]:
         """The batches with numbers in place of text with thousands separators and per cents."""
@@ -257,7 +259,7 @@ class TextReader(OneFile):
             with pa.BufferReader(self.file.data) as text:
                 yield text, text
             return
-        with pa.OSFile(self.description) as file:
+        with self.file.arrow(stored=True) as file:
             if self.file.gzipped:
                 yield file, pa.CompressedInputStream(file, "gzip")
             else:
