@@ -121,8 +121,7 @@ privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
 privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
-privacy.noise_source: _REPEATABLE_NOISE_FOR_TESTS_ONLY Calibrated calibrated CHOICES ForkGuard
-    GUARD measurement
+privacy.noise_source: Calibrated calibrated CHOICES ForkGuard GUARD measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
     sum_query total_query

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
+from privacy.repeatable_noise import repeatable_noise
 
 import kvariates
 from kvariates import PrivateKMeans
@@ -39,7 +40,7 @@ def find(name):
 @contextmanager
 def repeatable():
     """Repeatable noise, and a seed for every generator that is made without one."""
-    noise, made, count = find("_REPEATABLE_NOISE_FOR_TESTS_ONLY"), np.random.default_rng, [0]
+    made, count = np.random.default_rng, [0]
 
     def seeded(seed=None):
         if seed is None:
@@ -47,7 +48,7 @@ def repeatable():
         return made(seed)
 
     with (
-        noise(11, i_know_that_this_protects_nobody=True),
+        repeatable_noise(11),
         patch.object(np.random, "default_rng", seeded),
     ):
         yield

@@ -10,7 +10,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from api import (
-    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
     Accountant,
     Cost,
     Domain,
@@ -27,6 +26,7 @@ from api import noisy_grid_module as noisy_grid
 from api import sample_aggregate_module as sample_aggregate
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import seen
+from privacy.repeatable_noise import repeatable_noise
 
 from kvariates import PrivateKMeans
 
@@ -135,7 +135,7 @@ def test_results_are_ordered_and_inside_and_blocks_may_be_empty():
 def test_a_number_of_rows_that_is_noise_does_not_make_a_fit_long(method):
     model = PrivateKMeans(50, epsilon=1e-6, method=method, bounds=([0, 0], [1, 1]))
     begin = time.process_time()
-    with _REPEATABLE_NOISE_FOR_TESTS_ONLY(4, i_know_that_this_protects_nobody=True):
+    with repeatable_noise(4):
         model.fit([[0.5, 0.5]])  # by its noisy number it has more than 10^7 rows
     assert time.process_time() - begin < 2
     if isinstance(method, Gupt):

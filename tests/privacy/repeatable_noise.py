@@ -1,0 +1,44 @@
+"""Noise of about the right law from a seeded generator, for tests only: it protects nobody."""
+
+import math
+import os
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import numpy as np
+from api import Calibrated
+
+
+@contextmanager
+def repeatable_noise(seed):
+    """All noise and all random bytes of the system come from one generator."""
+    rng = np.random.default_rng(seed)
+
+    def draw(noise, values):
+        return LAWS[noise.law](rng, values, noise.scale)
+
+    with patch.object(Calibrated, "__call__", draw), patch.object(os, "urandom", rng.bytes):
+        yield
+
+
+def _laplace(rng, values, scale):
+    p = -math.expm1(-1 / scale)
+    noise = rng.geometric(p, len(values)) - rng.geometric(p, len(values))
+    return (np.asarray(values, dtype=np.int64) + noise).tolist()
+
+
+def _gaussian(rng, values, scale):
+    noise = np.rint(rng.normal(0.0, scale, len(values))).astype(np.int64)
+    return (np.asarray(values, dtype=np.int64) + noise).tolist()
+
+
+def _flip(rng, values, scale):
+    return int(np.argmax(np.asarray(values) + rng.exponential(scale, len(values))))
+
+
+def _gumbel(rng, values, scale):
+    return int(np.argmax(np.asarray(values) + rng.gumbel(0.0, scale, len(values))))
+
+
+LAWS = {"laplace": _laplace, "gaussian": _gaussian, "permute-and-flip": _flip,
+        "exponential": _gumbel}  # fmt: skip
