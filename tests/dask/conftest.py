@@ -74,3 +74,10 @@ def rows():
 @pytest.fixture(scope="session")
 def weights():
     return np.random.default_rng(1).integers(1, 5, size=3000).astype(float)
+
+
+@pytest.fixture(autouse=True)
+def many_peers(monkeypatch, request):
+    """Few rows would be held by one peer; tests of several partitions need several peers."""
+    if "few_rows" not in request.keywords:
+        monkeypatch.setattr("kvariates.estimators.partitions.SMALL", 0)

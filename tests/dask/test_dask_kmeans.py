@@ -118,6 +118,37 @@ def test_the_fit_of_rows_in_memory(client, init, dtype):
     assert ours.cluster_centers_.dtype == dtype
 
 
+@pytest.mark.few_rows
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("n", [400, 70_000])
+def test_defaults_give_the_centres_of_a_fit_in_memory(client, threads, n, weighted, metric):
+    """Few rows, which are drawn in canonical order, and many."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 4)) + 5 * rng.normal(size=(12, 4))[rng.integers(12, size=n)]
+    weight = rng.random(n) if weighted else None
+    theirs = kvariates.KMeans(12, metric=metric, random_state=5).fit(X, sample_weight=weight)
+    for parts, connected in ((1, client), (3, threads(1)), (7, client), (64, threads(3))):
+        ours = KMeans(12, metric=metric, random_state=5, client=connected)
+        ours.fit(da.from_array(X, chunks=(-(-n // parts), 4)), sample_weight=weight)
+        assert_same(ours, theirs)
+        np.testing.assert_array_equal(ours.labels_.compute(), theirs.labels_)
+
+
+def test_the_best_of_several_runs_is_that_of_memory(client):
+    X = np.random.default_rng(4).normal(size=(70_000, 4))
+    options = {"init": "d2", "n_init": 3, "max_iter": 4, "random_state": 1}
+    ours = KMeans(9, client=client, **options).fit(da.from_array(X, chunks=(20_000, 4)))
+    assert_same(ours, kvariates.KMeans(9, **options).fit(X))
+
+
+def test_a_row_without_a_direction_is_named(client):
+    X = np.ones((400, 2))
+    X[250] = 0
+    with pytest.raises(ValueError, match=r"^partition 2: metric='cosine' needs .* row 50 is"):
+        KMeans(3, metric="cosine", client=client).fit(da.from_array(X, chunks=(100, 2)))
+
+
 def test_weights_count_as_repeated_rows(client, rows, weights):
     init = rows[:3]
     weighted = KMeans(3, init=init, tol=0, client=client)
@@ -295,7 +326,7 @@ def test_fewer_distinct_rows_than_clusters(client):
 
 def test_guarantees(client, rows):
     X = array_of(rows)
-    plain = KMeans(3, random_state=0, client=client).fit(X)
+    plain = KMeans(3, init="d2", random_state=0, client=client).fit(X)
     assert plain.guarantee_.theorem.startswith("Theorem 2")
     assert plain.guarantee_lost_ is None
     peers = KMeans(3, init="dk-means++", random_state=0, client=client).fit(X)

@@ -20,12 +20,13 @@ from kvariates.estimators.partitions import (
     PartitionPlan,
     RefusedPartition,
 )
+from kvariates.objectives.objective import Objective
 
 TOLERATED = 1.1  # times the mean number of rows for a thread
 
 
 def hold_partitions(
-    client: Any, blocks: DelayedBlocks, k: int, *, join: bool
+    client: Any, blocks: DelayedBlocks, k: int, objective: Objective, *, join: bool
 ) -> tuple[PartitionPlan, dict[str, Any]]:
     """Check all blocks on their workers and keep their rows there. ValueError in one line.
 
@@ -35,7 +36,7 @@ def hold_partitions(
     weights = blocks.weights or [None] * len(blocks.rows)
     hold = delayed(Partition.held, pure=False)
     made = [
-        hold(block, weight, number)
+        hold(block, weight, number, objective)
         for number, (block, weight) in enumerate(zip(blocks.rows, weights, strict=True))
     ]
     held = client.compute(made)
@@ -43,7 +44,8 @@ def hold_partitions(
         infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
         plan = PartitionPlan.of(infos, k, sum(client.nthreads().values()), join=join)
         joined = {
-            name: _joined(client, [held[i] for i in group]) for name, group in plan.groups.items()
+            name: _joined(client, [held[i] for i in group], canonical=plan.canonical)
+            for name, group in plan.groups.items()
         }
         return plan, _balanced(client, joined, plan.rows)
     finally:
@@ -54,8 +56,10 @@ def _info(partition: Partition | RefusedPartition) -> PartitionInfo | RefusedPar
     return partition.info()
 
 
-def _joined(client: Any, parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else client.submit(Partition.joined, parts, pure=False)
+def _joined(client: Any, parts: list[Any], *, canonical: bool) -> Any:
+    if len(parts) == 1 and not canonical:
+        return parts[0]
+    return client.submit(Partition.joined, parts, canonical=canonical, pure=False)
 
 
 def _moved(partition: Partition) -> Partition:

@@ -27,10 +27,10 @@ from kvariates.estimators.callbacks import CallbackSupportMixin, reported_fit, t
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
-from kvariates.estimators.names import GivenCenters, PeerInit, RandomState
+from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.estimators.partitions import FittedModel, PartitionPlan
 from kvariates.guarantees import Guarantee
-from kvariates.objectives.objective import SquaredEuclidean
+from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
 from kvariates.peers.transport import Transport
@@ -53,7 +53,7 @@ class HeldRows:
     show: Callable[[Step], None] = lambda _: None
 
 
-@documented(PEER_SEEDINGS=PEER_SEEDINGS)
+@documented(PEER_SEEDINGS=PEER_SEEDINGS, OBJECTIVES=OBJECTIVES)
 class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
     """k-means over the partitions of a cluster.
 
@@ -61,15 +61,23 @@ class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
     ----------
     n_clusters : int, default=8
         The number of clusters.
-    init : {<names of PEER_SEEDINGS>} or array-like of shape (n_clusters, n_features), default="d2"
-        Where the first centres come from.
+    init : {<names of PEER_SEEDINGS>} or array-like of shape (n_clusters, n_features), \
+default="k-means++"
+        Where the first centres come from. With the default of all parameters, the centres are those
+        of `kvariates.KMeans` for the same `random_state`.
 
         <list of PEER_SEEDINGS>
+    n_init : "auto" or int, default="auto"
+        Runs, of which the one of lowest inertia is kept. "auto": 1.
     max_iter : int, default=300
         The most iterations of Lloyd.
     tol : float, default=1e-4
         Lloyd stops when the centres' squared shift is at most `tol` times the mean variance of the
         features.
+    metric : {<names of OBJECTIVES>}, default="euclidean"
+        The distance between a row and a centre.
+
+        <list of OBJECTIVES>
     random_state : int, RandomState, Generator or None, default=None
         Where the randomness comes from.
     verbose : int, default=0
@@ -97,8 +105,10 @@ class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions(PEER_SEEDINGS.keys()), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "metric": [StrOptions(OBJECTIVES.keys())],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
     }
@@ -107,24 +117,30 @@ class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
         self,
         n_clusters: int = 8,
         *,
-        init: PeerInit | GivenCenters = "d2",
+        init: PeerInit | GivenCenters = "k-means++",
+        n_init: int | Auto = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        metric: KMeansMetric = "euclidean",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
+        self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.metric = metric
         self.random_state = random_state
         self.verbose = verbose
 
     # -- what an engine says -----------------------------------------------------------------------
 
     @abstractmethod
-    def _held(self, X: Any, sample_weight: Any, *, join: bool) -> AbstractContextManager[HeldRows]:
-        """Hold the rows of X on the workers, and let them go at the end.
+    def _held(
+        self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
+    ) -> AbstractContextManager[HeldRows]:
+        """Hold the rows of X on the workers, in the coordinates of the objective; then let them go.
 
         `join`: whether small partitions may become one.
         """
@@ -170,25 +186,30 @@ class ClusterKMeans(CallbackSupportMixin, FittedCenters, ABC):
         task.call_on_fit_task_begin(estimator=self)
         # The draws of Dk-means++ depend on the peers.
         by_peer = isinstance(self.init, str) and self.init == "dk-means++"
-        with self._held(X, sample_weight, join=not by_peer) as held:
+        objective = objective_for(self.metric, None, None, None)
+        with self._held(X, sample_weight, objective, join=not by_peer) as held:
             self._say("seeding")
-            result = self._fitted(held, task)
+            result = self._fitted(held, objective, task)
+        self._objective = objective
         self._store(held.plan, result)
         self.labels_ = self.predict(X)
         task.call_on_fit_task_end(estimator=self)
         return self
 
-    def _fitted(self, held: HeldRows, task: Any) -> PeersResult:
+    def _fitted(self, held: HeldRows, objective: Any, task: Any) -> PeersResult:
         k, init, rng = int(self.n_clusters), self.init, validation.generator(self.random_state)
         if not isinstance(init, str):
-            init = given_centers(init, k, SquaredEuclidean(), held.plan.dtype, held.plan.d)
+            init = given_centers(init, k, objective, held.plan.dtype, held.plan.d)
 
         def callback(step: Step) -> bool:
             held.show(step)
             self._say(f"Lloyd: iteration {step.iteration + 1}, shift {step.shift:.3g}")
             return task_done(self, task, "iteration")
 
-        problem = PeersProblem(k, init, self.max_iter, self.tol, callback=callback)
+        n_init = 1 if self.n_init == "auto" or not isinstance(init, str) else int(self.n_init)
+        problem = PeersProblem(
+            k, init, self.max_iter, self.tol, callback=callback, objective=objective, n_init=n_init
+        )
         # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
         number = int(copy.deepcopy(rng).integers(2**62))
         return fit_peers(Coordinator(held.transport, number), problem, rng)

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kvariates.data.exact_sums import exact_total
-from kvariates.data.rows import F64, Floats, Labels, Rows, check_sparse
+from kvariates.data.rows import F64, SMALL, Floats, Labels, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import FittedColumns
 from kvariates.objectives.objective import Objective
@@ -44,27 +44,40 @@ class Partition:
         return self._peers[seed]
 
     @classmethod
-    def held(cls, block: Any, weight: Any, number: int) -> Partition | RefusedPartition:
-        """Check a block and keep its rows."""
+    def held(
+        cls, block: Any, weight: Any, number: int, objective: Objective
+    ) -> Partition | RefusedPartition:
+        """Check a block and keep its rows, in the objective's coordinates."""
         where = f"partition {number}"
         try:
             X = checked_block(block, where)
             if X.shape[0]:
                 Rows.of(X).check_squares()
-            return cls(X, checked_weight(weight, X, where), names_of(block))
+            return cls(
+                _in_coordinates(X, objective, where),
+                checked_weight(weight, X, where), names_of(block),
+            )  # fmt: skip
         except (ValueError, TypeError) as error:
             # As a value: an exception would also be written to the log of the worker.
             return RefusedPartition(" ".join(str(error).split()))
 
     @classmethod
-    def joined(cls, parts: Sequence[Partition]) -> Partition:
-        """The rows of several partitions, without the states of their peers."""
-        if len(parts) == 1:
-            return cls(parts[0].X, parts[0].weight, parts[0].names)
+    def joined(cls, parts: Sequence[Partition], *, canonical: bool = False) -> Partition:
+        """The rows of several partitions, without the states of their peers.
+
+        `canonical`: in the order in which few rows are drawn in memory.
+        """
         rows = [part.X for part in parts]
-        X = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+        X = rows[0]
+        if len(parts) > 1:
+            is_sparse = sparse.issparse(X)
+            X = sparse.vstack(rows, format="csr") if is_sparse else np.concatenate(rows)
         weights = [part.weight for part in parts if part.weight is not None]
-        return cls(X, np.concatenate(weights) if weights else None, parts[0].names)
+        weight = np.concatenate(weights) if weights else None
+        order = Rows.of(X).canonical_order() if canonical else None
+        if order is not None:
+            X, weight = X[order], None if weight is None else weight[order]
+        return cls(X, weight, parts[0].names)
 
     def info(self) -> PartitionInfo:
         (n, d), X, weight = self.X.shape, self.X, self.weight
@@ -121,6 +134,8 @@ class PartitionPlan:
         Of the centres: float32 if all partitions are; otherwise float64.
     names : tuple of str or None
         Of the columns.
+    canonical : bool
+        Whether there are so few rows that they are drawn in canonical order, by one peer.
     """
 
     groups: dict[str, list[int]]
@@ -128,6 +143,7 @@ class PartitionPlan:
     d: int
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None
+    canonical: bool
 
     @classmethod
     def of(
@@ -149,7 +165,9 @@ class PartitionPlan:
         n = sum(info.n for info in known.values())
         # A round takes longer for each peer, so tiny ones would decide its time. The rows keep
         # their order, and statistics are exact, so the centres are the same.
-        most = n // (PEERS_OF_THREAD * threads) if join else 0
+        first = next(iter(known.values()))
+        few = join and n * first.d <= SMALL
+        most = n if few else n // (PEERS_OF_THREAD * threads) if join else 0
         groups: list[list[int]] = []
         size = 0
         for i, info in known.items():
@@ -161,8 +179,7 @@ class PartitionPlan:
         named = {_name(group): group for group in groups}
         rows = {name: sum(known[i].n for i in group) for name, group in named.items()}
         dtype = reduce(np.promote_types, (info.dtype for info in known.values()))
-        first = next(iter(known.values()))
-        return cls(named, rows, first.d, dtype, first.names)
+        return cls(named, rows, first.d, dtype, first.names, few and len(groups) == 1)
 
 
 def _name(group: list[int]) -> str:
@@ -208,6 +225,14 @@ def _check_columns(infos: dict[int, PartitionInfo]) -> None:
 
 def _listed(names: tuple[str, ...] | None) -> str:
     return str(names if names is None else list(names))
+
+
+def _in_coordinates(X: Any, objective: Objective, where: str) -> Any:
+    """ValueError in one line, for rows that have no direction."""
+    try:
+        return objective.rows(X).X if X.shape[0] else X
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def names_of(block: Any) -> tuple[str, ...] | None:
