@@ -31,6 +31,7 @@ cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
 dask.threads: threads_of_task
+data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
 data.capped_distances: CappedDistances farthest
@@ -106,8 +107,7 @@ peers.fixed_point: bound_exponent exact_sum FixedPoint row_at
 peers.masked_peer: MaskedPeer
 peers.masks: fingerprint KeyPair PairwiseKeys PART stream
 peers.peer: Envelope LogNeeded Peer Policy TRUSTING
-peers.peers_data: dk_means_plusplus PeersData
-    PeersPotential
+peers.peers_data: dk_means_plusplus PeersData PeersPotential
 peers.questions: Question QUESTIONS
 peers.summed_questions: SUMMED SummedQuestion
 peers.transcript: Dropped Transcript
@@ -147,7 +147,6 @@ private_methods.recovery: Recovery
 private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
-data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 refining.center_swaps: lloyd_with_swaps swapped
 refining.hartigan: hartigan
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
@@ -169,7 +168,7 @@ report.plots: cluster_styles
 report.private_page: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: Scatter scatter
+report.scatter_figure: scatter Scatter
 report.tree_plot: _top
 seeding.densities: Dirac UniformOver
 seeding.euclidean_potential: EuclideanPotential euclidean_potential

@@ -21,7 +21,6 @@ from kvariates.cli.app import (
     app,
     printable,
     run_command,
-    say_held,
     tidy_errors,
     words_of,
 )
@@ -101,7 +100,7 @@ def fit(
         "random_state": secrets.randbits(32) if seed is None and epsilon is None else seed,
     }  # fmt: skip
     choices = {name: value for name, value in choices.items() if value is not None}
-    with tidy_errors():
+    with tidy_errors() as notes:
         from kvariates.cli.fit_command import run_fit
         from kvariates.cli.fit_request import FitRequest, private_budget
 
@@ -111,7 +110,8 @@ def fit(
         private_rows = budget is not None and budget.demand is None
         reading = gathered(data, columns, missing or ("keep" if private_rows else None),
                            (delimiter, decimal, encoding, header, na, skip),
-                           weights=weights, identifier=identifier, keep=keep)  # fmt: skip
+                           weights=weights, identifier=identifier, keep=keep,
+                           notes=notes)  # fmt: skip
         request = FitRequest(
             reading, None if k == "auto" else int(k), choices, objective.value,
             _scaling(scale, standardize), budget, labels, nodes, words_of(context), quiet,
@@ -145,12 +145,12 @@ def predict(
     quiet: given.Quiet = False,
 ) -> None:
     """Label the rows of a table by a model that fit has written."""
-    with tidy_errors():
+    with tidy_errors() as notes:
         from kvariates.cli.saved_model import predict_file
         from kvariates.cli.screen import print_table, progress_display, show_json
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
-                           identifier=identifier, keep=keep)  # fmt: skip
+                           identifier=identifier, keep=keep, notes=notes)  # fmt: skip
         printed = str(out) == "-"
         if printed and as_json:
             raise ValueError("-o - prints the labels and --json the result; leave out one")
@@ -158,7 +158,7 @@ def predict(
         written = printed_file() if printed else written_file(out, inputs, force=force)
         with written as file, progress_display(quiet) as progress:
             found = predict_file(model, reading, file, progress, quiet=quiet)
-        say_held(quiet=quiet)
+        notes.say(quiet=quiet)
         if as_json:
             show_json(found.summary(model, data, out))
         elif not quiet and not printed:

@@ -16,9 +16,8 @@ from rich.progress import Progress
 from kvariates.balancing.group_balance import GroupBalance
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.app import check_name
-from kvariates.cli.command_words import command_words
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remarks
-from kvariates.cli.screen import fit_with_bar, phase, print_table
+from kvariates.cli.screen import command_words, fit_with_bar, phase, print_table
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
 from kvariates.report.result_files import json_text, write_rows
@@ -59,7 +58,7 @@ def anticluster_file(request: GroupRequest, folder: Path, progress: Progress) ->
     with phase(progress, f"dividing {len(X):,} rows") as bar:
         model = AntiClustering(**request.choices)
         with command_words(request.reading.data):
-            seconds = fit_with_bar(model, bar, X, **constraints)
+            seconds = fit_with_bar(model, bar, request.reading.notes, X, **constraints)
     model.balance_ = replace(model.balance_, features=data.table.names)
     run = GroupRun(data.table, model, seconds)
     with phase(progress, "drawing and writing"):

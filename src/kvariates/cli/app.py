@@ -139,26 +139,36 @@ def say(message: str) -> None:
     typer.echo(f"kvariates: {printable(' '.join(message.split()))}", err=True)
 
 
+DROP = "--missing drop leaves such rows out"
+REMEDY = f"{DROP}, --missing mean fills in the mean of the column"
 WARNING = "warning: "
-_held: list[str] = []
 
 
-def remark(message: str) -> None:
-    """Say a message later, if the command does not fail: an error is one line."""
-    _held.append(" ".join(message.split()))
+class Notes:
+    """What a command says at its end, each once, if it does not fail: an error is one line.
 
+    The files of a fit have them, too.
+    """
 
-def remarks() -> tuple[str, ...]:
-    """The messages that are held back, each once. The files of a fit have them, too."""
-    return tuple(dict.fromkeys(_held))
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._said = 0
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(self._lines)
 
-def say_held(*, quiet: bool = False) -> None:
-    """Say the messages that were held back; only warnings if `quiet`."""
-    for message in remarks():
-        if not quiet or message.startswith(WARNING):
-            say(message)
-    _held.clear()
+    def add(self, message: str) -> None:
+        line = " ".join(message.split())
+        if line not in self._lines:
+            self._lines.append(line)
+
+    def say(self, *, quiet: bool = False) -> None:
+        """Print those that were not printed yet; only warnings if `quiet`."""
+        for line in self._lines[self._said :]:
+            if not quiet or line.startswith(WARNING):
+                say(line)
+        self._said = len(self._lines)
 
 
 def printable(text: str) -> str:
@@ -205,12 +215,15 @@ def _leave_the_pipe() -> None:
 
 
 @contextmanager
-def tidy_errors() -> Iterator[None]:
-    """End the command with one line after bad input or a signal; other errors are not caught."""
-    _held.clear()
+def tidy_errors() -> Iterator[Notes]:
+    """End the command with one line after bad input or a signal; other errors are not caught.
+
+    Yields notes, which are printed at the end.
+    """
+    notes = Notes()
     try:
-        yield
-        say_held()
+        yield notes
+        notes.say()
     except KeyboardInterrupt as error:
         say(_with_notes("interrupted", error))
         raise typer.Exit(130) from None

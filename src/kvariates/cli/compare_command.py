@@ -87,7 +87,7 @@ def compare_file(request: CompareRequest, progress: Progress) -> Comparison:
             say_remarks(data.table, request.scaling != "none", request.reading)
         X, _ = scaled_rows(X, w, request.scaling)
     low, high = _range(request, X.shape[0])
-    with phase(progress, f"trying {low} to {high} clusters"), said_warnings():
+    with phase(progress, f"trying {low} to {high} clusters"), said_warnings(request.reading.notes):
         choice = choose_k(X, (low, high), sample_weight=w, random_state=request.seed)
     lines = _lines(request, choice, X, w, progress)
     return Comparison(lines, choice, X.shape[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 from rich.progress import Progress
 
-from kvariates.cli.app import Terminated, printable, say
+from kvariates.cli.app import Notes, Terminated, printable, say
 from kvariates.cli.output_folder import check_free, moved_into_place
 from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.demo import cities as world
@@ -96,7 +96,7 @@ def draw_regions(folder: Path, progress: Progress) -> CityClusters:
         cities = world.load_cities()
     with phase(progress, f"clustering {len(cities.names):,} cities") as bar:
         model = world.region_model()
-        seconds = fit_with_bar(model, bar, cities.places, sample_weight=cities.people)
+        seconds = fit_with_bar(model, bar, Notes(), cities.places, sample_weight=cities.people)
     with phase(progress, "drawing the map"):
         regions = world.name_regions(cities, model.labels_, model.cluster_centers_)
         world.write_regions(cities, regions, model.labels_, model.cluster_centers_, folder)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name, remark, remarks, say_held
-from kvariates.cli.command_words import command_words
+from kvariates.cli.app import check_name
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.output_folder import moved_into_place, refuse_inputs
 from kvariates.cli.reading import ReadTable, read_table, say_remarks, shown_name
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import (
+    command_words,
     fit_with_bar,
     phase,
     progress_display,
@@ -67,7 +67,7 @@ def run_fit(
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     if force and not _labels(request):
         (out / "labels.parquet").unlink(missing_ok=True)  # of an earlier fit
-    say_held(quiet=request.quiet)
+    request.notes.say(quiet=request.quiet)
     if as_json:
         show_json({**summary, "out": str(out), "files": written})
     elif not request.quiet:
@@ -124,7 +124,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
             raise ValueError("--stream reads a file twice; standard input can be read only once")
         return _in_memory
     if stream is None and data.is_dir():
-        remark(f"{shown_name(data)} is a folder, {STREAMED}")
+        request.notes.add(f"{shown_name(data)} is a folder, {STREAMED}")
         stream = True
     elif stream is None and data.is_file() and data.suffix not in NOT_STREAMED:
         return partial(_in_memory_or_streamed, _is_large(request))
@@ -157,7 +157,7 @@ def _in_memory_or_streamed(large: bool, request: FitRequest, folder: Path, progr
             pass
     from kvariates.cli.fit_stream import fit_stream
 
-    remark(f"{request.data.name} is large compared with the memory, {STREAMED}")
+    request.notes.add(f"{request.data.name} is large compared with the memory, {STREAMED}")
     return fit_stream(request, folder, progress)
 
 
@@ -198,7 +198,7 @@ def fit_in_memory(request: FitRequest, folder: Path, progress: Progress) -> FitR
     with phase(progress, f"clustering {X.shape[0]:,} rows") as bar:
         model = KMeans(k, **request.choices)
         model._keep_costs = True
-        seconds = fit_with_bar(model, bar, X, sample_weight=w)
+        seconds = fit_with_bar(model, bar, request.notes, X, sample_weight=w)
         del model._keep_costs
     with phase(progress, "writing"):
         run = replace(_run(request, data, model, scale, seconds), choice=choice)
@@ -236,11 +236,11 @@ def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
     if request.choices.get("metric", "euclidean") != "euclidean":
         raise ValueError("-k auto works with --metric euclidean only; give a number")
     most = min(MOST_CHOSEN, X.shape[0])
-    with phase(progress, f"trying 1 to {most} clusters"), said_warnings():
+    with phase(progress, f"trying 1 to {most} clusters"), said_warnings(request.notes):
         choice = choose_k(
             X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
         )
-    remark(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")
+    request.notes.add(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")
     return choice
 
 
@@ -256,7 +256,7 @@ def _run(
     return FitRun(
         read, parameters_of(model, request), centers, np.bincount(labels, minlength=k),
         cluster_masses(labels, table.weight, k), model.inertia_, model.n_iter_, seconds,
-        fit_record_of(model), request.command, model._costs, notes=remarks(),
+        fit_record_of(model), request.command, model._costs, notes=request.notes.lines,
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
@@ -45,7 +44,7 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
         w = None if weights is None else frame[weights]
         with phase(progress, f"clustering {request.data.name} on {address}") as bar:
             model = KMeans(**choices, client=client)
-            seconds = fit_with_bar(model, bar, X, sample_weight=w)
+            seconds = fit_with_bar(model, bar, request.notes, X, sample_weight=w)
         totals = ClusterTotals(len(model.cluster_centers_))
         with phase(progress, "writing labels"):
             parts = _labels(client, model.labels_, w, frame[beside], totals)
@@ -59,10 +58,10 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
     rows = int(totals.sizes.sum())
     table = FittedTable(request.data, names, left_out, rows, w is not None, False, True)
     if left_out:
-        remark(f"left out, not numeric: {', '.join(left_out)}")
+        request.notes.add(f"left out, not numeric: {', '.join(left_out)}")
     run = FitRun(
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
-        model.n_iter_, seconds, fit_record_of(model), request.command, notes=remarks(),
+        model.n_iter_, seconds, fit_record_of(model), request.command, notes=request.notes.lines,
     )  # fmt: skip
     nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     write_fit(run, ShownRows(points, nearest, centers, shares), folder)

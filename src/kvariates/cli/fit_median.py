@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from kvariates.cli.app import check_name, remark, remarks
+from kvariates.cli.app import check_name
 from kvariates.cli.fit_command import parameters_of, scaled_rows
 from kvariates.cli.fit_private import WHY
 from kvariates.cli.fit_request import FitRequest
@@ -38,12 +38,14 @@ def fit_median(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     points = read_points(request, progress)
     with phase(progress, f"clustering {points.n:,} {points.unit}") as bar:
         model = KMedian(request.k or 1, **request.choices)
-        seconds = fit_with_bar(model, bar, points.X, sample_weight=points.data.table.weight)
+        seconds = fit_with_bar(
+            model, bar, request.notes, points.X, sample_weight=points.data.table.weight
+        )
     record = fit_record_of(model)
     found = FitRun(
         points.fitted_table(request), parameters_of(model, request), points.medoids(record),
         *_sizes(points, model), record.inertia, record.n_iter, seconds, record, request.command,
-        medoids=points.medoid_names(record), notes=remarks(),
+        medoids=points.medoid_names(record), notes=request.notes.lines,
         medoid_ids=points.medoid_ids(record, request.reading.identifier),
     )  # fmt: skip
     with phase(progress, "writing"):
@@ -164,7 +166,7 @@ def _graph(request: FitRequest) -> ReadTable:
     graph = read_graph(reading.data, reading.text)
     n = graph.lengths.shape[0]
     for line in (*graph.remarks, f"{n:,} nodes and {graph.lengths.nnz // 2:,} edges"):
-        remark(f"{reading.data.name}: {line}")
+        request.notes.add(f"{reading.data.name}: {line}")
     table = DataTable(graph.lengths, ("node",), reading.data)
     return ReadTable(table, {"node": graph.nodes})
 
@@ -223,8 +225,8 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     assert budget.demand is not None  # noqa: S101
     _check(request)
     points = read_points(request, progress)
-    remark(PUBLISHED)
-    notes = remarks()  # none that depends on the demand
+    request.notes.add(PUBLISHED)
+    notes = request.notes.lines  # none that depends on the demand
     with phase(progress, f"reading {budget.demand.name}"):
         column = request.reading.identifier or ("node" if points.is_graph else "row")
         demand = demand_numbers(
@@ -234,7 +236,7 @@ def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     model = PrivateKMedian(
         request.k or 1, epsilon=budget.epsilon, delta=budget.delta, metric=metric
     )
-    with phase(progress, "clustering privately"), said_warnings():
+    with phase(progress, "clustering privately"), said_warnings(request.notes):
         labels = model.fit_predict(points.X, demand=demand)
     record, parameters = fit_record_of(model), model.get_params()
     found = FitRun(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark
 from kvariates.cli.fit_request import FitRequest, PrivateBudget
 from kvariates.cli.reading import beside_columns
 from kvariates.cli.saved_model import save_model
@@ -62,7 +61,7 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> FitRun
             bounds = (np.zeros(len(low)), np.ones(len(low)))
     with phase(progress, "clustering privately") as bar:
         model = _model(request, budget, bounds)
-        fit_with_bar(model, bar, X)
+        fit_with_bar(model, bar, request.notes, X)
     with phase(progress, "writing"):
         run = _run(request, table.names, table.left_out, model, scale)
         if request.labels:
@@ -72,7 +71,7 @@ def fit_private(request: FitRequest, folder: Path, progress: Progress) -> FitRun
             write_labels(folder / "labels.parquet", labels, beside, kept)
         save_model(model, table.names, scale, folder / "model.skops")
         write_fit(run, None, folder)
-    remark(LABELS if request.labels else NO_LABELS)
+    request.notes.add(LABELS if request.labels else NO_LABELS)
     return run
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from kvariates.cli.app import Notes
 from kvariates.cli.reading import ReadRequest
 
 DEMAND = (
@@ -78,6 +79,10 @@ class FitRequest:
     @property
     def data(self) -> Path:
         return self.reading.data
+
+    @property
+    def notes(self) -> Notes:
+        return self.reading.notes
 
     @property
     def command(self) -> str:

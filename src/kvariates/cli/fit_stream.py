@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.cli.app import remark, remarks
 from kvariates.cli.fit_command import MOST_CHOSEN, check_names, parameters_of
 from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names, say_formulas, say_left_out, say_remarks
@@ -73,7 +72,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     _say_dropped(request, file)
     run = FitRun(
         table, parameters_of(model, request), centers, totals.sizes, totals.masses, totals.cost,
-        model.n_iter_, seconds, fit_record_of(model), request.command, notes=remarks(),
+        model.n_iter_, seconds, fit_record_of(model), request.command, notes=request.notes.lines,
         choice=choice,
     )  # fmt: skip
     shown = ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
@@ -97,9 +96,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
         file.left_out = left_out
     progress.total = file.n_bytes
     for line in file.remarks:
-        remark(f"{read.data.name}: {line}")
-    say_left_out(file.left_out, file.doubtful)
-    say_formulas(file.names or (), {})
+        request.notes.add(f"{read.data.name}: {line}")
+    say_left_out(request.notes, file.left_out, file.doubtful)
+    say_formulas(request.notes, file.names or (), {})
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
     table = DataTable(X, names, read.data)
@@ -110,9 +109,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
 def _say_dropped(request: FitRequest, file: Blocks) -> None:
     if n := file.rows_dropped:
         rows, their = ("row", "its") if n == 1 else ("rows", "their")
-        remark(f"{n:,} {rows} with a missing value left out; {their} label is missing")
+        request.notes.add(f"{n:,} {rows} with a missing value left out; {their} label is missing")
     for line in file.remarks_after:
-        remark(f"{request.data.name}: {line}")
+        request.notes.add(f"{request.data.name}: {line}")
 
 
 def _beside(request: FitRequest, file: Blocks) -> list[str]:
@@ -130,10 +129,10 @@ def _choice(request: FitRequest, source: SourceBlocks, reading: ReadingProgress)
         made = StreamingKMeans(MOST_CHOSEN, random_state=seed).fit(source)
         points, weights = made.synopses_, made.synopsis_weights_
     most = min(MOST_CHOSEN, len(points))
-    with said_warnings():
+    with said_warnings(request.notes):
         choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
     why = f"{as_options(choice.reason)} {how_sure(choice)}"
-    remark(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
+    request.notes.add(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return choice
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from kvariates.cli import options as given
-from kvariates.cli.app import TableOptions, app, say_held, tidy_errors
+from kvariates.cli.app import TableOptions, app, tidy_errors
 from kvariates.cli.options import gathered
 from kvariates.cli.output_folder import moved_into_place, refuse_inputs
 from kvariates.report.option_words import as_options
@@ -40,13 +40,13 @@ def compare(
     quiet: given.Quiet = False,
 ) -> None:
     """Compare seedings and numbers of clusters, and suggest one, with the reason."""
-    with tidy_errors():
+    with tidy_errors() as notes:
         from kvariates.cli import compare_command as command
         from kvariates.cli.screen import progress_display, show_json
         from kvariates.report.costs import how_sure
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
-                           weights=weights, identifier=identifier)  # fmt: skip
+                           weights=weights, identifier=identifier, notes=notes)  # fmt: skip
         low, _, high = (k or "").partition(":")
         ks = (int(low), int(high)) if k else None
         drawn = secrets.randbits(32) if seed is None else seed
@@ -56,7 +56,7 @@ def compare(
         request = command.CompareRequest(reading, ks, inits, scale.value, drawn, quiet)
         with progress_display(quiet) as progress:
             found = command.compare_file(request, progress)
-        say_held()
+        notes.say()
         if as_json:
             show_json({"seed": drawn, **found.summary()})
         elif not quiet:
@@ -101,12 +101,12 @@ def anticluster(
     }
     if group_sizes is not None:
         choices["group_sizes"] = [int(size) for size in group_sizes.split(",")]
-    with tidy_errors():
+    with tidy_errors() as notes:
         from kvariates.cli import anticluster_command as command
         from kvariates.cli.screen import print_end, progress_display, show_json
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
-                           identifier=identifier)  # fmt: skip
+                           identifier=identifier, notes=notes)  # fmt: skip
         names, links = given.names_of(balance) or [], (must_link, cannot_link)
         request = command.GroupRequest(reading, names, standardize, choices, quiet, *links)
         refuse_inputs(out, command.FILES, [data])
@@ -115,7 +115,7 @@ def anticluster(
             moved_into_place(out, command.FILES, force=force) as folder,
         ):
             run = command.anticluster_file(request, folder, progress)
-        say_held()
+        notes.say()
         if as_json:
             show_json({**command.summary_of(request, run), "out": str(out)})
         elif not quiet:

@@ -84,6 +84,8 @@ def _file(words: str | Path) -> Path:
     """What to read: an empty word, as of a variable that is not set, is not the current folder."""
     if not str(words):
         raise typer.BadParameter("the name of the file is empty.")
+    if re.match(r"[a-z0-9+]+://", str(words)):
+        raise typer.BadParameter(f"{words} is an address; fetch the file and give its name.")
     return Path(words)
 
 
@@ -289,7 +291,11 @@ def names_of(by_comma: str | None) -> list[str] | None:
 
 
 def gathered(
-    data: Path, columns: str | None, missing: str | None, text: tuple[Any, ...], **others: Any
+    data: Path,
+    columns: str | None,
+    missing: str | None,
+    text: tuple[Any, ...],
+    **others: Any,
 ) -> ReadRequest:
     """What to read. `text`: the options of `TextOptions` in their order, None if not given."""
     from kvariates.cli.reading import ReadRequest

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kvariates.cli.app import remark
-from kvariates.cli.command_words import DROP, REMEDY
+from kvariates.cli.app import DROP, REMEDY, Notes
 from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
 from kvariates.sources.columns import check_names, listed
 from kvariates.sources.text_numbers import first_formula, formula_of
@@ -46,6 +45,8 @@ class ReadRequest:
     text : TextOptions
     means : ndarray or None
         What takes the place of missing values, if not the means of the file.
+    notes : Notes
+        What is said at the end of the command.
     """
 
     data: Path
@@ -57,6 +58,7 @@ class ReadRequest:
     aside: tuple[str, ...] = ()
     text: TextOptions = field(default_factory=TextOptions)
     means: Any = None
+    notes: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
     opened = open_table(request.data, request.text)
     if not quiet:
         for line in opened.remarks:
-            remark(f"{shown_name(request.data)}: {line}")
+            request.notes.add(f"{shown_name(request.data)}: {line}")
     columns, aside = request.columns, _aside(request)
     check_names(request.data, opened.names, aside)
     if columns is None and opened.numeric & set(aside):
@@ -89,38 +91,38 @@ def read_table(request: ReadRequest, *, quiet: bool = False) -> ReadTable:
         left_out = tuple(name for name in others if name not in opened.numeric)
         table = replace(table, left_out=left_out)
     if not quiet:
-        _say_changed(opened, table)
+        _say_changed(request.notes, opened, table)
     beside = beside_columns(opened, request)
-    say_formulas(opened.names, beside)
+    say_formulas(request.notes, opened.names, beside)
     return ReadTable(table, beside, opened)
 
 
-def _say_changed(opened: OpenedTable, table: DataTable) -> None:
+def _say_changed(notes: Notes, opened: OpenedTable, table: DataTable) -> None:
     if table.kept is not None:
         n = int(np.count_nonzero(~table.kept))
-        remark(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
+        notes.add(f"{n:,} {'row' if n == 1 else 'rows'} with a missing value left out")
     if table.filled:
         values = "value was" if table.filled == 1 else "values were"
-        remark(f"{table.filled:,} missing {values} filled in with the mean of the column")
-    say_left_out(table.left_out, opened.doubtful)
+        notes.add(f"{table.filled:,} missing {values} filled in with the mean of the column")
+    say_left_out(notes, table.left_out, opened.doubtful)
 
 
-def say_left_out(names: Sequence[str], doubtful: Mapping[str, str]) -> None:
+def say_left_out(notes: Notes, names: Sequence[str], doubtful: Mapping[str, str]) -> None:
     """Say which columns are not numeric, and why if they look so."""
     if names:
-        remark(f"left out, not numeric: {listed(names)}")
+        notes.add(f"left out, not numeric: {listed(names)}")
     for name in names:
         if name in doubtful:
-            remark(doubtful[name])
+            notes.add(doubtful[name])
 
 
-def say_formulas(names: Sequence[str], beside: Mapping[str, Any]) -> None:
+def say_formulas(notes: Notes, names: Sequence[str], beside: Mapping[str, Any]) -> None:
     """Point out text that a spreadsheet takes for a formula; it is written as it is."""
     found = {"the name of a column": first_formula(names)}
     found |= {f"column {name!r}": formula_of(column) for name, column in beside.items()}
     for where, cell in found.items():
         if cell:
-            remark(
+            notes.add(
                 f"{where}: a spreadsheet may run {cell[:40]!r} as a formula; such cells are "
                 "written as they are, so import CSV files as text"
             )
@@ -157,7 +159,7 @@ def say_remarks(
     """Point out identifiers, columns of very different scale, and what may be a network."""
     X, names = table.X, table.names
     if used == "clustered" and sparse.issparse(X) and _is_network(X):
-        remark(
+        request.notes.add(
             "the matrix is symmetric, and its rows are clustered like measurements; if it is a "
             "network: --objective median --metric graph"
         )
@@ -167,9 +169,9 @@ def say_remarks(
         alike = [name for j, name in enumerate(names) if _is_identifier(name, X[:, j])]
         rest = [name for name in names if name not in alike]
         if alike and rest:
-            remark(_about_identifiers(alike, rest, used))
+            request.notes.add(_about_identifiers(alike, rest, used))
     if not scaled:
-        _say_scales(X, names)
+        _say_scales(request.notes, X, names)
 
 
 def _about_identifiers(alike: Sequence[str], rest: Sequence[str], used: str) -> str:
@@ -192,7 +194,7 @@ def _is_network(X: Any) -> bool:
     return bool(n == d > 2 and (X != X.T).nnz == 0)
 
 
-def _say_scales(X: Any, names: Sequence[str]) -> None:
+def _say_scales(notes: Notes, X: Any, names: Sequence[str]) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = X[:: len(X) // 2**17 + 1].std(axis=0, dtype=np.float64)
     varied = np.flatnonzero(spread > 0)
@@ -200,7 +202,7 @@ def _say_scales(X: Any, names: Sequence[str]) -> None:
         return
     low, high = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
     if spread[high] > APART * spread[low]:
-        remark(
+        notes.add(
             f"columns have very different scales (deviation of {names[low]}: {spread[low]:.3g}, of "
             f"{names[high]}: {spread[high]:.3g}), so {names[high]} decides; --scale standard gives "
             "all columns the same say"

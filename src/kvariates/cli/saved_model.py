@@ -19,10 +19,11 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 from rich.progress import Progress
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
-from kvariates.cli.app import remark
 from kvariates.cli.reading import ReadRequest, read_table
 from kvariates.cli.screen import phase
+from kvariates.estimators.fit_record import fit_record_of
 from kvariates.extras import needed
 from kvariates.sources import Scale
 from kvariates.sources.input_file import check_size
@@ -49,14 +50,13 @@ def save_model(
     columns = np.array(names, dtype=object)
     if scale is not None or means is not None:
         made = _pipeline(model, columns, scale, means)
-    elif getattr(model, "n_features_in_", None) == len(names):
+    elif vars(model).get("n_features_in_") == len(names):  # a model of words has none
         model.feature_names_in_ = columns
     path.write_bytes(model_bytes(made, skops))
 
 
 def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
     from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
     steps: list[tuple[str, Any]] = []
@@ -73,8 +73,13 @@ def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
 
 def filled_means(model: Any) -> Any:
     """What missing values were replaced by when the model was fitted; None: nothing."""
-    fill = getattr(model, "named_steps", {}).get("fill")
-    return None if fill is None else fill.statistics_
+    steps = dict(model.steps) if isinstance(model, Pipeline) else {}
+    return steps["fill"].statistics_ if "fill" in steps else None
+
+
+def _last(model: Any) -> Any:
+    """The model itself, without the steps before it."""
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _is_our_class(name: str) -> bool:
@@ -114,12 +119,10 @@ def load_model(path: Path) -> Any:
         if line.startswith(str(path)):
             raise ValueError(line) from None
         raise ValueError(f"{path}: is damaged, or no saved model: {line}") from None
-    last = model[-1] if hasattr(model, "steps") else model
+    last = _last(model)
     if not type(last).__module__.startswith("kvariates."):
         raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
-    _check_centers(model, last, path)
-    if any(getattr(last, name, None) is not None for name in ("size_min", "size_max")):
-        remark(LIMITS)
+    _check_centers(model, path)
     return model
 
 
@@ -135,22 +138,23 @@ def _check_sizes(data: bytes, name: str) -> None:
     check_size(size, name)
 
 
-def _check_centers(model: Any, last: Any, path: Path) -> None:
-    """Raise ValueError unless the model, whose last step is `last`, labels its own first centre.
+def _check_centers(model: Any, path: Path) -> None:
+    """Raise ValueError unless the model labels its own first centre.
 
     Models of graphs and of distances have no coordinates, and no labels for new rows.
     """
-    if getattr(last, "metric", "") in ("graph", "precomputed"):
-        return
-    centers: Any = getattr(last, "cluster_centers_", None)
-    d = getattr(last, "n_features_in_", None)
-    values = centers.data if sparse.issparse(centers) else np.asarray(centers)
-    shape = (getattr(last, "n_clusters", None), d)
-    if np.shape(centers) != shape or values.dtype.kind != "f":
-        raise ValueError(f"{path}: is damaged: its centres are no table of numbers")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{path}: is damaged: a centre has a missing or infinite value")
     try:
+        last = _last(model)
+        record = fit_record_of(last)
+        if record.metric in ("graph", "precomputed"):
+            return
+        centers = record.centers
+        values = centers.data if sparse.issparse(centers) else np.asarray(centers)
+        whole = np.shape(centers) == (record.n_clusters, last.n_features_in_)
+        if not whole or values.dtype.kind != "f":
+            raise ValueError("its centres are no table of numbers")
+        if not np.isfinite(values).all():
+            raise ValueError("a centre has a missing or infinite value")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the row has no names
             model.predict(centers[:1])
@@ -228,10 +232,13 @@ def predict_file(
         ending = f"not {out.suffix}" if out.suffix else f"and {out.name} ends with neither"
         raise ValueError(f"-o: the labels are written as .parquet or .csv, {ending}")
     model = load_model(path)
-    last = model[-1] if hasattr(model, "steps") else model
-    if hasattr(last, "ledger_"):
-        remark(NOT_PRIVATE)
-    metric = getattr(last, "metric", "euclidean")
+    last = _last(model)
+    record = fit_record_of(last)
+    metric = record.metric
+    if record.limited:
+        reading.notes.add(LIMITS)
+    if record.private:
+        reading.notes.add(NOT_PRIVATE)
     if metric in ("graph", "precomputed"):
         raise ValueError(
             f"{path}: the model was fitted with --metric {metric}, so it has no labels for new "
@@ -261,5 +268,4 @@ def predict_file(
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         labels = np.asarray(model.predict(X))
     write_labels(out, labels, data.beside, data.table.kept)
-    k = int(getattr(last, "n_clusters", labels.max() + 1))
-    return Prediction(np.bincount(labels, minlength=k), X.shape[0])
+    return Prediction(np.bincount(labels, minlength=record.n_clusters), X.shape[0])

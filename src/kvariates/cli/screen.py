@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table as ScreenTable
 from rich.text import Text
 
-from kvariates.cli.app import WARNING, printable, remark
-from kvariates.cli.command_words import TOO_FEW
+from kvariates.cli.app import DROP, WARNING, Notes, printable
 from kvariates.estimators.choose_k import ScaleWarning
+from kvariates.estimators.validation import TooFewRowsError
 from kvariates.report.option_words import as_options
 from kvariates.report.result_files import json_text
 from kvariates.sources import MissingValuesError
@@ -113,7 +113,7 @@ class ReadingProgress:
 
 
 @contextmanager
-def said_warnings() -> Iterator[None]:
+def said_warnings(notes: Notes) -> Iterator[None]:
     """Say warnings of an estimator later, and name options in them and in its errors.
 
     Messages about the data are not to pass here: they have names of columns, which would be taken
@@ -125,17 +125,30 @@ def said_warnings() -> Iterator[None]:
         try:
             yield
         except ValueError as error:
-            if isinstance(error, MissingValuesError) or TOO_FEW.fullmatch(str(error)):
+            if isinstance(error, MissingValuesError | TooFewRowsError):
                 raise  # see `command_words`
             raise ValueError(as_options(str(error))) from error
     for words in dict.fromkeys(str(warning.message) for warning in caught):
-        remark(f"{WARNING}{as_options(words)}")
+        notes.add(f"{WARNING}{as_options(words)}")
 
 
-def fit_with_bar(model: Any, bar: ProgressBar, X: Any, **options: Any) -> float:
+@contextmanager
+def command_words(data: Path, unit: str = "rows") -> Iterator[None]:
+    """Errors in the words of the command, with the name of the file."""
+    try:
+        yield
+    except MissingValuesError as error:
+        raise ValueError(f"{error.where}; {DROP}") from None
+    except TooFewRowsError as error:
+        option = "-g" if error.parameter == "n_groups" else "-k"
+        words = f"{option} {error.asked} is above the {error.rows:,} {unit} of {data}"
+        raise ValueError(words) from None
+
+
+def fit_with_bar(model: Any, bar: ProgressBar, notes: Notes, X: Any, **options: Any) -> float:
     """Fit with a progress bar, say warnings later, return the seconds. `options`: of `fit`."""
     start = time.perf_counter()
-    with said_warnings():
+    with said_warnings(notes):
         model.set_callbacks(bar).fit(X, **options)
     model.set_callbacks()  # the saved model has no bar
     return time.perf_counter() - start

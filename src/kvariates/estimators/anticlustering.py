@@ -156,8 +156,7 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         with input_errors.one_line(X):
             X = validate_data(self, X, dtype=dtype, order="C")
         n, G = len(X), int(self.n_groups)
-        if n < G:
-            raise ValueError(f"n_samples={n} should be >= n_groups={G}.")
+        validation.enough_rows(n, G, "n_groups")
         group_input.check_range(X)
         named = group_input.categories_of(categories, n)
         links = group_input.links_of(must_link, cannot_link, n)

@@ -219,8 +219,7 @@ default="k-means++"
         if isinstance(X, SourceBlocks):
             return self._fit_blocks(X, sample_weight)
         X = self._validated(X, reset=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        validation.enough_rows(X.shape[0], self.n_clusters)
         weight = validation.weights(sample_weight, X)
         objective = objective_for(self.metric, self.distortion, X, weight)
         if isinstance(self.init, str):

@@ -63,8 +63,8 @@ def validated_points(
         _check_range(space)
     elif isinstance(space, DistanceMatrix):
         triangles = check_triangles(space, "X", TriangleCheck(entry.lost))
-    if k is not None and space.n < k:
-        raise ValueError(f"n_samples={space.n} should be >= n_clusters={k}.")
+    if k is not None:
+        validation.enough_rows(space.n, k)
     weight = _weights(demand, sample_weight, space.n)
     _check_costs(space, weight)
     if k is not None and isinstance(space, Graph):

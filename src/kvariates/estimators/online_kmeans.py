@@ -168,8 +168,7 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         if weight is not None:  # rows of weight zero count as no rows
             X, weight = X[weight > 0], weight[weight > 0]
         n, k = X.shape[0], int(self.n_clusters)
-        if n < k:
-            raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
+        validation.enough_rows(n, k)
         self._forget()
         parts = min(n, 2 * k if self.update else k)
         edges = np.linspace(0, n, parts + 1).round().astype(int).tolist()

@@ -197,8 +197,7 @@ def _checked(infos: Sequence[PartitionInfo | RefusedPartition], k: int) -> dict[
         if info.n:
             full[i] = info
     n = sum(info.n for info in full.values())
-    if n < k:
-        raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
+    validation.enough_rows(n, k)
     _check_columns(full)
     lightest = min(info.lightest for info in full.values())
     validation.weight_range(lightest, max(info.heaviest for info in full.values()))

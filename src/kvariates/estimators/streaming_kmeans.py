@@ -192,10 +192,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
                     self._take_in(batch, weight)
                     if told is not None:
                         told(Progress("rows after batch", number, self._rows_seen))
-            if self._rows_seen < self.n_clusters:
-                raise ValueError(
-                    f"n_samples={self._rows_seen} should be >= n_clusters={self.n_clusters}."
-                )
+            validation.enough_rows(self._rows_seen, self.n_clusters)
             if not self.weight_seen_:
                 raise ValueError(validation.NO_WEIGHT)
         report.end()

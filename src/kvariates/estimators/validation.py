@@ -150,9 +150,22 @@ def rows(X: Any, n_clusters: int) -> Any:
     with input_errors.one_line(X):
         X = check_array(X, **row_options(X))
     X = canonical(X)
-    if X.shape[0] < n_clusters:
-        raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={n_clusters}.")
+    enough_rows(X.shape[0], n_clusters)
     return X
+
+
+class TooFewRowsError(ValueError):
+    """There are fewer rows than clusters or groups: `rows`, and what was asked for."""
+
+    def __init__(self, rows: int, asked: int, parameter: str) -> None:
+        super().__init__(f"n_samples={rows} should be >= {parameter}={asked}.")
+        self.rows, self.asked, self.parameter = rows, asked, parameter
+
+
+def enough_rows(rows: int, asked: int, parameter: str = "n_clusters") -> None:
+    """Raise TooFewRowsError if there are fewer rows than clusters or groups."""
+    if rows < asked:
+        raise TooFewRowsError(rows, int(asked), parameter)
 
 
 def canonical(X: Any) -> Any:

@@ -268,6 +268,8 @@ class CenterErrors:
         """What error bars say and do not say; or why there are none."""
         if self.values is None:
             return f"The error of the centres by noise is not known: {self.about}."
+        if np.isnan(self.values).all():
+            return "No centre has an error bar: all of them may be only noise."
         return (
             f"Error bars are about noise alone: {self.about} is within them with a probability of "
             f"at least {100 * RATE:g} %, each number by itself. They do not cover which rows "
@@ -276,7 +278,7 @@ class CenterErrors:
 
     def lines(self) -> tuple[str, ...]:
         """A line for each centre, with the features x0, x1, ...; of the first ones if many."""
-        if self.values is None:
+        if self.values is None or np.isnan(self.values).all():
             return ()
         k, d = self.values.shape
         more = ", ..." if d > SHOWN_FEATURES else ""

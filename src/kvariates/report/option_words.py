@@ -10,6 +10,8 @@ PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
 REFUSED = re.compile(r"The '(\w+)' parameter of \w+ must be")  # of scikit-learn
 OTHERS = (
     (r"\bk_range\b", "-k"),
+    (r"\bgroup_sizes\b", "--group-sizes"),
+    (r"\b(must|cannot)_link\b", r"--\1-link"),
     (r"\bn_clusters=(?=\d)", "-k "),
     (r"\bn_clusters\b", "-k"),
     (r"\brandom_state\b", "--seed"),

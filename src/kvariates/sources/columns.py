@@ -111,7 +111,7 @@ def check_names(place: object, known: list[str], wanted: list[str]) -> None:
     in_source, asked = Counter(known), Counter(wanted)
     for name in wanted:
         if name not in in_source:
-            close = difflib.get_close_matches(name, known, n=3)
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.75)
             hint = f"did you mean {listed(close)}?" if close else f"there are {listed(known)}"
             raise ValueError(f"{place}: no column {name!r}; {hint}")
         if in_source[name] > 1:
