@@ -181,8 +181,8 @@ seeding.probes: EveryPoint
 seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
 seeding.seedings: HOST_SEEDINGS PEER_SEEDINGS SEEDINGS
-sources.block_memory: BlockMemory
-sources.demand_file: demand_numbers
+sources.assembling: BlockMemory
+sources.private_text: demand_numbers
 sources.graph_files: read_places
 sources.scaling: scale_for SCALINGS standardize
 sources.text_format: HINT

@@ -209,7 +209,7 @@ class TestColumns:
         assert file_failure(path, weights="c") == "no column 'c'; there are a, b"
         assert file_failure(path, columns=["a", "a"]) == "column 'a' is asked for twice"
         assert file_failure(path, columns=[]) == "no columns"
-        line = "column 'a' holds the weights; do not read it twice"
+        line = "column 'a' holds the weights; do not cluster it as well"
         assert file_failure(path, columns=["a"], weights="a") == line
         dates = write_parquet(tmp_path / "d.parquet", {"d": np.array(["2026-01-01"], "M8[us]")})
         line = "column 'd' holds timestamp[us], not numbers"

@@ -259,7 +259,7 @@ class TestFolders:
             ({"a": ["1"]}, None, "no numeric column (found a)", False),
             ({"a": ["1"]}, ["a"], "column 'a' holds string, not numbers", True),
             *[({"b": [1]}, ["a"], "no column 'a'; there are b", how) for how in (False, True)],
-            *[({"b": [1]}, ["c"], "no column 'c'; there are a, b", how) for how in (False, True)],
+            *[({"b": [1]}, ["c"], "no column 'c'; there are a", how) for how in (False, True)],
         ],
     )
     def test_files_that_do_not_agree(self, tmp_path, other, columns, line, private):

@@ -26,9 +26,9 @@ from kvariates.report.result_files import write_fit
 from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale
-from kvariates.sources.demand_file import demand_numbers
 from kvariates.sources.graph_files import NodePlaces, edge_list, read_graph, read_places
 from kvariates.sources.parquet_writer import write_labels
+from kvariates.sources.private_text import demand_numbers
 from kvariates.sources.scaling import radians_scale
 
 

@@ -64,7 +64,9 @@ class Layout:
         """
         names, weights = _chosen(place, fields, choice, hint), choice.weights
         if weights in names:
-            raise ValueError(f"{place}: column {weights!r} holds the weights; do not read it twice")
+            raise ValueError(
+                f"{place}: column {weights!r} holds the weights; do not cluster it as well"
+            )
         layout = cls(names, weights, np.dtype(np.float64))
         check_names(place, [field.name for field in fields], layout.wanted)
         known = {field.name: field for field in fields}

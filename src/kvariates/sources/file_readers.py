@@ -24,6 +24,7 @@ import numpy as np
 from kvariates.sources.array_files import read_array
 from kvariates.sources.columns import listed, matrix_fields
 from kvariates.sources.input_file import InputFile, input_file, input_files
+from kvariates.sources.memory_readers import MatrixReader
 from kvariates.sources.pieces import (
     ArrowPiece,
     MatrixPiece,
@@ -34,7 +35,6 @@ from kvariates.sources.pieces import (
 )
 from kvariates.sources.readers import (
     FileReader,
-    MatrixReader,
     Part,
     Reader,
     arrow_pieces,

@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from kvariates.sources.block_source import collected
-from kvariates.sources.columns import check_names, no_numbers
-from kvariates.sources.data_table import DataTable, Missing, complete
+from kvariates.sources.columns import ColumnChoice, check_names
+from kvariates.sources.data_table import DataTable, Missing, check_weights, complete
 from kvariates.sources.file_readers import FilesReader, Source, file_reader
 from kvariates.sources.input_file import InputFile, check_size
-from kvariates.sources.missing import check_weights
+from kvariates.sources.memory_readers import MatrixReader
+from kvariates.sources.passes import collected
 from kvariates.sources.pieces import Place
 from kvariates.sources.private_text import PrivateTextReader
-from kvariates.sources.readers import MatrixReader, Reader
+from kvariates.sources.readers import Reader
 from kvariates.sources.text_format import TextOptions
 
 
@@ -85,19 +85,18 @@ class OpenedTable:
         or that of `means` ("mean"), or keep NaN ("keep", for private fits: each cell is read by
         itself, text that is no number is NaN, too, and there may be no rows).
         """
-        names, left_out = self._chosen(columns, weights)
-        check_names(self._place, self.names, [*names, *([weights] if weights is not None else [])])
         if self.private:
-            self._check_types(names)
+            self._check_types(columns or ())
+        choice = ColumnChoice(None if columns is None else tuple(columns), weights)
         if isinstance(self.reader, FilesReader):
-            n_bytes = 8 * (self.reader.n_rows or 0) * len(names)
+            n_bytes = 8 * (self.reader.n_rows or 0) * len(columns or self.numeric)
             check_size(max(n_bytes, self.reader.n_bytes or 0), self._place)
-        block = collected(self.reader, None if columns is None else names, weights)
+        block, names, left_out = collected(self.reader, choice)
         if block.weight is not None:
             check_weights(block.weight, Place(self._place), weights or "")
         if not block.X.shape[0] and missing != "keep":
             raise ValueError(f"{self._place}: no rows")
-        made = DataTable(block.X, tuple(names), self.path, left_out, block.weight)
+        made = DataTable(block.X, names, self.path, left_out, block.weight)
         if self.matrix is not None:
             if not np.isfinite(block.X.data).all():
                 raise ValueError(f"{self._place}: the sparse matrix has missing or infinite values")
@@ -141,28 +140,6 @@ class OpenedTable:
                     raise ValueError(
                         f"{part.place}: column {field.name!r} holds {field.type}, not numbers"
                     )
-
-    def _chosen(
-        self, columns: Sequence[str] | None, weights: str | None
-    ) -> tuple[list[str], tuple[str, ...]]:
-        names = self.names if columns is None else list(columns)
-        if not names:
-            raise ValueError(f"{self._place}: no columns")
-        left_out: tuple[str, ...] = ()
-        if columns is None:
-            left_out = tuple(name for name in names if name not in self.numeric)
-            if len(left_out) == len(names):
-                raise ValueError(no_numbers(self._place, self.names, self.reader.hint))
-            names = [name for name in names if name in self.numeric]
-        if columns is not None and weights in names:
-            raise ValueError(
-                f"{self._place}: column {weights!r} holds the weights; do not cluster it as well"
-            )
-        if weights in names:
-            names = [name for name in names if name != weights]
-            if not names:
-                raise ValueError(f"{self._place}: no column is left to cluster without {weights!r}")
-        return names, left_out
 
 
 def read(

@@ -1,4 +1,4 @@
-"""Reads text of a private fit: every line by itself, so that no line changes how others are read.
+"""Reads tables and demands of private fits: every line by itself, so that no other line matters.
 
 | line | what is read |
 |---|---|
@@ -16,6 +16,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,16 @@ from kvariates.sources.text_numbers import find_numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from numpy.typing import NDArray
+
+from kvariates.sources.file_readers import IpcReader, ParquetReader
+from kvariates.sources.input_file import MAGIC, InputFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 BATCH_ROWS = 2**16
 
 
@@ -136,3 +147,68 @@ class PrivateTextReader(FileReader):
 
     def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
         return {name: valid_text(self._table.column(name)) for name in names}
+
+
+KNOWN = "a demand is a text table (.csv, .tsv, .txt, also .gz), Parquet, Arrow or Feather"
+OTHERS = {"numpy": "NumPy or ZIP file", "matrix market": "Matrix Market file"}
+NO_TEXT = (b"PK\x03\x04", *MAGIC)  # how files begin that are not text
+
+
+def demand_numbers(
+    path: Path, names: Iterable[str], column: str, text: TextOptions
+) -> NDArray[np.int64]:
+    """The number of the point of every entry of a demand; -1 for what is no point."""
+    file, number = InputFile(path), {name: i for i, name in enumerate(names)}
+    file.check()
+    readers = {"text": _lines, "parquet": _typed_entries, "arrow": _typed_entries}
+    if file.kind not in readers:
+        raise ValueError(f"{file.name}: is a {OTHERS.get(file.kind, file.kind)}; {KNOWN}")
+    file.needs()
+    entries = readers[file.kind](file, column, text)
+    return np.fromiter((number.get(entry, -1) for entry in entries), np.int64)
+
+
+def _lines(file: InputFile, column: str, text: TextOptions) -> Iterator[str]:
+    """One cell of each line after the line of names."""
+    options, place = fixed_format(file.path, text), 0
+    delimiter = options.delimiter or ","
+    lines = lines_of(file.data, options.encoding or "utf-8")
+    if options.header:
+        if file.data.startswith(NO_TEXT):  # by the first line, which is public
+            raise ValueError(f"{file.name}: is called {file.path.suffix}, but is no text")
+        place = _place(file, names_of(next(lines, ""), options), column)
+    for line in lines:
+        cells = cells_of(line, delimiter)
+        yield cells[place].strip() if place < len(cells) else ""
+
+
+def _place(file: InputFile, names: list[str], column: str) -> int:
+    """Which column holds the points: the one of this name, or the only one."""
+    if column in names:
+        return names.index(column)
+    if len(names) == 1:
+        return 0
+    raise ValueError(
+        f"{file.name}: the demand has {len(names)} columns, and none is called {column!r}; give "
+        "that name to the column of points, or leave the others out"
+    )
+
+
+def _typed_entries(file: InputFile, column: str, _text: object) -> Iterator[str]:
+    """The entries of a file with types. ValueError for another type, whatever its cells are."""
+    reader = ParquetReader(file) if file.kind == "parquet" else IpcReader(file)
+    damaged = f"{file.name}: is damaged, or no {file.kind} file"  # whatever it holds
+    try:
+        fields = reader.parts[0].fields
+    except ValueError:
+        raise ValueError(damaged) from None
+    field = fields[_place(file, [field.name for field in fields], column)]
+    if not re.fullmatch(r"u?int\d+|(large_)?string", field.type):
+        raise ValueError(
+            f"{file.name}: column {field.name!r} holds {field.type}, not names or numbers of points"
+        )
+    try:
+        values = reader.originals([field.name], identifiers=True)[field.name]
+    except ValueError:
+        raise ValueError(damaged) from None
+    return (str(value) for value in values.to_pylist())
