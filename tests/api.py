@@ -147,6 +147,7 @@ private_methods.recovery: Recovery
 private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
+ray.kmeans: RayActors=_Actors
 refining.center_swaps: lloyd_with_swaps swapped
 refining.hartigan: hartigan
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "kvariates"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PUBLIC = "__init__"
-TWICE = {"KMeans"}  # kvariates.KMeans, and the same on a cluster: kvariates.dask.KMeans
+TWICE = {
+    "KMeans"
+}  # kvariates.KMeans, and the same on a cluster: kvariates.dask.KMeans, kvariates.ray.KMeans
 
 
 def table(header):
@@ -126,7 +128,17 @@ def test_no_two_public_classes_share_a_name():
 
 PUBLIC_MODULES = {
     f"kvariates{name}"
-    for name in ("", ".dask", ".federated", ".plot", ".privacy", ".report", ".river", ".sources")
+    for name in (
+        "",
+        ".dask",
+        ".federated",
+        ".plot",
+        ".privacy",
+        ".ray",
+        ".report",
+        ".river",
+        ".sources",
+    )
 }
 
 

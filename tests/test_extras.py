@@ -28,6 +28,7 @@ LINES = {
     "private (releases)": "Noise for a private fit needs opendp",
     "private (cryptography)": "A secure sum of several parties needs cryptography",
     "dask": "kvariates.dask needs dask",
+    "ray": "kvariates.ray needs ray",
     "federated": "kvariates.federated needs flwr",
     "files": "reading rows.csv needs pyarrow",
     "save": "Saving or loading a stream needs skops",

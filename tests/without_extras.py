@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGES = sys.argv[1:]
 # They are imported by whoever wants them, and need their packages at once.
-ROOMS_OF_EXTRAS = {"cli", "dask", "demo", "federated", "plot", "report", "river"}
+ROOMS_OF_EXTRAS = {"cli", "dask", "demo", "federated", "plot", "ray", "report", "river"}
 
 
 class Blocked:
@@ -81,6 +81,7 @@ CALLS = {
     "private (releases)": accountant,
     "private (cryptography)": lambda: kvariates.VerticalKMeans(2).fit([X, X]),
     "dask": lambda: importlib.import_module("kvariates.dask"),
+    "ray": lambda: importlib.import_module("kvariates.ray"),
     "federated": lambda: importlib.import_module("kvariates.federated"),
     "files": read_csv,
     "save": save,

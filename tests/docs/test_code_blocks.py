@@ -30,7 +30,7 @@ NOT_RUN = {
     "openssl": "makes certificates for several machines; was run by hand",
     "ssh-keygen": "makes keys for several machines; was run by hand",
     "echo": "a line of the certificates above",
-    "kvariates fit rows/": "needs a cluster: tests/dask/test_dask_command.py runs it",
+    "kvariates fit rows/": "needs a cluster: tests/clusters/test_dask_command.py runs it",
     "kvariates fit --init d2x3": "the name of a seeding that a reader adds",
     "kvariates demo": "takes a minute: tests/cli/test_demo.py runs it",
 }

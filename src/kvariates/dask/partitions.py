@@ -15,9 +15,9 @@ from dask.delayed import delayed
 
 from kvariates.dask.collections import DelayedBlocks
 from kvariates.estimators.partitions import (
+    ClusterPlan,
     Partition,
     PartitionInfo,
-    PartitionPlan,
     RefusedPartition,
 )
 from kvariates.objectives.objective import Objective
@@ -27,7 +27,7 @@ TOLERATED = 1.1  # times the mean number of rows for a thread
 
 def hold_partitions(
     client: Any, blocks: DelayedBlocks, k: int, objective: Objective, *, join: bool
-) -> tuple[PartitionPlan, dict[str, Any]]:
+) -> tuple[ClusterPlan, dict[str, Any]]:
     """Check all blocks on their workers and keep their rows there. ValueError in one line.
 
     Returns the plan and the futures of a `Partition`, by the name of its peer. join: whether
@@ -42,7 +42,7 @@ def hold_partitions(
     held = client.compute(made)
     try:
         infos = client.gather(client.map(_info, held, key="kvariates-check", pure=False))
-        plan = PartitionPlan.of(infos, k, sum(client.nthreads().values()), join=join)
+        plan = ClusterPlan.of(infos, k, sum(client.nthreads().values()), join=join)
         joined = {
             name: _joined(client, [held[i] for i in group], canonical=plan.canonical)
             for name, group in plan.groups.items()

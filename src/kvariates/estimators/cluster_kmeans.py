@@ -28,7 +28,7 @@ from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
 from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
-from kvariates.estimators.partitions import FittedModel, PartitionPlan
+from kvariates.estimators.partitions import ClusterPlan, FittedModel
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.peers.coordinator import Coordinator
@@ -49,7 +49,7 @@ class HeldRows:
     """
 
     transport: Transport
-    plan: PartitionPlan
+    plan: ClusterPlan
     show: Callable[[Step], None] = lambda _: None
 
 
@@ -214,7 +214,7 @@ default="k-means++"
         number = int(copy.deepcopy(rng).integers(2**62))
         return fit_peers(Coordinator(held.transport, number), problem, rng)
 
-    def _store(self, plan: PartitionPlan, result: PeersResult) -> None:
+    def _store(self, plan: ClusterPlan, result: PeersResult) -> None:
         self.cluster_centers_, self.inertia_ = result.centers, result.inertia
         self.n_iter_, self.transcript_ = result.n_iter, result.transcript
         known = guarantee_of(self.init, int(self.n_clusters), result)

@@ -119,7 +119,7 @@ class PartitionInfo:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionPlan:
+class ClusterPlan:
     """Which partitions answer together as one peer, and what all have in common.
 
     Attributes
@@ -154,19 +154,20 @@ class PartitionPlan:
         owners: Sequence[int] | None = None,
         *,
         join: bool,
-    ) -> PartitionPlan:
+    ) -> ClusterPlan:
         """Check all partitions together. ValueError in one line.
 
-        `threads`: of all workers. `owners`: partitions of different owners are not joined. `join`:
-        whether partitions of few rows may become one peer.
+        `threads`: of all workers. `owners`: partitions of different owners are not joined, except
+        few rows in all. `join`: whether partitions of few rows may become one peer.
         """  # fmt: skip
         known = _checked(infos, k)
-        kinds = {i: (p.dtype, p.is_sparse, owners and owners[i]) for i, p in known.items()}
+        first = next(iter(known.values()))
         n = sum(info.n for info in known.values())
+        few = join and n * first.d <= SMALL
+        separate = None if few else owners
+        kinds = {i: (p.dtype, p.is_sparse, separate and separate[i]) for i, p in known.items()}
         # A round takes longer for each peer, so tiny ones would decide its time. The rows keep
         # their order, and statistics are exact, so the centres are the same.
-        first = next(iter(known.values()))
-        few = join and n * first.d <= SMALL
         most = n if few else n // (PEERS_OF_THREAD * threads) if join else 0
         groups: list[list[int]] = []
         size = 0

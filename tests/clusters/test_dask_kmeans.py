@@ -7,20 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from api import (
-    PEER_SEEDINGS,
-    Coordinator,
-    LocalTransport,
     Partition,
-    Peer,
-    PeersProblem,
-    Rows,
-    fit_peers,
 )
 from dask import array as da
 from dask import dataframe as dd
 from dask import delayed
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 import kvariates
 from kvariates.dask import DaskTransport, KMeans, StreamingSummary
@@ -60,121 +52,9 @@ def delayed_of(X):
 FORMS = (array_of, unknown_chunks, frame_of, delayed_of)
 
 
-def over_local_peers(X, weight, init, seed=0, k=3):
-    """The same shards without Dask."""
-    rng = np.random.default_rng(seed)
-    number = int(np.random.default_rng(seed).integers(2**62))
-    shards = [pair for pair in zip(pieces(X), pieces(weight), strict=True) if len(pair[0])]
-    peers = {
-        str(i): Peer(Rows.of(np.ascontiguousarray(part)), w.copy(), i).answer
-        for i, (part, w) in enumerate(shards)
-    }
-    transport = LocalTransport(peers)
-    try:
-        return fit_peers(Coordinator(transport, number), PeersProblem(k, init), rng)
-    finally:
-        transport.end()
-
-
 def assert_same(model, other):
     for name in FITTED:
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name), err_msg=name)
-
-
-@pytest.mark.parametrize("init", [*PEER_SEEDINGS, "array"])
-def test_same_bits_for_all_forms_of_input_and_over_local_peers(client, rows, weights, init):
-    init = rows[[5, 6, 7]] if init == "array" else init
-    expected = over_local_peers(rows, weights, init)
-    for form in FORMS:
-        model = KMeans(3, init=init, random_state=0, client=client)
-        model.fit(form(rows), sample_weight=form(weights))
-        np.testing.assert_array_equal(model.cluster_centers_, expected.centers)
-        assert (model.inertia_, model.n_iter_) == (expected.inertia, expected.n_iter)
-        assert model.transcript_ == expected.transcript
-
-
-@pytest.mark.parametrize("init", PEER_SEEDINGS)
-def test_same_bits_on_one_two_and_three_workers(client, threads, rows, init):
-    models = [
-        KMeans(3, init=init, random_state=1, client=connected).fit(array_of(rows))
-        for connected in (client, threads(1), threads(3), threads(1, threads_per_worker=3))
-    ]
-    for model in models[1:]:
-        assert_same(model, models[0])
-
-
-@pytest.mark.parametrize("init", ["d2", "k-means++", "k-means||", "array"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_fit_of_rows_in_memory(client, init, dtype):
-    """So many rows that seedings in memory do not sort them."""
-    rng = np.random.default_rng(2)
-    X = (rng.normal(size=(70_000, 4)) + 6 * rng.integers(5, size=(70_000, 1))).astype(dtype)
-    weight = rng.random(70_000)
-    init = X[:5] if init == "array" else init
-    ours = KMeans(5, init=init, random_state=3, client=client)
-    ours.fit(da.from_array(X, chunks=(30_000, 4)), sample_weight=weight)
-    theirs = kvariates.KMeans(5, init=init, random_state=3).fit(X, sample_weight=weight)
-    assert_same(ours, theirs)
-    assert ours.cluster_centers_.dtype == dtype
-
-
-@pytest.mark.few_rows
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("n", [400, 70_000])
-def test_defaults_give_the_centres_of_a_fit_in_memory(client, threads, n, weighted, metric):
-    """Few rows, which are drawn in canonical order, and many."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(n, 4)) + 5 * rng.normal(size=(12, 4))[rng.integers(12, size=n)]
-    weight = rng.random(n) if weighted else None
-    theirs = kvariates.KMeans(12, metric=metric, random_state=5).fit(X, sample_weight=weight)
-    for parts, connected in ((1, client), (3, threads(1)), (7, client), (64, threads(3))):
-        ours = KMeans(12, metric=metric, random_state=5, client=connected)
-        ours.fit(da.from_array(X, chunks=(-(-n // parts), 4)), sample_weight=weight)
-        assert_same(ours, theirs)
-        np.testing.assert_array_equal(ours.labels_.compute(), theirs.labels_)
-
-
-def test_the_best_of_several_runs_is_that_of_memory(client):
-    X = np.random.default_rng(4).normal(size=(70_000, 4))
-    options = {"init": "d2", "n_init": 3, "max_iter": 4, "random_state": 1}
-    ours = KMeans(9, client=client, **options).fit(da.from_array(X, chunks=(20_000, 4)))
-    assert_same(ours, kvariates.KMeans(9, **options).fit(X))
-
-
-def test_a_row_without_a_direction_is_named(client):
-    X = np.ones((400, 2))
-    X[250] = 0
-    with pytest.raises(ValueError, match=r"^partition 2: metric='cosine' needs .* row 50 is"):
-        KMeans(3, metric="cosine", client=client).fit(da.from_array(X, chunks=(100, 2)))
-
-
-def test_weights_count_as_repeated_rows(client, rows, weights):
-    init = rows[:3]
-    weighted = KMeans(3, init=init, tol=0, client=client)
-    weighted.fit(array_of(rows), sample_weight=array_of(weights))
-    repeated = np.repeat(rows, weights.astype(int), axis=0)
-    model = KMeans(3, init=init, tol=0, client=client).fit(da.from_array(repeated, chunks=2000))
-    assert_same(weighted, model)
-
-
-def test_partitions_of_weight_zero(client, rows):
-    weight = np.ones(3000)
-    weight[ENDS[3] : ENDS[4]] = 0
-    for init in PEER_SEEDINGS:
-        model = KMeans(3, init=init, random_state=0, client=client)
-        model.fit(array_of(rows), sample_weight=weight)
-        expected = -model.score(array_of(rows), sample_weight=weight)
-        assert model.inertia_ == expected > 0
-
-
-def test_one_dtype_for_all_partitions(client, rows):
-    parts = pieces(rows.astype(np.float32))
-    mixed = [delayed(part.astype(np.float64) if i == 3 else part) for i, part in enumerate(parts)]
-    model = KMeans(3, init=rows[:3], client=client).fit(mixed)
-    whole = rows.astype(np.float32).astype(np.float64)
-    expected = kvariates.KMeans(3, init=rows[:3]).fit(whole)
-    assert_same(model, expected)
 
 
 def test_predict_and_transform_are_lazy_and_keep_the_partitions(client, rows):
@@ -310,44 +190,6 @@ def test_callbacks_see_the_iterations_and_can_end_them(client, rows):
     every, first = Recorder(99), Recorder(1)
     assert every.names == [*["iteration"] * fitted(every).n_iter_, "fit"]
     assert fitted(first).n_iter_ == 1 < len(every.names) - 1
-
-
-def test_verbose_prints_what_is_done(client, rows, capsys):
-    KMeans(3, random_state=0, client=client, verbose=1).fit(array_of(rows))
-    shown = capsys.readouterr().err
-    assert "reading 5 partitions" in shown
-    assert "kvariates.dask.KMeans: Lloyd: iteration 1, shift" in shown
-
-
-def test_fewer_distinct_rows_than_clusters(client):
-    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
-        KMeans(3, random_state=0, client=client).fit(da.ones((10, 2), chunks=5))
-
-
-def test_guarantees(client, rows):
-    X = array_of(rows)
-    plain = KMeans(3, init="d2", random_state=0, client=client).fit(X)
-    assert plain.guarantee_.theorem.startswith("Theorem 2")
-    assert plain.guarantee_lost_ is None
-    peers = KMeans(3, init="dk-means++", random_state=0, client=client).fit(X)
-    assert peers.guarantee_.theorem.startswith("Theorem 4")
-    given = KMeans(3, init=rows[:3], client=client).fit(X)
-    assert given.guarantee_ is None
-    assert "given" in given.guarantee_lost_
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_tiny_partitions_are_joined_and_give_the_same_bits(client, rows, weights, weighted):
-    weight = weights if weighted else None
-    few, many = (
-        KMeans(3, init="k-means++", random_state=0, client=client).fit(
-            da.from_array(rows, chunks=(size, -1)), sample_weight=weight
-        )
-        for size in (1000, 20)
-    )
-    for name in FITTED:
-        np.testing.assert_array_equal(getattr(few, name), getattr(many, name))
-    assert many.transcript_.messages < 20 * few.transcript_.messages
 
 
 def test_a_model_is_saved_without_its_rows(client, rows):

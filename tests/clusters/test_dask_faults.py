@@ -66,29 +66,6 @@ def plant(client, name, call):
     return worker
 
 
-@pytest.mark.parametrize(
-    ("init", "name", "call"),
-    [("d2", "propose", 3), ("dk-means++", "assign", 8)],
-)
-def test_a_worker_is_killed(client, killable, rows, init, name, call, monkeypatch):
-    X = da.from_array(rows, chunks=(500, 4))
-    expected = KMeans(8, init=init, random_state=0, client=client).fit(X)
-    logs, send = [], DaskTransport.send
-
-    def spy(self, envelopes):
-        logs.extend(e for e in envelopes.values() if e.log is not None)
-        return send(self, envelopes)
-
-    monkeypatch.setattr(DaskTransport, "send", spy)
-    worker = plant(killable, name, call)
-    model = KMeans(8, init=init, random_state=0, client=killable).fit(X)
-    assert worker not in killable.nthreads()  # it died
-    assert logs  # states were computed again
-    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
-    assert (model.inertia_, model.n_iter_) == (expected.inertia_, expected.n_iter_)
-    assert model.transcript_.points_revealed == expected.transcript_.points_revealed
-
-
 def test_rows_that_cannot_be_computed_again(killable, rows):
     """Scattered data has no graph."""
     worker = plant(killable, "assign", 2)

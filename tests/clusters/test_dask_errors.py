@@ -49,27 +49,6 @@ def test_text(client):
     assert "could not convert" in refused(client, blocks(np.array([["a"], ["b"]], dtype=object)))
 
 
-def test_other_columns(client, rows):
-    message = refused(client, blocks(rows[:10], rows[:10, :3]))
-    assert message.startswith("partition 1 has features 3, but partition 0 has 4")
-    two = blocks(frame(a=[1.0], b=[2.0]), frame(b=[1.0], a=[2.0]))
-    assert "partition 1 has columns ['b', 'a'], but partition 0 has" in refused(client, two, k=1)
-
-
-def test_too_few_rows(client, rows):
-    assert refused(client, da.from_array(rows[:2])) == "n_samples=2 should be >= n_clusters=3."
-    empty = blocks(rows[:0], rows[:0])
-    assert refused(client, empty) == "n_samples=0 should be >= n_clusters=3."
-    assert "empty list" in refused(client, [])
-
-
-def test_rows_in_memory(client, rows):
-    for X in (rows, pd.DataFrame(rows), rows.tolist()):
-        message = refused(client, X, error=TypeError)
-        assert "give a Dask array" in message
-        assert "use kvariates.KMeans" in message
-
-
 def test_other_shapes(client, rows):
     assert "1 dimensions; it must have 2" in refused(client, da.ones(5))
     assert "Series; give a DataFrame" in refused(client, dd.from_pandas(pd.Series([1.0, 2.0])))
@@ -108,14 +87,6 @@ def test_an_asynchronous_client(threads, rows):
             return refused(client, da.from_array(rows))
 
     assert "asynchronous" in asyncio.run(connect())
-
-
-def test_a_failed_fit_leaves_the_model_as_it_was(client, rows):
-    model = KMeans(3, random_state=0, client=client).fit(da.from_array(rows))
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(da.full((10, 4), np.nan))
-    assert vars(model) == before
 
 
 def test_an_error_of_the_graph_is_the_users(client):

@@ -1,5 +1,6 @@
-"""A cluster of two worker processes for all tests of this folder, and rows in three clusters."""
+"""Clusters of two worker processes for all tests of this folder, and rows in three clusters."""
 
+import tempfile
 import time
 
 import numpy as np
@@ -16,6 +17,24 @@ def local_cluster(**options):
 def client():
     with local_cluster() as cluster, Client(cluster, set_as_default=False) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """Ray on this machine, while a test asks for it."""
+    import warnings
+
+    import ray
+
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(
+                num_cpus=2, include_dashboard=False, object_store_memory=200_000_000,
+                _temp_dir=folder, log_to_driver=False,
+            )  # fmt: skip
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture

@@ -1,0 +1,256 @@
+"""k-means on a Ray cluster, behind scikit-learn's interface.
+
+Rows stay with their actors. If an actor is lost, another one reads its blocks again, says that the
+states of its peers are lost, and gets their logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import ray
+import ray.data
+from ray.data.block import BlockAccessor
+from ray.exceptions import RayActorError
+from scipy import sparse
+
+from kvariates.data.exact_sums import to_float
+from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
+from kvariates.estimators.partitions import ClusterPlan, FittedModel, Partition
+from kvariates.objectives.objective import Objective
+from kvariates.peers.peer import Envelope
+from kvariates.peers.transport import Reply, reply_of
+
+_Asked = tuple[tuple[int, ...], int, Envelope]  # partitions, the seed of their peer, a question
+STARTS = 10  # of an actor, for one question
+TABLE = (str, Path, ray.data.Dataset)
+LABEL = "label"  # the name of a column
+
+
+@engine
+class KMeans(ClusterKMeans):
+    """k-means on a Ray cluster.
+
+    Actors keep the rows in their memory and answer questions about them. What the driver gets, and
+    what the result depends on, is as for `kvariates.dask.KMeans`.
+
+    X is a ``ray.data.Dataset``, the path of Parquet files, or a list of object refs of blocks:
+    matrices, CSR matrices or frames. `sample_weight` is the name of a column of a Dataset or of
+    Parquet, or a list of object refs. `predict` and `transform` give a lazy Dataset for a Dataset
+    or a path, without columns that the model does not know, and object refs for object refs.
+
+    Parameters
+    ----------
+    <parameters>
+    n_workers : int or None, default=None
+        The number of actors. None: one for each CPU of the cluster, and at most one for each block.
+
+    Attributes
+    ----------
+    <attributes>
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ClusterKMeans._parameter_constraints,
+        "n_workers": [*ClusterKMeans._parameter_constraints["n_clusters"], None],
+    }
+
+    def __init__(self, n_clusters: int = 8, *, n_workers: int | None = None, **others: Any) -> None:
+        super().__init__(n_clusters, **others)
+        self.n_workers = n_workers
+
+    @contextmanager
+    def _held(
+        self, X: Any, sample_weight: Any, objective: Objective, *, join: bool
+    ) -> Iterator[HeldRows]:
+        blocks = _blocks_of(X, sample_weight)
+        self._say(f"reading {len(blocks)} blocks")
+        count = self.n_workers or int(ray.cluster_resources().get("CPU", 1))
+        actors = _Actors(blocks, min(count, len(blocks)), objective)
+        try:
+            k, infos, owners = int(self.n_clusters), chain(*ray.get(actors.infos)), actors.owners
+            plan = ClusterPlan.of(list(infos), k, owners[-1] + 1, owners, join=join)
+            if plan.canonical:  # few rows are one peer
+                actors.end()
+                actors = _Actors(blocks, 1, objective)
+            actors.plan = plan
+            yield HeldRows(actors, plan)
+        finally:  # a traceback that is kept must not keep the rows
+            actors.end()
+            blocks.clear()
+
+    def _is_partitioned(self, X: Any) -> bool:
+        return isinstance(X, TABLE) or _are_refs(X)
+
+    def _remote_labels(self, X: Any, model: FittedModel) -> Any:
+        return _mapped(X, model, model.labels, [LABEL])
+
+    def _remote_distances(self, X: Any, model: FittedModel) -> Any:
+        return _mapped(X, model, model.distances, self.get_feature_names_out().tolist())
+
+    def _remote_cost(self, X: Any, sample_weight: Any, model: FittedModel) -> float:
+        @ray.remote  # type: ignore[untyped-decorator,unused-ignore]
+        def cost(block: _Block) -> int:
+            rows, weight = block.fetch()
+            return model.exact_cost(_table(rows, model), weight, f"partition {block.number}")
+
+        return to_float(sum(ray.get([cost.remote(b) for b in _blocks_of(X, sample_weight)])))
+
+
+def _mapped(X: Any, model: FittedModel, function: Any, names: list[str]) -> Any:
+    """Of a table a table with these columns; of object refs, object refs of arrays."""
+
+    def columns(block: Any) -> dict[str, Any]:
+        found = function(_table(block, model), "X")
+        return dict(zip(names, np.atleast_2d(found.T), strict=True))
+
+    if isinstance(X, TABLE):
+        return _dataset(X).map_batches(columns, batch_format=None, batch_size=None)
+    task = ray.remote(lambda block, where: function(_table(block, model), where))
+    return [task.remote(ref, f"partition {i}") for i, ref in enumerate(X)]
+
+
+class _Block(NamedTuple):
+    """Object refs of rows and of their weights. A str: the column of weights; None: all are one."""
+
+    number: int
+    rows: Any
+    weight: Any
+
+    def fetch(self) -> tuple[Any, Any]:
+        rows, weight = _table(ray.get(self.rows)), self.weight
+        if isinstance(weight, str):
+            return rows.drop(columns=weight), rows[weight].to_numpy()
+        return rows, weight and ray.get(weight)
+
+
+def _are_refs(X: Any) -> bool:
+    return isinstance(X, list | tuple) and all(isinstance(b, ray.ObjectRef) for b in X)
+
+
+def _dataset(X: Any) -> ray.data.Dataset:
+    return X if isinstance(X, ray.data.Dataset) else ray.data.read_parquet(str(X))
+
+
+def _refs_of(X: Any) -> list[Any]:
+    """Blocks in the order of the rows."""
+    if _are_refs(X):
+        return list(X)
+    table = _dataset(X)
+    options = table.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        blocks = chain(*(bundle.blocks for bundle in table.iter_internal_ref_bundles()))
+        return [ref for ref, about in blocks if about.num_rows != 0]
+    finally:
+        options.preserve_order = before
+
+
+def _blocks_of(X: Any, weight: Any) -> list[_Block]:
+    """ValueError or TypeError in one line."""
+    if not isinstance(X, TABLE) and not _are_refs(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}; give a ray.data.Dataset, the path of Parquet files or a "
+            "list of object refs. For rows in memory use kvariates.KMeans."
+        )
+    rows = _refs_of(X)
+    if not rows:
+        raise ValueError("X is an empty list; it should hold object refs of blocks.")
+    if isinstance(weight, str) and not (isinstance(X, TABLE) and weight in _dataset(X).columns()):
+        raise ValueError(f"sample_weight: X has no column {weight!r}.")
+    weights = list(weight) if _are_refs(weight) else [weight] * len(rows)
+    if len(weights) != len(rows):
+        words = f"sample_weight has {len(weights)} partitions, but X has {len(rows)}"
+        raise ValueError(f"{words}; partition both alike.")
+    return [_Block(i, *pair) for i, pair in enumerate(zip(rows, weights, strict=True))]
+
+
+def _table(block: Any, model: FittedModel | None = None) -> Any:
+    """A matrix or a frame; the columns of the model, of a frame that has others, too."""
+    if isinstance(block, np.ndarray) or sparse.issparse(block):
+        return block
+    access = BlockAccessor.for_block(block)
+    first, *others = access.column_names() or [None]
+    if first is not None and not others and (rows := access.to_numpy(first)).ndim == 2:
+        return rows
+    frame, names = access.to_pandas(), model and model.columns.names
+    return frame[list(names)] if names and set(names) <= set(frame.columns) else frame
+
+
+class RowsActor:
+    """The partitions of some blocks."""
+
+    def hold(self, blocks: Sequence[_Block], objective: Objective) -> list[Any]:
+        self._parts: Any = {
+            b.number: Partition.held(*b.fetch(), b.number, objective) for b in blocks
+        }
+        self._peers: dict[tuple[int, ...], Any] = {}
+        return [partition.info() for partition in self._parts.values()]
+
+    def answer(self, asked: Sequence[_Asked], canonical: bool) -> list[Reply]:
+        for group, seed, _ in asked:
+            if group not in self._peers:  # joined when it is asked for the first time
+                parts = [self._parts.pop(number) for number in group]
+                self._peers[group] = Partition.joined(parts, canonical=canonical).peer(seed)
+        return [reply_of(self._peers[group].answer, envelope) for group, _, envelope in asked]
+
+
+class _Actors:
+    """A transport. Each of `count` actors holds neighbouring blocks."""
+
+    def __init__(self, blocks: list[_Block], count: int, objective: Objective) -> None:
+        self.owners = [i * count // len(blocks) for i in range(len(blocks))]
+        self._shares = [[b for b in blocks if self.owners[b.number] == i] for i in range(count)]
+        self._actors: list[Any] = [None] * count
+        self._objective = objective
+        self.infos = [self._start(owner) for owner in range(count)]
+        self.plan: ClusterPlan  # once it is known
+
+    def _start(self, owner: int) -> Any:
+        """Start an actor, perhaps in place of a lost one; the ref of what it says of its blocks."""
+        made: Any = ray.remote(RowsActor)
+        self._actors[owner] = made.options(scheduling_strategy="SPREAD").remote()
+        return self._actors[owner].hold.remote(self._shares[owner], self._objective)
+
+    def peers(self) -> list[str]:
+        return list(self.plan.groups)
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        asked: dict[int, dict[str, _Asked]] = {}
+        for seed, (name, group) in enumerate(self.plan.groups.items()):
+            if name in envelopes:
+                asked.setdefault(self.owners[group[0]], {})[name] = (
+                    tuple(group),
+                    seed,
+                    envelopes[name],
+                )
+        waiting = {owner: self._ask(owner, asked[owner]) for owner in asked}
+        replies: dict[str, Reply] = {}
+        for owner, ref in waiting.items():
+            replies |= zip(asked[owner], self._answers(owner, asked[owner], ref), strict=True)
+        return replies
+
+    def _ask(self, owner: int, asked: dict[str, _Asked]) -> Any:
+        return self._actors[owner].answer.remote(list(asked.values()), self.plan.canonical)
+
+    def _answers(
+        self, owner: int, asked: dict[str, _Asked], ref: Any, starts: int = STARTS
+    ) -> list[Reply]:
+        try:
+            return ray.get(ref)  # type: ignore[no-any-return]
+        except RayActorError:
+            if not starts:
+                raise
+            self._start(owner)
+            return self._answers(owner, asked, self._ask(owner, asked), starts - 1)
+
+    def end(self) -> None:
+        """Let the actors end, and with them the rows and the states of the peers."""
+        for actor in self._actors:
+            ray.kill(actor)
+        self._actors, self._shares = [], []
