@@ -78,7 +78,7 @@ def over_local_peers(X, weight, init, seed=0, k=3, sizes=SIZES):
 def test_same_bits_for_all_forms_of_input_and_over_local_peers(engine, rows, weights, init):
     init = rows[[5, 6, 7]] if init == "array" else init
     expected = over_local_peers(rows, weights, init)
-    for form in engine.forms if init == "d2" or isinstance(engine, Dask) else ["blocks"]:
+    for form in engine.forms if isinstance(engine, Dask) or init == "d2" else ["blocks"]:
         model = fitted(engine, 3, rows, weights, form, init=init)
         np.testing.assert_array_equal(model.cluster_centers_, expected.centers)
         assert (model.inertia_, model.n_iter_) == (expected.inertia, expected.n_iter)
