@@ -56,7 +56,6 @@ data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.facilities: load_town straight_choice
 demo.folds: folds_section FoldTrials
-demo.private_cities: matched_maps
 estimators.domain_spec: LARGEST SMALLEST
 estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
@@ -160,8 +159,7 @@ report.cluster_words: contrast in_words
 report.costs: choice_section cost_change
 report.figures: AxisScale Bar bars Line lines share_bar tick_words
 report.fit_page: fit_html
-report.maps: BRIGHTER draw_map picture rgb_of road_map Roads small_maps SmallMap STYLE to_degrees
-    WorldMap
+report.maps: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
 report.option_words: as_options
 report.page: DARK LIGHT MINUS number number_within page_html Section table text visible
 report.plane: city_near coordinates known_cities plane robust_limits shown_rows
@@ -183,8 +181,8 @@ seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
 seeding.seedings: HOST_SEEDINGS PEER_SEEDINGS SEEDINGS
 sources.assembling: BlockMemory
-sources.private_text: demand_numbers
 sources.graph_files: read_places
+sources.private_text: demand_numbers
 sources.scaling: scale_for SCALINGS standardize
 sources.text_format: HINT
 sources.text_lines: TextCheck
@@ -208,8 +206,8 @@ _MODULES = """
 balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.feasible_groups
 certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
-cli.more_commands cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables
-data.lattice_distances data.lattice_rows data.scans data.transport_plan demo.private_cities
+cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables
+data.lattice_distances data.lattice_rows data.scans data.transport_plan demo.cities
 estimators.metric_input estimators.names federated.client federated.flower_parties
 federated.private_peer peers.masks privacy.empty_cells privacy.mechanisms privacy.noise_source
 privacy.query privacy.secret private_methods.demand_counts private_methods.domain

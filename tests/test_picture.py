@@ -8,16 +8,12 @@ from api import (
     INK,
     PALETTE,
     STYLE,
-    Roads,
-    SmallMap,
     WorldMap,
     cluster_styles,
     draw_map,
     lighter,
     picture,
     rgb_of,
-    road_map,
-    small_maps,
     spread_colors,
     to_degrees,
 )
@@ -115,15 +111,3 @@ def test_colours_on_a_dark_map_have_a_part_of_white():
     dark = [lighter(color) for color in PALETTE]
     assert [to_hex(rgb) for rgb in rgb_of(np.arange(12), BRIGHTER)] == dark
     assert [to_hex(rgb) for rgb in rgb_of(np.arange(12))] == list(PALETTE)
-
-
-def test_maps_in_pages_are_png_files_that_repeat():
-    g = rng()
-    places = g.normal(size=(60, 3))
-    places /= np.linalg.norm(places, axis=1, keepdims=True)
-    maps = [SmallMap(f"map {i}", "s", places[:4]) for i in range(3)]
-    roads = Roads(g.random((9, 2)), g.integers(0, 9, (12, 2)), g.integers(0, 2, 9), np.arange(2),
-                  "t", "s")  # fmt: skip
-    for draw in (lambda: small_maps(places, maps), lambda: road_map(roads)):
-        assert draw() == draw()
-        assert draw().startswith(b"\x89PNG")

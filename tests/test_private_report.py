@@ -201,7 +201,7 @@ def test_parts_of_the_budget_add_up_to_the_total():
         total = ledger.rho if ledger.concentrated else ledger.total().epsilon
         assert sum(release_costs(ledger).values()) == pytest.approx(total, rel=1e-9)
     assert release_costs(ledgers[-1]) == {
-        "rows": 0.5, "all leaves: rows": 0.25, "all steps": 0.75,
+        "rows": 0.5, "leaf …: rows": 0.25, "step …": 0.75,
     }  # fmt: skip
 
 
@@ -210,8 +210,8 @@ def test_kinds_of_releases_are_in_plain_words():
               "partition 1, level 2: cubes", "row 1", "row 2", "round 1: demand"]  # fmt: skip
     ledger = Ledger("add-remove", [charge(label, 0.125) for label in labels], Loss(2.0, 0.0))
     assert release_costs(ledger) == {
-        "tree, all levels: rows": 0.25, "tree, leaves: rows": 0.125, "12 centres": 0.125,
-        "partition 1, all levels: cubes": 0.125, "row …": 0.25, "round 1: demand": 0.125,
+        "tree, level …: rows": 0.25, "tree, leaves: rows": 0.125, "12 centres": 0.125,
+        "partition 1, level 2: cubes": 0.125, "row …": 0.25, "round 1: demand": 0.125,
     }  # fmt: skip
 
 

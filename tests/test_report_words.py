@@ -86,17 +86,6 @@ def test_the_cost_has_its_unit():
     assert f"The mean distance is {number(mean)} km." in words
 
 
-def test_numbers_of_the_library_are_written_as_those_of_the_page():
-    X = blobs(300, 2, 3) * 1e4
-    model = KMedian(3, random_state=0).fit(X)
-    run = run_of(model, X, ("a", "b"))
-    words = plain(fit_html(run, ShownRows(X, model.labels_, model.cluster_centers_)))
-    assert f"{model.inertia_:.6g}" in model.guarantee_.explain()
-    assert "e+" in f"{model.inertia_:.6g}"
-    assert "e+" not in words
-    assert words.count(number(model.inertia_, 6)) >= 2
-
-
 def test_degrees_are_not_distances():
     note = "Degrees are not distances"
     words = plain(page_of("cities"))

@@ -1,7 +1,6 @@
-"""`predict`, `compare`, `audit` and `experiment`."""
+"""`predict`, `compare` and `audit`."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from api import audit_command_module as audit_command
 from api import load_model
-from api import more_commands_module as experiment_command
 from cli.test_fit import failure, run
 
 from kvariates import KMeans, choose_k
@@ -233,28 +231,3 @@ class TestAudit:
     def test_bad_input(self):
         assert "is not one of" in failure("audit", "magic")
         assert "runs cannot show a violation" in failure("audit", "grid", "--runs", 4)
-
-
-class TestExperiment:
-    def test_names_are_listed(self):
-        listed = done("experiment").stdout
-        assert "quality" in listed
-        assert "__init__" not in listed
-        assert "there is no experiment 'nope'; there are audit," in failure("experiment", "nope")
-
-    def test_without_the_repository(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(experiment_command, "__file__", str(tmp_path / "a/b/c/d/e.py"))
-        assert "the experiments are in the repository" in failure("experiment", "quality")
-
-    def test_it_runs_with_its_own_arguments(self, tmp_path, monkeypatch, capfd):
-        for name in ("experiments/__init__.py", "src/kvariates/__init__.py", "pyproject.toml"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).touch()
-        text = 'import sys\nif __name__ == "__main__":\n    print(sys.argv[1:]); sys.exit(7)\n'
-        (tmp_path / "experiments" / "small.py").write_text(text)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.delitem(os.environ, "PYTHONPATH", raising=False)
-        result = run("experiment", "small", "--factor", 3)
-        assert result.exit_code == 7
-        assert capfd.readouterr().out == "['--factor', '3']\n"

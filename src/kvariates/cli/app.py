@@ -35,7 +35,7 @@ class Terminated(BaseException):
 
 def tables(command: str) -> dict[str, list[Any]]:
     """The tables whose names the options of a command take, by option."""
-    if command in ("predict", "experiment"):
+    if command == "predict":
         return {}
     if command == "anticluster":
         from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
@@ -70,7 +70,6 @@ ARGUMENTS = {
     ".mtx file, a folder of .parquet files, or - for standard input.",
     "model": "A model.skops, or the folder that fit has written.",
     "method": "A method of PrivateKMeans.",
-    "name": "The name of an experiment; arguments after it are passed on to it.",
 }
 
 

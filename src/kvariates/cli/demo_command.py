@@ -13,7 +13,13 @@ from kvariates.cli.app import Notes, Terminated, printable, say
 from kvariates.cli.output_folder import check_free, moved_into_place
 from kvariates.cli.screen import fit_with_bar, phase, print_table
 from kvariates.demo import cities as world
-from kvariates.demo.cities import CityClusters, cities_section
+from kvariates.demo.cities import (
+    CityClusters,
+    PrivateCities,
+    cities_section,
+    fit_privately,
+    private_section,
+)
 from kvariates.demo.facilities import (
     FacilityPlan,
     Town,
@@ -22,7 +28,6 @@ from kvariates.demo.facilities import (
     plan_facilities,
 )
 from kvariates.demo.folds import FoldTrials, compare_folds, compared, folds_section
-from kvariates.demo.private_cities import PrivateCities, fit_privately, private_section
 from kvariates.report.page import page_html
 
 FILES = ("regions.csv", "picture.png", "report.html")

@@ -202,7 +202,6 @@ Seconds = Annotated[
 Runs = Annotated[
     int | None, typer.Option(min=4, help="Fits on each of two data sets, instead of --seconds.")
 ]
-Experiment = Annotated[str | None, typer.Argument(help=ARGUMENTS["name"])]
 Starts = Annotated[int | None, typer.Option(min=1, help="Number of starts; the best is kept.")]
 Seed = Annotated[
     int | None, typer.Option(min=0, max=2**32 - 1, help="Seed; one is drawn if not given.")

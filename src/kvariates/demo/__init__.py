@@ -1,10 +1,8 @@
-"""The demo: four problems with bundled data, and one page about them.
+"""The demo: four problems with bundled data, and a section of one page about each.
 
 | file | problem |
 |---|---|
-| `cities` | the world's cities in twelve regions |
-| `private_cities` | the same cities with differential privacy, and what that costs |
+| `cities` | the world's cities in twelve regions; the same with differential privacy |
 | `facilities` | facilities on the streets of a city, with a certificate |
-| `fold_trials` | folds of cross-validation that are alike |
-| `demo_page` | report.html; a file `..._section` for each of its sections |
+| `folds` | folds of cross-validation that are alike |
 """

@@ -6,6 +6,8 @@ centre.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kvariates.estimators.kmeans import KMeans
-from kvariates.report.figures import Fact, facts, picture
-from kvariates.report.page import Section, paragraph, preformatted, promise_box, table
+from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.privacy import ledger_report
+from kvariates.privacy.price import Price, price
+from kvariates.report.figures import Fact, Line, facts, lines, picture
+from kvariates.report.page import Section, paragraph, preformatted, promise_box, table, text
 from kvariates.report.plane import known_cities
+from kvariates.report.private_page import spending, times_as_likely
 from kvariates.report.result_files import write_rows
 
 Array = npt.NDArray[Any]
@@ -150,3 +156,97 @@ def cities_section(found: CityClusters) -> Section:
         )
     )  # fmt: skip
     return Section("cities", "The world's cities, without privacy", html)
+
+
+EPSILONS = (0.01, 0.1, 1.0)
+DELTA = 1e-6  # far below one over the number of cities
+RUNS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateCities:
+    """Fits for each budget, and the price of privacy."""
+
+    plain_centers: Array  # of k-means without privacy
+    models: tuple[PrivateKMeans, ...]  # the first for each epsilon
+    price: Price
+
+
+def fit_privately(
+    cities: Cities, runs: int | None = None, done: Callable[[float], Any] = lambda _: None
+) -> PrivateCities:
+    """Fit `runs` times for each budget. `done` is told the part that is complete."""
+    runs = runs or RUNS
+    X, made = cities.places, list[PrivateKMeans]()
+
+    def make(epsilon: float) -> PrivateKMeans:
+        done(len(made) / (runs * len(EPSILONS)))
+        made.append(PrivateKMeans(REGIONS, epsilon=epsilon, delta=DELTA, radius=1.0))
+        return made[-1]
+
+    best = KMeans(REGIONS, n_init=10, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of small budgets: the page shows their cost
+        found = price(make, X, EPSILONS, against=best.inertia_, runs=runs)
+    models = tuple(made[runs * i] for i in range(len(EPSILONS)))
+    return PrivateCities(best.cluster_centers_, models, found)
+
+
+def private_section(cities: Cities, found: PrivateCities) -> Section:
+    """The price of privacy, and where the budget went."""
+    price = found.price
+    k, runs, mean = len(found.plain_centers), price.ratios.shape[1], price.mean
+    low, high = price.ratios.min(axis=1), price.ratios.max(axis=1)
+    words = (
+        f"The same {len(cities.names):,} cities, but now one city is a secret row. With budget ε, "
+        "the probability of any result is at most exp(ε) times that without this city, plus δ = "
+        f"{DELTA:g} ({_factors(found)}). The "
+        "smaller the budget, the stronger the promise and the larger the noise. Rows may be "
+        "anywhere on the globe: that domain is public. Private fits have no weights, so a city "
+        "counts once here, however many people live in it."
+    )
+    measured = (
+        "Measured: the sum of squared distances of all cities to their nearest centre, beside that "
+        f"of k-means without privacy. Each budget was spent {runs} times, which is allowed only "
+        "because these cities are public. Dots are means, bars go from the lowest to the highest."
+    )
+    more = [(100 * (ratios - 1)).tolist() for ratios in (mean, low, high)]
+    curve = Line("extra cost", price.epsilons, *more)
+    above = bool((low > 1).all())  # of private fits, by luck: one can be better
+    chart = lines([curve], "budget ε", "extra cost, in per cent", log_x=True, log_y=above)
+    listed = table(
+        ("ε", "cost, mean", "lowest", "highest"),
+        (
+            (f"{e:g}", *(f"{r:.3f} times" for r in ratios))
+            for e, *ratios in zip(price.epsilons, mean, low, high, strict=True)
+        ),
+    )
+    cells = [
+        Fact(f"price at ε = {e:g}", f"{100 * (m - 1):+.1f} %")
+        for e, m in zip(price.epsilons, mean, strict=True)
+    ]
+    html = facts(cells) + paragraph(words) + chart + paragraph(measured, "note") + listed
+    code = preformatted(
+        f"best = KMeans({k}, n_init=10, random_state=0).fit(places)\n"
+        "privacy.price(\n"
+        f"    lambda epsilon: PrivateKMeans({k}, epsilon=epsilon, delta={DELTA:g}, radius=1.0),\n"
+        f"    places, {list(price.epsilons)}, against=best.inertia_, runs={runs},\n)"
+    )
+    return Section("private", "The same, privately", html + _ledger(found) + code)
+
+
+def _factors(found: PrivateCities) -> str:
+    """How much likelier one city can make a result, for each budget."""
+    pairs = ((f"{e:g}", times_as_likely(e)) for e in found.price.epsilons)
+    return ", ".join(f"ε = {epsilon}: {times} times" for epsilon, times in pairs)
+
+
+def _ledger(found: PrivateCities) -> str:
+    ledger = found.models[len(found.models) // 2].ledger_
+    head = f"Where the budget of one fit with ε = {ledger.claim.epsilon:g} went"
+    names = ("x", "y", "z")
+    return (
+        f"<h3>{text(head)}</h3>{spending(ledger)}"
+        f"<details><summary>The ledger of this fit, as a page</summary>"
+        f"{preformatted(ledger_report.page(ledger, names), 'wrap')}</details>"
+    )

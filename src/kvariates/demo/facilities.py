@@ -17,11 +17,9 @@ from kvariates.certificates.certificate import Certificate
 from kvariates.demo.cities import Array
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
-from kvariates.report.figures import Bar, Fact, bars, facts, picture
-from kvariates.report.maps import Roads, road_map
+from kvariates.report.figures import Bar, Fact, bars, facts
 from kvariates.report.page import Section, paragraph, preformatted, promise_box
 from kvariates.report.plane import EARTH, robust_limits
-from kvariates.report.proof_pages import with_page_numbers
 from kvariates.report.scatter_figure import Scatter, scatter
 
 FACILITIES = 10
@@ -157,11 +155,11 @@ def facilities_section(town: Town, plan: FacilityPlan) -> Section:
             Fact("certificate", str(plan.certificate)),
         ])
         + paragraph(words)
-        + _two(_street_picture(town, plan), scatter(_street_map(town, plan)))
+        + scatter(_street_map(town, plan))
         + choices
         + paragraph(measured, "note")
         + promise_box(
-            f"{with_page_numbers(plan.certificate.explain())}\n"
+            f"{plan.certificate.explain()}\n"
             "A cost here is the sum of the ways of all people, in metres."
         )
         + preformatted(
@@ -170,20 +168,6 @@ def facilities_section(town: Town, plan: FacilityPlan) -> Section:
         )
     )  # fmt: skip
     return Section("facilities", "Facilities on streets, with a certificate", html)
-
-
-def _two(one: str, other: str) -> str:
-    return f'<div class="two"><div>{one}</div><div>{other}</div></div>'
-
-
-def _street_picture(town: Town, plan: FacilityPlan) -> str:
-    title = f"{len(plan.nodes)} facilities, {town.metres.sum() / 1000:,.0f} km of streets"
-    credit = "© OpenStreetMap contributors, ODbL"
-    roads = Roads(
-        town.places, town.streets, plan.labels, plan.nodes, title, f"Porto Alegre · {credit}"
-    )
-    caption = f"Each street has the colour of its facility. Streets {credit}."
-    return picture(road_map(roads), "image/png", title, caption)
 
 
 def _street_map(town: Town, plan: FacilityPlan) -> Scatter:
@@ -207,5 +191,6 @@ def _street_map(town: Town, plan: FacilityPlan) -> Scatter:
         edges=town.places[town.streets].reshape(-1, 4),
         aspect=(x1 - x0) * narrowing / (y1 - y0),
         caption="Where people live: the mark of an area grows with its people. The legend has the "
-        "people of each facility and their mean way in metres. Areas: IPEA, from r5r.",
+        "people of each facility and their mean way in metres. Areas: IPEA, from r5r. "
+        "Streets: © OpenStreetMap contributors, ODbL.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Draws places on a map of the world: a dot for each place, and a tint for each region.
+"""Pictures in files, without a window; a map of the world with a tint for each region.
 
 Each pixel of the map has the colour of its nearest centre on the sphere, so that the borders of the
 regions can be seen.
@@ -6,19 +6,17 @@ regions can be seen.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -125,88 +123,6 @@ def _frame(axes: Axes, title: str, subtitle: str) -> None:
     axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=GREY, size=11.5, va="bottom")
 
 
-INCHES, LETTERS = 7.6, 9.5
-
-
-@dataclass(frozen=True, eq=False)
-class Roads:
-    """Streets between crossings, whose places are (longitude, latitude), and facilities."""
-
-    places: Array  # (n, 2)
-    streets: Array  # (m, 2), pairs of crossings
-    labels: Array  # (n,): the facility of each crossing
-    facilities: Array  # (k,): crossings
-    title: str
-    subtitle: str
-
-
-def road_map(roads: Roads) -> bytes:
-    """The map as a PNG file."""
-    spots = roads.places[roads.facilities]
-    colors = rgb_of(spread_colors(spots), BRIGHTER)
-    low, high = roads.places.min(axis=0), roads.places.max(axis=0)
-    narrowing = float(np.cos(np.radians((low[1] + high[1]) / 2)))
-    height = INCHES * (high[1] - low[1]) / ((high[0] - low[0]) * narrowing)
-    figure = new_figure((INCHES, height + 0.9), BACKGROUND)
-    axes = figure.subplots()
-    lines = roads.places[roads.streets]
-    of_street = roads.labels[roads.streets[:, 0]]
-    for width, alpha in ((2.6, 0.10), (0.7, 0.9)):  # a glow below the streets
-        axes.add_collection(
-            LineCollection(list(lines), colors=colors[of_street], linewidths=width, alpha=alpha)
-        )
-    x, y = spots.T
-    axes.scatter(x, y, s=210, c=BACKGROUND, ec=WHITE, linewidths=1.8, zorder=3)
-    style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "weight": "bold"}
-    for i in range(len(spots)):
-        axes.text(x[i], y[i], str(i), color=WHITE, size=LETTERS, zorder=4, **style)
-    axes.set(xticks=[], yticks=[], facecolor=BACKGROUND, aspect=1 / narrowing)
-    axes.margins(0.02)
-    axes.autoscale_view()
-    axes.spines[:].set_visible(False)
-    axes.set_title(roads.title, loc="left", size=15, weight="bold", color=WHITE, pad=20)
-    style = {"color": GREY, "size": LETTERS, "va": "bottom"}
-    axes.text(0, 1.008, roads.subtitle, transform=axes.transAxes, **style)
-    return png_bytes(figure, 140)
-
-
-COLUMNS = 2
-
-
-@dataclass(frozen=True, eq=False)
-class SmallMap:
-    """A title, a second line, and centres as unit vectors. Map by map, centre i has one colour."""
-
-    title: str
-    subtitle: str
-    centers: Array
-
-
-def small_maps(places: Array, maps: Sequence[SmallMap]) -> bytes:
-    """The maps as a PNG file: each place has the colour of its nearest centre."""
-    colors = spread_colors(maps[0].centers)
-    rows = -(-len(maps) // COLUMNS)
-    figure = new_figure((13, 3.15 * rows), BACKGROUND, 0.12)
-    for axes in figure.subplots(rows, COLUMNS, squeeze=False).ravel()[len(maps) :]:
-        axes.set_visible(False)
-    for axes, shown in zip(figure.axes, maps, strict=False):
-        _map(axes, places, shown, colors)
-    return png_bytes(figure, 110)
-
-
-def _map(axes: Axes, places: Array, shown: SmallMap, color: Array) -> None:
-    tint(axes, shown.centers, rgb_of(color))
-    lon, lat = to_degrees(places)
-    labels = np.argmax(places @ shown.centers.T, axis=1)
-    style: dict[str, Any] = {"alpha": 0.5, "linewidths": 0}
-    axes.scatter(lon, lat, s=0.9, c=rgb_of(color, BRIGHTER)[labels], **style)
-    axes.plot(*to_degrees(shown.centers), "+", color=WHITE, ms=6, mew=1.3)
-    axes.set(xlim=(-180, 180), ylim=(SOUTH, NORTH), xticks=[], yticks=[], facecolor=BACKGROUND)
-    axes.spines[:].set_visible(False)
-    axes.set_title(shown.title, loc="left", size=13, weight="bold", color=WHITE)
-    axes.set_title(shown.subtitle, loc="right", size=10, color=GREY)
-
-
 PAPER = "#fcfbf8"
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -233,26 +149,10 @@ def picture(
 
     The same picture gives the same bytes.
     """
+    kind, style = Path(path).suffix[1:] or "png", {"facecolor": paper}
+    margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)  # in inches
     with mpl.rc_context(STYLE):
-        figure, style = new_figure(size, paper), {"facecolor": paper}
+        figure = Figure(figsize=size, facecolor=paper, layout=margins)
+        FigureCanvasAgg(figure)
         yield figure, list(figure.subplots(1, columns, squeeze=False, subplot_kw=style)[0])
-        _save(figure, path, Path(path).suffix[1:] or "png", 150)
-
-
-def new_figure(size: tuple[float, float], paper: str, margin: float = 0.15) -> Figure:
-    """A figure without a window; `size` and `margin` in inches."""
-    margins = ConstrainedLayoutEngine(w_pad=margin, h_pad=margin)
-    figure = Figure(figsize=size, facecolor=paper, layout=margins)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def png_bytes(figure: Figure, dpi: int) -> bytes:
-    """The figure as a PNG file."""
-    file = io.BytesIO()
-    _save(figure, file, "png", dpi)
-    return file.getvalue()
-
-
-def _save(figure: Figure, file: str | Path | IO[bytes], kind: str, dpi: int) -> None:
-    figure.savefig(file, dpi=dpi, format=kind, metadata=METADATA.get(kind))
+        figure.savefig(path, dpi=150, format=kind, metadata=METADATA.get(kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,11 +17,6 @@ from .page import Section, number, paragraph, preformatted, short, text
 from .run import FitRun
 
 NUMBER = re.compile(r"\d+")
-NUMBERED = re.compile(r"\b([a-z]+) (\d+)\b")
-PLURALS = {
-    "level": "levels", "step": "steps", "round": "rounds", "swap": "swaps", "leaf": "leaves",
-    "partition": "partitions", "cell": "cells",
-}  # fmt: skip
 MAY = (
     "The centres and the noisy counts: centers.csv, summary.json and this page.",
     "The model, and the whole ledger below.",
@@ -156,29 +151,10 @@ def release_costs(ledger: Any) -> dict[str, float]:
 
 
 def _kinds(labels: list[str]) -> dict[str, str]:
-    """The kind of each label, such as "tree, all levels: rows" of "tree, level 3: rows".
-
-    A number that never changes stays.
-    """
-    numbers: dict[str, set[str]] = defaultdict(set)
-    for label in labels:
-        for word, digits in NUMBERED.findall(label):
-            numbers[word].add(digits)
-
-    def plural(found: re.Match[str]) -> str:
-        word = found[1]
-        if len(numbers[word]) == 1:
-            return found[0]
-        return f"all {PLURALS[word]}" if word in PLURALS else f"{word} …"
-
-    kinds = {label: NUMBERED.sub(plural, label) for label in labels}
-    merged: dict[str, set[str]] = defaultdict(set)
-    for kind in kinds.values():
-        merged[NUMBER.sub("…", kind)].add(kind)
-    return {
-        label: kind if len(merged[shape := NUMBER.sub("…", kind)]) == 1 else shape
-        for label, kind in kinds.items()
-    }
+    """The kind of each label: labels that differ in numbers are one, as "tree, level …: rows"."""
+    shapes = {label: NUMBER.sub("…", label) for label in labels}
+    alike = Counter(shapes.values())
+    return {label: label if alike[shape] == 1 else shape for label, shape in shapes.items()}
 
 
 def _box(kind: str, title: str, items: Iterable[str]) -> str:

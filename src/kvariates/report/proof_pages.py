@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kvariates.guarantees import how_to_measure
@@ -13,7 +12,6 @@ from .option_words import as_options
 from .page import Section, number, paragraph, promise_box, table, text
 from .run import FitRun
 
-POWER = re.compile(r"\b\d(?:\.\d+)?e[+-]\d+\b")
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -36,22 +34,7 @@ def guarantee_section(run: FitRun) -> Section:
 
 def _spoken(run: FitRun, words: str) -> str:
     """A text of the library; in the words of the command if that made the page."""
-    words = with_page_numbers(words, run.inertia)
     return as_options(words) if run.of_shell else words
-
-
-def with_page_numbers(words: str, cost: float | None = None) -> str:
-    """A text of the library, with numbers such as 5.04003e+08 written as those of a page.
-
-    `cost` is written with all of its digits, as everywhere in the page.
-    """
-
-    def shown(found: re.Match[str]) -> str:
-        if cost is not None and f"{cost:.6g}" == found[0]:
-            return number(cost, 6)
-        return number(float(found[0]), 6)
-
-    return POWER.sub(shown, words)
 
 
 def stream_section(run: FitRun) -> Section:
