@@ -18,12 +18,10 @@ from kvariates.data.host_data import HostData
 from kvariates.data.lattice_rows import quantize
 from kvariates.data.rows import F64, Rows
 from kvariates.data.sparse_lattice import quantize_sparse
+from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.numerics.lattice import Lattice
+from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.privacy.secret import Secret
-from kvariates.refining.lloyd import LloydResult, StopRule, refine
-from kvariates.seeding.local_search import local_search, search_steps
-from kvariates.seeding.sampler import greedy_trials
-from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 
 SHOWN = 8  # features that are written out in words
 
@@ -111,27 +109,24 @@ TRIES = 50  # points drawn for each ball of a start
 
 
 def solve(domain: Domain, points: F64, weight: F64, k: int, rng: np.random.Generator) -> F64:
-    """The best of several runs of LS++ and Lloyd. Pre: weights > 0.
+    """k-means on weighted points. Pre: weights > 0.
 
     If there are at most k points, they are the centres, and public points are added.
     """
     if len(points) <= k:
         fill = spread_out(domain, k, rng)[len(points) :]
         return np.concatenate([points, fill])
-    rows = Rows.of(np.ascontiguousarray(points))
-    ends = (run(rows, weight, k, rng) for _ in range(RUNS))
-    return np.asarray(min(ends, key=lambda end: end.inertia).centers, dtype=np.float64)
+    return kmeans(points, weight, k, RUNS, MAX_ITER, rng)
 
 
-def run(
-    rows: Rows, weight: F64 | None, k: int, rng: np.random.Generator, max_iter: int = MAX_ITER
-) -> LloydResult:
-    """One run of k-means++, LS++ and Lloyd. Pre: at least k rows."""
-    data = HostData(rows, weight)
-    problem = SeedingProblem(data, k, rng=rng)
-    seeds = sample_rows(problem, trials=greedy_trials(k)).centers
-    start = local_search(problem, seeds, steps=search_steps(k)).centers
-    return refine(data, start, StopRule(max_iter, 0.0))
+def kmeans(
+    points: F64, weight: F64 | None, k: int, n_init: int, max_iter: int, rng: np.random.Generator
+) -> F64:
+    """The centres of the best of several runs of LS++ and Lloyd. Pre: at least k points."""
+    data = HostData(Rows.of(np.ascontiguousarray(points)), weight)
+    options = FitOptions(k, "ls++", n_init=n_init, max_iter=max_iter, tol=0.0)
+    found = fit_kmeans(data, SquaredEuclidean(), options, rng)
+    return np.asarray(found.centers, dtype=np.float64)
 
 
 def spread_out(domain: Domain, k: int, rng: np.random.Generator) -> F64:

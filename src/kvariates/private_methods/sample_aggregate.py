@@ -19,12 +19,12 @@ from functools import partial
 import numpy as np
 
 from kvariates.data.lattice_rows import quantize
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query, sum_query
 from kvariates.privacy.secret import Secret
-from kvariates.private_methods.domain import run
+from kvariates.private_methods.domain import kmeans
 from kvariates.private_methods.noisy_centers import CenterErrors
 from kvariates.private_methods.run import PrivateMethod, PrivateResult
 from kvariates.private_methods.task import PrivateTask, row_count
@@ -137,8 +137,7 @@ def _cluster(task: PrivateTask, rows: F64, rng: np.random.Generator) -> F64:
     """The centres of one block, in order. Missing rows are replaced by the domain's centre."""
     if len(rows) < task.k:
         rows = np.concatenate([rows, np.zeros((task.k - len(rows), task.domain.d))])
-    found = run(Rows.of(rows), None, task.k, rng, MAX_ITER)
-    centers = task.domain.clip(found.centers)
+    centers = task.domain.clip(kmeans(rows, None, task.k, 1, MAX_ITER, rng))
     return np.asarray(centers[np.argsort(centers[:, 0], kind="stable")])
 
 
