@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import sys
 import time
@@ -35,9 +36,10 @@ from typing import Any
 
 import numpy as np
 from benchmarks.report import table
+from scipy import special
 
-from kvariates.privacy.auditing import Audit, audit, least_visible
-from kvariates.privacy.claims import Approximate, Concentrated
+from kvariates.privacy.auditing import BOUNDS, CONFIDENCE, Audit, audit
+from kvariates.privacy.claims import Approximate, Claim, Concentrated, about
 from kvariates.privacy.ledger import NUMBER
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -49,6 +51,30 @@ MISTAKE_COLUMNS = ("certified without", "with it", "by", "runs needed")
 POWER_COLUMNS = ("release", "charge", "least loss shown", "factor")
 
 Row = tuple[list[str], bool]  # the cells, and whether the result is as expected
+
+
+def least_visible(claim: Claim, runs: int, confidence: float = CONFIDENCE) -> float:
+    """The power of an audit: the least loss that so many runs are expected to show as a violation.
+
+    The loss is that of one noisy number between two data sets: an epsilon of Laplace noise, or a
+    rho of Gaussian noise. A release whose own charge is far below it may have far too little noise,
+    and the audit would not see it. Infinity if no loss can be seen.
+    """
+    n, error = runs - runs // 2, (1 - confidence) / BOUNDS
+
+    def shown(loss: float) -> float:
+        gaussian = isinstance(claim, Concentrated)
+        rare = special.ndtr(-math.sqrt(2 * loss)) if gaussian else math.exp(-loss) / 2
+        lower, upper = about(np.array([0.5 * n, rare * n]), n, error)
+        return float(claim.least(lower[:1], upper[1:])[0])
+
+    least, most = 0.0, 64.0
+    if shown(most) <= claim.value:
+        return math.inf
+    for _ in range(50):
+        middle = (least + most) / 2
+        least, most = (middle, most) if shown(middle) <= claim.value else (least, middle)
+    return most
 
 
 def cases(name: str, room: str = "privacy") -> Any:

@@ -114,7 +114,7 @@ peers.transport: Failure LocalTransport reply_of
 peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
-privacy.auditing: audit least_visible near
+privacy.auditing: audit near
 privacy.budget: Budget BudgetError Cost Loss
 privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing

@@ -1,23 +1,26 @@
 """Noise of about the right law from a seeded generator, for tests only: it protects nobody."""
 
 import math
-import os
 from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
 from api import Calibrated
+from api import noise_source_module as noise_source
 
 
 @contextmanager
 def repeatable_noise(seed):
-    """All noise and all random bytes of the system come from one generator."""
+    """All noise, and all random bytes for privacy, come from one generator."""
     rng = np.random.default_rng(seed)
 
     def draw(noise, values):
         return LAWS[noise.law](rng, values, noise.scale)
 
-    with patch.object(Calibrated, "__call__", draw), patch.object(os, "urandom", rng.bytes):
+    with (
+        patch.object(Calibrated, "__call__", draw),
+        patch.object(noise_source, "urandom", rng.bytes),
+    ):
         yield
 
 

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from api import Approximate, Concentrated, Statistic, audit, high, least_visible, low, near
+from api import Approximate, Concentrated, Statistic, audit, high, low, near
+from experiments.audit import least_visible
 from privacy.numpy_mechanisms import CASES, PAIR, laplace_mechanism, on_lattice, run
 from scipy import stats
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
 
+from kvariates.numerics.draws import F64
 from kvariates.privacy.claims import Approximate, Claim, Concentrated, about, high, low
-from kvariates.privacy.testers import F64, TESTERS, Outputs, Statistic, Tester, gather, ordered
+from kvariates.privacy.testers import TESTERS, Outputs, Statistic, Tester, gather, ordered
 
 CONFIDENCE = 1 - 1e-6
 BOUNDS = 4  # from the second half: two events, each with a lower and an upper bound
@@ -216,30 +216,6 @@ def near(points: Any) -> View:
         return [distance[np.arange(len(points)), which], centers[which]]
 
     return view
-
-
-def least_visible(claim: Claim, runs: int, confidence: float = CONFIDENCE) -> float:
-    """The power of an audit: the least loss that so many runs are expected to show as a violation.
-
-    The loss is that of one noisy number between two data sets: an epsilon of Laplace noise, or a
-    rho of Gaussian noise. A release whose own charge is far below it may have far too little noise,
-    and the audit would not see it. Infinity if no loss can be seen.
-    """
-    n, error = runs - runs // 2, (1 - confidence) / BOUNDS
-
-    def shown(loss: float) -> float:
-        gaussian = isinstance(claim, Concentrated)
-        rare = special.ndtr(-math.sqrt(2 * loss)) if gaussian else math.exp(-loss) / 2
-        lower, upper = about(np.array([0.5 * n, rare * n]), n, error)
-        return float(claim.least(lower[:1], upper[1:])[0])
-
-    least, most = 0.0, 64.0
-    if shown(most) <= claim.value:
-        return math.inf
-    for _ in range(50):
-        middle = (least + most) / 2
-        least, most = (middle, most) if shown(middle) <= claim.value else (least, middle)
-    return most
 
 
 # --- events ----------------------------------------------------------------------------------

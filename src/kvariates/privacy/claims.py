@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-F64 = NDArray[np.float64]
+from kvariates.numerics.draws import F64
+
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 8), np.geomspace(2.5, 256, 12)])
 
 

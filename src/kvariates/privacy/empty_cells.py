@@ -27,10 +27,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.numerics.draws import I64
 from kvariates.privacy.noise_source import Calibrated, measurement, random_bits, random_words
 from kvariates.privacy.rounding import up
 
-I64 = NDArray[np.int64]
 TailLaw = Literal["laplace", "gaussian"]
 Bounds = tuple[Fraction, Fraction]
 

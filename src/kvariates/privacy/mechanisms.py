@@ -30,8 +30,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kvariates.numerics.draws import F64
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge, SensitivityNorm
@@ -123,7 +123,6 @@ def _exact(cost: Cost) -> Fraction:
     return Fraction(cost.value)
 
 
-F64 = NDArray[np.float64]
 EXACT = Context(prec=120, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_CEILING)
 
 

@@ -29,12 +29,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from os import urandom
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.extras import MissingPackageError, needed
+from kvariates.numerics.draws import I64
 from kvariates.privacy.secret import PublicError
 
 WIPE_ON_FORK = 18  # MADV_WIPEONFORK of Linux
@@ -86,8 +88,6 @@ def _cleared_in_children() -> mmap.mmap | bytearray:
 
 GUARD = ForkGuard()
 
-
-I64 = NDArray[np.int64]
 
 Law = Literal["laplace", "gaussian", "permute-and-flip", "exponential"]
 
@@ -190,12 +190,12 @@ def calibrated(law: Law, sensitivity: float, cost: float, start: float) -> Calib
 
 def random_bits(how_many: int) -> int:
     """An integer of so many fair bits (a multiple of eight), from the operating system."""
-    return int.from_bytes(os.urandom(how_many // 8), "big")
+    return int.from_bytes(urandom(how_many // 8), "big")
 
 
 def random_words(how_many: int) -> NDArray[np.uint64]:
     """Words of 64 fair bits, from the operating system."""
-    return np.frombuffer(os.urandom(8 * how_many), dtype=np.uint64)
+    return np.frombuffer(urandom(8 * how_many), dtype=np.uint64)
 
 
 def below(total: int) -> int:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.notebook_html import HtmlTable, boxed, few
+from kvariates.numerics.draws import F64
 
-F64 = NDArray[np.float64]
 BLOCK = 2**20  # distances at a time
 
 

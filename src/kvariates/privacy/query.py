@@ -23,14 +23,13 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kvariates.numerics.draws import F64, I64
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.empty_cells import Passing, TailLaw, sample_passing
 from kvariates.privacy.noise_source import LARGEST, Calibrated
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 T = TypeVar("T")
 
 SCORE_STEPS = 2**20  # the sensitivity of a score is at least so many steps of its rounding

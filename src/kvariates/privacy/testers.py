@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from kvariates.numerics.draws import F64, I64
 
 MOST = 32  # statistics of one kind
 BINS = 12
@@ -42,7 +41,7 @@ class Outputs:
     """
 
     numbers: F64
-    labels: Ints
+    labels: I64
     names: Sequence[Any]
 
     def __len__(self) -> int:
@@ -348,7 +347,7 @@ def _histogram(x: F64, y: F64) -> tuple[F64, F64]:
     return edges, np.log((here + 0.5) / (there + 0.5))
 
 
-def _counts(x: NDArray[Any], y: NDArray[Any], runs: int = 0) -> tuple[NDArray[Any], Ints, Ints]:
+def _counts(x: NDArray[Any], y: NDArray[Any], runs: int = 0) -> tuple[NDArray[Any], I64, I64]:
     """The frequent values, and how often each data set gave them."""
     least = max(4.0, FREQUENT * (runs or len(x)))
     values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
@@ -357,7 +356,7 @@ def _counts(x: NDArray[Any], y: NDArray[Any], runs: int = 0) -> tuple[NDArray[An
     return values[frequent], here[frequent], there[frequent]
 
 
-def _most_unequal(x: Ints, y: Ints) -> list[int]:
+def _most_unequal(x: I64, y: I64) -> list[int]:
     """The indices of the counts that differ most."""
     gap = np.abs(np.sqrt(x) - np.sqrt(y))
     return [int(i) for i in np.argsort(gap)[::-1][:MOST] if gap[i] > 0]

@@ -15,9 +15,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvariates.data.rows import F64
+from kvariates.numerics.draws import I64
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, charge_of
 from kvariates.privacy.query import Histogram, count_query, histogram_query
@@ -30,8 +30,6 @@ from kvariates.private_methods.noisy_centers import (
 )
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import PrivateTask, row_count
-
-I64 = NDArray[np.int64]
 
 ROWS_A_CELL = 10.0  # Su et al.'s constant
 COUNT_SHARE = 0.05  # of the budget, if the number of rows is secret

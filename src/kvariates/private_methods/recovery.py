@@ -26,6 +26,7 @@ from scipy import sparse
 from kvariates.data.lattice_rows import lattice_sums
 from kvariates.data.rows import F64, Labels
 from kvariates.data.sparse_lattice import largest_values, sparse_sums
+from kvariates.numerics.draws import I64
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
@@ -44,7 +45,6 @@ from kvariates.private_methods.noisy_centers import (
 from kvariates.private_methods.noisy_lloyd import count_share
 from kvariates.private_methods.task import PrivateTask
 
-I64 = NDArray[np.int64]
 COUNTED = "rows of each cluster"
 FALSE_VALUES = 1.0  # expected number of a cluster's sums that pass by noise alone
 PICK_SHARE, VALUE_SHARE = 0.5, 0.5  # of what is left after the counts
