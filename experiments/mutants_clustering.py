@@ -52,13 +52,13 @@ CLUSTERING = [
         "laws/test_transport_laws.py",
     ),
     Mutant(
-        "a swap that raises the cost is kept", "refining.center_swaps",
+        "a swap that raises the cost is kept", "refining.refinements",
         "if best is None or found.inertia < best.inertia:",
         "if True:",
         "laws/test_center_swap_laws.py",
     ),
     Mutant(
-        "rows of a swap are drawn without their weights", "refining.center_swaps",
+        "rows of a swap are drawn without their weights", "refining.refinements",
         "mass = cost if p.data.weight is None else cost * p.data.weight",
         "mass = cost",
         "laws/test_center_swap_laws.py",

@@ -20,7 +20,7 @@ from kvariates import KMeans
 from kvariates.data.rows import Rows, total_cost
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
-from kvariates.summaries.kmeans_sharp import draws_per_round
+from kvariates.summaries.coreset import draws_per_round
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 

@@ -23,11 +23,11 @@ certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
 certificates.kmeans_dual: lower_bound WeightedDistances
 certificates.kmeans_relaxation: capped_bound KnownClusters solve
 certificates.sampled_bound: smallest_mean
-cli: main_of_command=main
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
+cli: main_of_command=main
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
 dask.threads: threads_of_task
@@ -40,18 +40,16 @@ data.distance_tables: DistanceLists DistanceTable StreamedDistances
 data.exact_sums: ExactSums exponent_of from_float LIMBS to_float unscaled whole
 data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
-data.host_data: HostData
+data.host_data: HostData ShardData
 data.hst_tree: grow HstTree
-data.lattice_distances: on_unit_lattice squared_distances SquaredDistances
-data.lattice_rows: Balls lattice_sums NORMS outside_radius quantize
+data.lattice_rows: Balls largest_values lattice_sums NORMS on_unit_lattice outside_radius quantize
+    quantize_sparse sparse_sums squared_distances SquaredDistances
 data.metric_spaces: CallableMetric DistanceMatrix NATIVE_METRICS Vectors
 data.metrics: DISTANCES EDGES METRICS PLACES ROWS
 data.row_costs: RowCosts stay_limit
 data.rows: joint_cost Rows SMALL total_cost unit_rows
 data.scans: SCANS
-data.shard_data: ShardData
 data.sparse_cosine: SparseCosine
-data.sparse_lattice: largest_values quantize_sparse sparse_sums
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.facilities: load_town straight_choice
@@ -91,8 +89,7 @@ numerics.draws: draw_proportional priority_sample
 numerics.lattice: Lattice
 numerics.shrinkage: shrink
 numerics.valleys: deepest_valley pooled_p_value RoundedColumns valley_counts
-objectives.bregman: KullbackLeibler
-objectives.distortion: mean_row MIX
+objectives.distortion: KullbackLeibler mean_row MIX
 objectives.distortions: DISTORTIONS
 objectives.divergence_objective: DivergenceObjective filled in_dtype
 objectives.mahalanobis: Mahalanobis
@@ -111,7 +108,8 @@ peers.questions: Question QUESTIONS
 peers.summed_questions: SUMMED SummedQuestion
 peers.transcript: Dropped Transcript
 peers.transport: Failure LocalTransport reply_of
-peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
+peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
+    VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
 privacy.auditing: audit near
@@ -135,7 +133,8 @@ private_methods.domain: Domain
 private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS
 private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
-private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize WithLaplace
+private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize
+    WithLaplace
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
 private_methods.noisy_tree: NoisyMoments TreeMethod
 private_methods.principal_axes: Axes locate RowsLocation worthwhile
@@ -147,11 +146,10 @@ private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
 ray.kmeans: RayActors=_Actors
-refining.center_swaps: lloyd_with_swaps swapped
 refining.hartigan: hartigan
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
 refining.minibatch: batches minibatch
-refining.refinements: REFINEMENTS
+refining.refinements: lloyd_with_swaps REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
 report.choice_tables: CHOICE_TABLES restructured_text
@@ -167,16 +165,15 @@ report.plots: cluster_styles
 report.private_page: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: scatter Scatter
+report.scatter_figure: Scatter scatter
 report.tree_plot: _top
-seeding.densities: Dirac UniformOver
-seeding.euclidean_potential: EuclideanPotential euclidean_potential
+seeding.densities: Dirac EveryPoint UniformOver
+seeding.euclidean_potential: euclidean_potential EuclideanPotential
 seeding.global_kmeans: draw_candidates global_kmeans
 seeding.hst: hst_seed seed_on_tree
 seeding.kmeans_parallel: choose_rows kmeans_parallel OVERSAMPLING ROUNDS
 seeding.local_search: local_search LocalSearchState search_steps
 seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
-seeding.probes: EveryPoint
 seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
 seeding.seedings: HOST_SEEDINGS PEER_SEEDINGS SEEDINGS
@@ -190,9 +187,8 @@ sources.text_sniffing: SAMPLE_BYTES
 streaming.online: next_center
 streaming.stream_state: StreamState
 summaries.candidate_tree: candidate_tree CubeRows Shifted SIDE
-summaries.coreset: coreset lightweight
+summaries.coreset: coreset kmeans_sharp lightweight
 summaries.distributed_coreset: distributed_coreset divide_draws
-summaries.kmeans_sharp: kmeans_sharp
 summaries.merge_reduce: MergeReduce summarize
 summaries.partition: Chosen depth level_shares Members Moments root rules
 summaries.reservoir: Reservoir rounded_to_integers
@@ -207,15 +203,15 @@ balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.f
 certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables
-data.lattice_distances data.lattice_rows data.scans data.transport_plan demo.cities
+data.lattice_rows data.scans data.transport_plan demo.cities
 estimators.metric_input estimators.names federated.client federated.flower_parties
 federated.private_peer peers.masks privacy.empty_cells privacy.mechanisms privacy.noise_source
 privacy.query privacy.secret private_methods.demand_counts private_methods.domain
 private_methods.noisy_grid private_methods.noisy_kvariates private_methods.noisy_lloyd
 private_methods.principal_axes private_methods.private_swaps private_methods.sample_aggregate
-private_methods.task refining.center_swaps refining.medoid_search refining.minibatch refining.swaps
+private_methods.task refining.medoid_search refining.refinements refining.minibatch refining.swaps
 report.cluster_view seeding.global_kmeans seeding.kmeans_parallel sources.assembling
-sources.data_table sources.input_file sources.private_text sources.scaling streaming.saving
+sources.data_table sources.input_file sources.private_text sources.scaling streaming.stream_state
 summaries.merge_reduce summaries.partition
 """
 

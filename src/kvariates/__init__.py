@@ -16,17 +16,30 @@ if TYPE_CHECKING:
     from kvariates.estimators.anticlustering import AntiClustering
     from kvariates.estimators.choose_k import choose_k
     from kvariates.estimators.kmeans import KMeans
-    from kvariates.estimators.kmeans_seeding import global_kmeans, kmeans_parallel, kmeans_plusplus
+    from kvariates.estimators.kmeans_seeding import (
+        global_kmeans,
+        hst_seeding,
+        hst_tree,
+        kmeans_parallel,
+        kmeans_plusplus,
+        kmedian_plusplus,
+    )
     from kvariates.estimators.kmedian import KMedian
-    from kvariates.estimators.kmedian_seeding import hst_seeding, hst_tree, kmedian_plusplus
     from kvariates.estimators.kvariates_plusplus import kvariates_plusplus
     from kvariates.estimators.online_kmeans import OnlineKMeans
     from kvariates.estimators.private_kmeans import PrivateKMeans
     from kvariates.estimators.private_kmedian import PrivateKMedian
     from kvariates.estimators.streaming_kmeans import StreamingKMeans
     from kvariates.estimators.vertical_kmeans import VerticalKMeans
-    from kvariates.seeding.densities import Dirac, Gaussian, Laplace, UniformOver
-    from kvariates.seeding.probes import EveryPoint, MiniBatches, Synopses
+    from kvariates.seeding.densities import (
+        Dirac,
+        EveryPoint,
+        Gaussian,
+        Laplace,
+        MiniBatches,
+        Synopses,
+        UniformOver,
+    )
     from kvariates.seeding.seedings import explain_guarantees
 
 __version__ = "0.1.0"
@@ -80,9 +93,9 @@ _MODULES = {
     "kmeans_parallel": "kvariates.estimators.kmeans_seeding",
     "kmeans_plusplus": "kvariates.estimators.kmeans_seeding",
     "KMedian": "kvariates.estimators.kmedian",
-    "hst_seeding": "kvariates.estimators.kmedian_seeding",
-    "hst_tree": "kvariates.estimators.kmedian_seeding",
-    "kmedian_plusplus": "kvariates.estimators.kmedian_seeding",
+    "hst_seeding": "kvariates.estimators.kmeans_seeding",
+    "hst_tree": "kvariates.estimators.kmeans_seeding",
+    "kmedian_plusplus": "kvariates.estimators.kmeans_seeding",
     "OnlineKMeans": "kvariates.estimators.online_kmeans",
     "PrivateKMeans": "kvariates.estimators.private_kmeans",
     "PrivateKMedian": "kvariates.estimators.private_kmedian",
@@ -93,9 +106,9 @@ _MODULES = {
     "Gaussian": "kvariates.seeding.densities",
     "Laplace": "kvariates.seeding.densities",
     "UniformOver": "kvariates.seeding.densities",
-    "EveryPoint": "kvariates.seeding.probes",
-    "MiniBatches": "kvariates.seeding.probes",
-    "Synopses": "kvariates.seeding.probes",
+    "EveryPoint": "kvariates.seeding.densities",
+    "MiniBatches": "kvariates.seeding.densities",
+    "Synopses": "kvariates.seeding.densities",
     "explain_guarantees": "kvariates.seeding.seedings",
 }
 

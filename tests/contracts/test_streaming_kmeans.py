@@ -306,7 +306,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
 
 
 def test_files_that_cannot_be_resumed(tmp_path, monkeypatch):
-    from api import saving_module as saving
+    from api import stream_state_module as saving
 
     path = tmp_path / "model.skops"
     monkeypatch.setattr(saving, "FORMAT", saving.FORMAT + 1)

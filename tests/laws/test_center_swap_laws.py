@@ -14,7 +14,7 @@ from api import (
     refine,
     swapped,
 )
-from api import center_swaps_module as center_swaps
+from api import refinements_module as center_swaps
 from laws.cases import LAYOUTS, every_matrix, rows, start, weighted_or_not, weights_for
 from scipy import stats
 

@@ -35,7 +35,7 @@ from api import (
     squared_distances,
     swap_medoids,
 )
-from api import lattice_distances_module as lattice_distances
+from api import lattice_rows_module as lattice_distances
 from privacy.exact_noise import both_adjacencies
 from privacy.method_cases import watch_releases
 from privacy.private_models import DELTAS, blobs, make_task, seen

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.rows import F64, Labels
+from kvariates.data.metric_spaces import KEPT_BYTES, DistanceRows, Ints
+from kvariates.data.rows import F64, Floats, Labels
 from kvariates.numerics.lattice import Lattice, Norm
 
 NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the native functions
@@ -88,3 +91,127 @@ def outside_radius(rows: F64, labels: Labels, balls: Balls) -> NDArray[np.bool_]
 def _check_number(rows: NDArray[np.floating], lattice: Lattice) -> None:
     if len(rows) > lattice.n_max:
         raise ValueError(f"More rows than n_max = {lattice.n_max}: their sums might not be exact.")
+
+
+# ---- Squared distances of points on a coarse lattice of the unit ball: exact in float32 ----------
+#
+# Coordinates are multiples of 2^-10, so squared distances are multiples of 2^-20 and at most 4:
+# they have 22 bits. Every partial sum of a product of two such points is at most 1 (Cauchy and
+# Schwarz), so a matrix product has no rounding error, however it is blocked; nor have float64
+# sums over 2^31 points.
+
+
+FARTHEST = 4.0  # squared distance of two points of the unit ball
+
+
+def unit_lattice(p: int) -> Lattice:
+    """The lattice of step 2^-10 in the unit ball."""
+    return Lattice(1.0, p, "l2", n_max=2**42)
+
+
+def on_unit_lattice(points: F64) -> F64:
+    """Points clipped to the unit ball and rounded towards zero, each by itself."""
+    return quantize(points, unit_lattice(points.shape[1]))
+
+
+class SquaredDistances(DistanceRows):
+    """From points of the unit lattice that may become centres to others, `at`."""
+
+    def __init__(self, points: F64, at: F64) -> None:
+        self.X, self.at = points.astype(np.float32), at.astype(np.float32)
+        self.n_candidates, self.n, self.dtype = len(points), len(at), np.dtype(np.float32)
+        self._squares = _squares(self.X)
+        self._at_squares = _squares(self.at)
+
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
+        at, squares = self.at, self._at_squares
+        if columns is not None:
+            at, squares = at[columns], squares[columns]
+        out = self.X[points] @ (np.float32(-2) * at).T
+        out += squares
+        out += self._squares[points, None]
+        return np.asarray(out)
+
+    def measured_at(self, demand: Ints) -> SquaredDistances:
+        return SquaredDistances(self.X.astype(np.float64), self.at[demand].astype(np.float64))
+
+
+def squared_distances(points: F64, at: F64) -> DistanceRows:
+    """The same, all computed at once if they are few: a long search asks for them many times."""
+    space = SquaredDistances(points, at)
+    kept = space.dtype.itemsize * space.n_candidates * space.n <= KEPT_BYTES
+    return space.matrix() if kept else space
+
+
+def _squares(points: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
+# ---- CSR rows on a lattice: rounded, cut to few values, and summed by cluster, each row by
+# itself
+
+
+I64 = NDArray[np.int64]
+MOST = 2**18  # values of a row; of more, the largest are kept, so that integers cannot overflow
+SHORTER = 1 - 2.0**-40  # a row that is too long is multiplied by this much less than needed
+
+
+def quantize_sparse(X: Any, lattice: Lattice, half: F64 | None = None) -> Any:
+    """CSR rows clipped to the ball of an l2 lattice and rounded towards zero, each by itself.
+
+    Values are first clipped to the radius (and to a box of half sides `half`) and rounded to
+    integers. The squares of a row are then
+    added as integers, so that whether it is too long depends on its own values alone.
+    """
+    if X.shape[0] > lattice.n_max:
+        raise ValueError(f"More rows than n_max = {lattice.n_max}: their sums might not be exact.")
+    X = largest_values(X, MOST)
+    largest = lattice.radius * lattice.step
+    values = np.clip(X.data.astype(np.float64), -largest, largest)
+    if half is not None:
+        values = np.clip(values, -half[X.indices], half[X.indices])
+    steps = np.trunc(values / lattice.step).astype(np.int64)
+    steps = _inside(steps, _row_numbers(X), X.shape[0], lattice.square)
+    kept = scipy.sparse.csr_matrix(
+        (steps * lattice.step, X.indices.copy(), X.indptr.copy()), shape=X.shape
+    )
+    kept.eliminate_zeros()
+    return kept
+
+
+def largest_values(X: Any, most: int) -> Any:
+    """CSR rows with their `most` largest absolute values only; of equal ones the first columns."""
+    per_row = np.diff(X.indptr)
+    if not (per_row > most).any():
+        return X
+    order = np.lexsort((X.indices, -np.abs(X.data), _row_numbers(X)))
+    rank = np.arange(len(order)) - np.repeat(X.indptr[:-1], per_row)
+    kept = np.sort(order[rank < most])
+    starts = np.concatenate([[0], np.cumsum(np.minimum(per_row, most))])
+    return scipy.sparse.csr_matrix((X.data[kept], X.indices[kept], starts), shape=X.shape)
+
+
+def sparse_sums(X: Any, labels: Labels, k: int) -> F64:
+    """The sums (k, d) of rows on a lattice by label; float64 adds them without rounding."""
+    ones = np.ones(len(labels))
+    member = scipy.sparse.csr_matrix(
+        (ones, (labels, np.arange(len(labels)))), shape=(k, len(labels))
+    )
+    return np.asarray((member @ X).toarray())
+
+
+def _inside(steps: I64, row: I64, n: int, most: int) -> I64:
+    """Rows of integers, shortened until their squares add up to at most `most`."""
+    while True:
+        squares = np.zeros(n, dtype=np.int64)
+        np.add.at(squares, row, steps**2)
+        far = squares > most
+        if not far.any():
+            return steps
+        factor = np.ones(n)
+        factor[far] = np.sqrt(most / squares[far]) * SHORTER
+        steps = np.trunc(steps * factor[row]).astype(np.int64)
+
+
+def _row_numbers(X: Any) -> I64:
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))

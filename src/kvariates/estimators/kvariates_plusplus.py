@@ -18,8 +18,18 @@ from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS
 from kvariates.objectives.distortions import LOST as DISTORTION_LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
-from kvariates.seeding.densities import Dirac, Gaussian, Laplace, RowDensity, UniformOver
-from kvariates.seeding.probes import CallableProbe, EveryPoint, MiniBatches, Probe, Synopses
+from kvariates.seeding.densities import (
+    CallableProbe,
+    Dirac,
+    EveryPoint,
+    Gaussian,
+    Laplace,
+    MiniBatches,
+    Probe,
+    RowDensity,
+    Synopses,
+    UniformOver,
+)
 from kvariates.seeding.sampler import check_drawn
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
 from kvariates.tables import Entry, documented

@@ -27,8 +27,7 @@ from kvariates.estimators.names import Init, MissingRows, RandomState, SynopsisN
 from kvariates.estimators.streamed_centers import StreamedCenters
 from kvariates.progress import Progress, Report
 from kvariates.seeding.seedings import HOST_SEEDINGS
-from kvariates.streaming.saving import load_state, save_state
-from kvariates.streaming.stream_state import StreamState
+from kvariates.streaming.stream_state import StreamState, load_state, save_state
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.tables import documented
 

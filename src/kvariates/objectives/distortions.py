@@ -14,8 +14,7 @@ weighted mean is the best centre whatever phi (Banerjee et al. 2005). The last o
 
 from __future__ import annotations
 
-from kvariates.objectives.bregman import ItakuraSaito, KullbackLeibler
-from kvariates.objectives.distortion import Distortion
+from kvariates.objectives.distortion import Distortion, ItakuraSaito, KullbackLeibler
 from kvariates.objectives.mahalanobis import Mahalanobis
 from kvariates.objectives.total_jensen import TotalJensen
 from kvariates.tables import Entry, Table

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kvariates.data.lattice_distances import FARTHEST, on_unit_lattice, squared_distances
+from kvariates.data.lattice_rows import FARTHEST, on_unit_lattice, squared_distances
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant

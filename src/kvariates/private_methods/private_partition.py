@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.lattice_distances import on_unit_lattice
+from kvariates.data.lattice_rows import on_unit_lattice
 from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kvariates.summaries.coreset import coreset, lightweight
-from kvariates.summaries.kmeans_sharp import kmeans_sharp
+from kvariates.summaries.coreset import coreset, kmeans_sharp, lightweight
 from kvariates.summaries.merge_reduce import MergeReduce
 from kvariates.summaries.reservoir import Reservoir
 from kvariates.summaries.weighted_points import Reduction, StreamSummary, SummaryOptions
