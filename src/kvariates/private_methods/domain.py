@@ -17,7 +17,6 @@ from scipy import sparse
 from kvariates.data.host_data import HostData
 from kvariates.data.lattice_rows import quantize, quantize_sparse
 from kvariates.data.rows import F64, Rows
-from kvariates.data.lattice_rows import quantize_sparse
 from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.numerics.lattice import Lattice
 from kvariates.objectives.objective import SquaredEuclidean

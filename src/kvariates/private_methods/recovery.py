@@ -25,7 +25,6 @@ from scipy import sparse
 
 from kvariates.data.lattice_rows import largest_values, lattice_sums, sparse_sums
 from kvariates.data.rows import F64, Labels
-from kvariates.data.lattice_rows import largest_values, sparse_sums
 from kvariates.numerics.draws import I64
 from kvariates.numerics.lattice import Lattice
 from kvariates.numerics.shrinkage import shrink
