@@ -191,16 +191,21 @@ class TextPass:
     number of cells than the table: comments are left out, others are an error.
     """
 
-    def __init__(self, how: TextFormat, place: str, *, strict: bool = False) -> None:
+    def __init__(
+        self, how: TextFormat, place: str, *, strict: bool = False, first: int = 0
+    ) -> None:
         self.how = how
         self._check = TextCheck(how.delimiter, place=f"{place}: ", skip=how.skip)
         self._lines = TextLines(how.delimiter, skip=how.skip, strict=strict)
         self._comments: list[int | None] = []  # to append is safe in threads
-        self.hexadecimal = False  # whether a number so far may be
+        self._first = first
+        self.hexadecimal = False  # whether a number in the `first` bytes may be
 
     def __call__(self, part: Any) -> bytes:
         text = self._lines(self._check(part))
-        self.hexadecimal = self.hexadecimal or b"0x" in text or b"0X" in text
+        if self._first > 0:  # pyarrow reads ahead: later bytes may have come or not
+            seen, self._first = text[: self._first], self._first - len(text)
+            self.hexadecimal = self.hexadecimal or b"0x" in seen or b"0X" in seen
         return text
 
     def odd_row(self, row: Any) -> str:

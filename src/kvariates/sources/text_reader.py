@@ -95,7 +95,8 @@ class TextReader(FileReader):
         return []
 
     def _pass(self, how: TextFormat) -> TextPass:
-        return TextPass(how, self.description, strict=self.text.encoding is not None)
+        strict = self.text.encoding is not None
+        return TextPass(how, self.description, strict=strict, first=FIRST_BYTES)
 
     @cached_property
     def _columns(self) -> dict[str, _Column]:
