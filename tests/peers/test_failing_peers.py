@@ -197,4 +197,4 @@ def test_a_failed_question_is_not_half_done():
 
 def test_one_peer_is_asked():
     coordinator = Coordinator(local(SHARDS), 1)
-    assert coordinator.one("peer 1", call("describe", "n")) == 100
+    assert coordinator.one("peer 1", call("describe", lambda answer: answer["n"])) == 100

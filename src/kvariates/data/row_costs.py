@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -196,6 +197,10 @@ class ShardedCosts:
     def _ask(self, ask: Callable[[Costs], Answer]) -> list[Answer]:
         return list(self._map(ask, self._shards))
 
+    def _ask_one(self, number: int, ask: Callable[[Costs], Answer]) -> Answer:
+        found: list[Answer] = list(self._map(ask, [self._shards[number]]))
+        return found[0]
+
     @property
     def weighted(self) -> bool:
         return any(self._ask(lambda shard: shard.weighted))
@@ -243,9 +248,10 @@ class ShardedCosts:
         totals = self._known_totals()
         ends = list(itertools.accumulate(totals))
         s = bisect.bisect_right(ends, goal)
-        found = self._shards[s].propose(goal - ends[s] + totals[s], pending, first)
+        own = goal - ends[s] + totals[s]
+        found = self._ask_one(s, lambda shard: shard.propose(own, pending, first))
         if found.cost < found.bound:
-            totals[s] = self._shards[s].total()
+            totals[s] = self._ask_one(s, lambda shard: shard.total())
         return found._replace(row=self.starts[s] + found.row)
 
     def rows_at(self, goals: list[int]) -> I64:
@@ -255,7 +261,8 @@ class ShardedCosts:
         for s in np.unique(owner).tolist():
             own = np.flatnonzero(owner == s)
             before = ends[s - 1] if s else 0
-            rows[own] = self.starts[s] + self._shards[s].rows_at([goals[i] - before for i in own])
+            there = [goals[i] - before for i in own]
+            rows[own] = self.starts[s] + self._ask_one(s, partial(_rows_at, goals=there))
         return rows
 
     def masses(self, k: int, exponent: int) -> list[int]:
@@ -264,6 +271,10 @@ class ShardedCosts:
 
     def by_weight(self) -> ShardedCosts:
         return ShardedCosts(self._ask(lambda shard: shard.by_weight()), self.starts, self._map)
+
+
+def _rows_at(shard: Costs, goals: list[int]) -> I64:
+    return shard.rows_at(goals)
 
 
 def choose_unit(costs: Costs) -> int:

@@ -89,7 +89,7 @@ class CentralAssigner:
         self.steps.add(found.value, found.charge.variance)
         return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
 
-    def _asked(self, peer: str, centers: F64) -> Call:
+    def _asked(self, peer: str, centers: F64) -> Call[Any]:
         known, half = self._coordinator.limits(peer), self._domain.half
         limits = PeerLimits(known.n, known.weight, PublicBounds(-half, half))
         lattice = sums_lattice(self._domain)

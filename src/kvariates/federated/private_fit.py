@@ -88,7 +88,7 @@ class NoisyPeersAssigner:
         self.steps.add(counts, 2 * noise**2)  # of Laplace noise
         return FloatStatistics(sums, counts.astype(np.float64), counts, changed=None)
 
-    def _asked(self, centers: F64) -> Call:
+    def _asked(self, centers: F64) -> Call[NoisyPart]:
         def read(answer: Answer) -> NoisyPart:
             counts, sums = answer["counts"], answer["sums"]
             for name, array, shape in (

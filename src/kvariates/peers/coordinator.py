@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from kvariates.peers.questions import (
 )
 from kvariates.peers.transcript import Dropped, Transcript, n_bytes
 from kvariates.peers.transport import Failure, Reply, Transport
+
+T = TypeVar("T")
 
 # What a reader raises if an answer is not what it should be.
 WRONG_ANSWER = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError)
@@ -40,21 +42,34 @@ class ShardMissing(PeerLost):
     """A peer was dropped in the middle of a question that needs all of them."""
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Call(Generic[T]):
     """A question, and how its answer is read. `read` raises ValueError if an answer is wrong."""
 
     question: Question
-    read: Callable[[Answer], Any]
+    read: Callable[[Answer], T]
 
 
-def call(name: str, read: Callable[[Answer], Any] | str | None = None, /, **arguments: Any) -> Call:
-    """A question to be asked. `read`: the name of a part of the answer, or a function of it."""
-    if read is None:
-        return Call(Question(name, arguments), lambda _: None)
-    if isinstance(read, str):
-        part = read
-        return Call(Question(name, arguments), lambda answer: answer[part])
+@overload
+def call(name: str, read: Callable[[Answer], T], /, **arguments: Any) -> Call[T]: ...
+
+
+@overload
+def call(name: str, /, **arguments: Any) -> Call[None]: ...
+
+
+def call(name: str, read: Any = lambda _: None, /, **arguments: Any) -> Call[Any]:
+    """A question to be asked."""
     return Call(Question(name, arguments), read)
+
+
+class AtPeer(Protocol):
+    """A part of the data that a peer holds. Its methods make calls."""
+
+    peer: str
+
+
+S = TypeVar("S", bound=AtPeer)
 
 
 @dataclass(frozen=True)
@@ -143,13 +158,13 @@ class Coordinator:
             else:
                 self._drop(name, f"has {peer.d} features, others have {expected}")
 
-    def ask(self, calls: Mapping[str, Call]) -> dict[str, Any]:
+    def ask(self, calls: Mapping[str, Call[T]]) -> dict[str, T]:
         """Ask peers, all at the same time. Those that fail are dropped, and are left out."""
         answers = self._answers(calls)
         self._check_enough()
         return answers
 
-    def _answers(self, calls: Mapping[str, Call]) -> dict[str, Any]:
+    def _answers(self, calls: Mapping[str, Call[T]]) -> dict[str, T]:
         self.transcript.rounds += 1
         replies = self._send(calls, with_log=[n for n in calls if self._lost[n] >= FORGETFUL])
         lost = [name for name, r in replies.items() if isinstance(r, Failure) and r.log_needed]
@@ -157,7 +172,7 @@ class Coordinator:
             self._lost.update(lost)
             again = {name: calls[name] for name in lost}
             replies |= self._send(again, with_log=lost)
-        answers: dict[str, Any] = {}
+        answers: dict[str, T] = {}
         for name, reply in replies.items():
             try:
                 answers[name] = self._read(name, calls[name], reply)
@@ -165,7 +180,7 @@ class Coordinator:
                 self._drop(name, _words(error))
         return answers
 
-    def one(self, peer: str, asked: Call) -> Any:
+    def one(self, peer: str, asked: Call[T]) -> T:
         """Ask one peer. PeerLost if it fails."""
         answers = self.ask({peer: asked})
         if peer not in answers:
@@ -178,26 +193,21 @@ class Coordinator:
         scale = known.scale
         return PeerLimits(known.n, known.weight, self.bounds, scale.largest, scale.heaviest)
 
-    def everyone(self, asked: Call) -> dict[str, Any]:
+    def everyone(self, asked: Call[T]) -> dict[str, T]:
         return self.ask(dict.fromkeys(self.peers, asked))
 
-    def map(self, function: Callable[[Any], Any], shards: Iterable[Any]) -> list[Any]:
-        """As the built-in, for functions that ask one question of a remote shard, or none.
+    def map(self, function: Callable[[S], Call[T]], shards: Iterable[S]) -> list[T]:
+        """As the built-in, for functions that make a call of a shard; all are asked at once.
 
-        All shards are asked at the same time. Shards of dropped peers are left out.
+        Shards of dropped peers are left out.
         """
-        found = {
-            shard.peer: function(shard.recording())
-            for shard in shards
-            if shard.peer in self.descriptions
-        }
-        calls = {peer: asked for peer, asked in found.items() if isinstance(asked, Call)}
-        if not calls:
-            return list(found.values())
-        answers = self.ask(calls)
-        return [answers[peer] for peer in found if peer in answers]
+        there = [shard for shard in shards if shard.peer in self.descriptions]
+        if not there:
+            return []
+        answers = self.ask({shard.peer: function(shard) for shard in there})
+        return [answers[shard.peer] for shard in there if shard.peer in answers]
 
-    def map_all(self, function: Callable[[Any], Any], shards: Sequence[Any]) -> list[Any]:
+    def map_all(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
         """As `map`, where every shard is needed. ShardMissing if a peer is dropped."""
         found = self.map(function, shards)
         if len(found) < len(shards):
@@ -207,7 +217,7 @@ class Coordinator:
     def end(self) -> None:
         self._transport.end()
 
-    def _send(self, calls: Mapping[str, Call], with_log: Sequence[str]) -> dict[str, Reply]:
+    def _send(self, calls: Mapping[str, Call[Any]], with_log: Sequence[str]) -> dict[str, Reply]:
         envelopes = {
             name: Envelope(
                 self._fit, self._positions[name], asked.question,
@@ -221,7 +231,7 @@ class Coordinator:
             self.transcript.bytes_sent += sum(n_bytes(q.arguments) for q in envelope.log or ())
         return self._transport.send(envelopes)
 
-    def _read(self, name: str, asked: Call, reply: Reply) -> Any:
+    def _read(self, name: str, asked: Call[T], reply: Reply) -> T:
         if isinstance(reply, Failure):
             raise ValueError(reply.reason)
         self.transcript.messages += 1

@@ -7,8 +7,8 @@ question opens a new group of those that are there. Peers that have joined take 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from kvariates.peers.coordinator import (
 )
 from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote_shards import RemoteAssigner, RemoteRows, no_rows
+from kvariates.peers.remote_shards import PeersRows, RemoteAssigner, RemoteRows, S, T, no_rows
 from kvariates.peers.summed_questions import SummedQuestion
 
 ALL_PEERS = "all peers"
@@ -55,12 +55,15 @@ class MaskedGroup:
         known = self._coordinator.descriptions.values()
         return reduce(SumScale.joined, (peer.scale for peer in known))
 
-    def rows(self) -> RemoteRows:
+    def rows(self) -> PeersRows:
         """The rows of the peers that take part now, as one shard."""
         d = next(iter(self._coordinator.descriptions.values())).d
-        return RemoteRows(ALL_PEERS, self.ask, self.limits, d)
+        return PeersRows(self._coordinator, (RemoteRows(ALL_PEERS, self.limits, d), self._map))
 
-    def ask(self, asked: Call) -> Any:
+    def _map(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
+        return [self.ask(function(shard)) for shard in shards]
+
+    def ask(self, asked: Call[T]) -> T:
         """Ask about the rows of all peers.
 
         ShardMissing if a peer was dropped or has joined: ask again, with the limits of those that
@@ -98,9 +101,7 @@ class MaskedGroup:
     def _open(self) -> None:
         """Make a group of all peers that take part now."""
         self._members, self._last = [], 0
-        keys: dict[str, bytes] = self._of_all(
-            dict.fromkeys(self._coordinator.peers, call("keys", _public_key))
-        )
+        keys = self._of_all(dict.fromkeys(self._coordinator.peers, call("keys", _public_key)))
         public_keys, text = list(keys.values()), fingerprint(list(keys.values()))
         if len(keys) > MOST_PARTIES or len(set(public_keys)) < len(keys):
             raise PeerLost(
@@ -121,7 +122,7 @@ class MaskedGroup:
         self._members = list(keys)
         self._coordinator.transcript.fingerprints.append(text)
 
-    def _of_all(self, calls: dict[str, Call]) -> dict[str, Any]:
+    def _of_all(self, calls: dict[str, Call[T]]) -> dict[str, T]:
         answers = self._coordinator.ask(calls)
         if len(answers) < len(calls):
             raise ShardMissing("a peer was dropped: its masks are missing in the sum")
@@ -149,9 +150,8 @@ class GroupAssigner:
         while True:
             group = self._group
             try:
-                return RemoteAssigner(ALL_PEERS, group.ask, group.scale, group.limits).assign(
-                    centers
-                )
+                shard = RemoteAssigner(ALL_PEERS, group.scale, group.limits)
+                return group.ask(shard.assign(centers))
             except ShardMissing:
                 continue
 

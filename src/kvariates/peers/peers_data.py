@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,13 +23,12 @@ import numpy as np
 from kvariates.data.assigners import DataAssigner, Labelled
 from kvariates.data.exact_sums import to_float
 from kvariates.data.protocol import PASSES, PEERS, ROUNDS, Offers
-from kvariates.data.row_costs import ShardedCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.peers.coordinator import Call, Coordinator, PeerLost, ShardMissing, call
 from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote_costs import RemoteCosts
+from kvariates.peers.remote_costs import PeersCosts
 from kvariates.peers.remote_shards import PeersAssigner, PeersRows
 from kvariates.seeding.sampler import AddedCenters, sample_step
 
@@ -77,15 +75,9 @@ class PeersData:
     def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
         return AssignerAtPeers(self)
 
-    def costs(self) -> ShardedCosts:
-        ask = self.coordinator
-        weighted = any(peer.weighted for peer in ask.descriptions.values())
-        shards = [
-            RemoteCosts(peer, partial(ask.one, peer), ask.limits(peer), weighted)
-            for peer in ask.peers
-        ]
-        ask.everyone(call("begin_costs"))
-        return ShardedCosts(shards, self.rows().starts, ask.map_all)
+    def costs(self) -> PeersCosts:
+        self.coordinator.everyone(call("begin_costs"))
+        return PeersCosts(self.coordinator, self.rows().starts)
 
     def drawn_by_peers(self, k: int, rng: np.random.Generator) -> F64:
         """The centres of Dk-means++."""
@@ -110,7 +102,7 @@ class SummedPeersData(PeersData):
         self._group = MaskedGroup(coordinator)
 
     def rows(self) -> PeersRows:
-        return PeersRows(self.coordinator, self._group.rows())
+        return self._group.rows()
 
     def spread(self) -> float:
         """As above, but no sum is asked a second time if a peer vanishes between the two questions.
@@ -127,8 +119,7 @@ class SummedPeersData(PeersData):
         def read(answer: Answer) -> float:
             return limits.cost(to_float(answer["spread"]), "spread")
 
-        found: float = of_those_left(lambda: self._group.ask(call("spread", read)))
-        return found
+        return of_those_left(lambda: self._group.ask(call("spread", read)))
 
     def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
         return AssignerOfSums(self, self._group)
@@ -217,7 +208,7 @@ class PeersPotential(AddedCenters):
         self._values = {peer: value for peer, value in self._values.items() if peer in left}
         self._measured = self._known
 
-    def _asked(self, peer: str, known: int) -> Any:
+    def _asked(self, peer: str, known: int) -> Call[float]:
         before, limits = self._values.get(peer, np.inf), self._coordinator.limits(peer)
 
         def read(answer: Answer) -> float:
@@ -245,8 +236,7 @@ class DrawnByPeer:
         peer = points.peer(int(picked[0]))
         limits = self._coordinator.limits(peer)
         asked = call("draw", lambda answer: limits.points(answer["points"], (1, d)), step=step)
-        found: F64 = self._coordinator.one(peer, asked)
-        return found
+        return self._coordinator.one(peer, asked)
 
 
 def dk_means_plusplus(
@@ -272,9 +262,9 @@ def dk_means_plusplus(
 def spread_of_peers(coordinator: Coordinator) -> float:
     """Theorem 4's spread: how far the rows of each peer are from their mean."""
 
-    def asked(peer: str) -> Call:
+    def asked(peer: str) -> Call[float]:
         limits = coordinator.limits(peer)
         return call("spread", lambda answer: limits.cost(float(answer["spread"]), "spread"))
 
-    spreads: dict[str, float] = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
+    spreads = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
     return math.fsum(spreads.values())

@@ -1,61 +1,51 @@
 """The rows of peers, as the loops want them: `ExactAssigner`, `ShardedRows`.
 
-A method of a remote shard asks its peer one question. `recording()` gives the same shard whose
-methods return the question instead; `Coordinator.map` collects those of all shards and asks them at
-the same time.
+A method of a remote shard makes a call; `Coordinator.map` makes the calls of all shards and asks
+them at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
+from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from kvariates.data.assigners import ExactStatistics, FarRows, Map, ShardedAssigner
+from kvariates.data.assigners import ExactStatistics, FarRows
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits, checked_array
-from kvariates.peers.coordinator import Call, Coordinator, call
+from kvariates.peers.coordinator import AtPeer, Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
 
-Ask = Callable[[Call], Any]
+S = TypeVar("S", bound=AtPeer)
+T = TypeVar("T")
 
 
-class RemoteShard:
-    """The rows of one peer."""
+class Gather(Protocol):
+    """Asks shards, all at the same time. ShardMissing if one of them cannot answer."""
 
-    def __init__(self, peer: str, ask: Ask) -> None:
-        self.peer, self._ask = peer, ask
-        self._shared: dict[str, Any] = {}  # with `recording`
-
-    def recording(self) -> Any:
-        """The same shard, whose methods return questions instead of asking them."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__, _ask=lambda asked: asked)
-        return copy
+    def __call__(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]: ...
 
 
-class RemoteRows(RemoteShard):
+class RemoteRows:
     """The rows of one peer. `take` shows rows to the coordinator."""
 
-    def __init__(self, peer: str, ask: Ask, limits: PeerLimits, d: int) -> None:
-        super().__init__(peer, ask)
-        self.n, self._limits, self._d = limits.n, limits, d
+    def __init__(self, peer: str, limits: PeerLimits, d: int) -> None:
+        self.peer, self.n, self._limits, self._d = peer, limits.n, limits, d
 
-    def take(self, indices: I64) -> F64:
+    def take(self, indices: I64) -> Call[F64]:
         def read(answer: Answer) -> F64:
             return self._limits.points(answer["points"], (len(indices), self._d))
 
-        found: F64 = self._ask(call("take", read, indices=indices))
-        return found
+        return call("take", read, indices=indices)
 
-    def column_sums(self, exponent: int) -> ExactSums:
+    def column_sums(self, exponent: int) -> Call[ExactSums]:
         def read(answer: Answer) -> ExactSums:
             limbs = checked_array(answer["limbs"], "sums", (1, 1, LIMBS, self._d))
             found = ExactSums(self._limits.limbs(limbs, "sums"), exponent)
@@ -63,37 +53,33 @@ class RemoteRows(RemoteShard):
             limits.sums(found.values, np.array([float(self.n)]))
             return found
 
-        found: ExactSums = self._ask(call("column_sums", read, exponent=exponent))
-        return found
+        return call("column_sums", read, exponent=exponent)
 
-    def cost_at(self, centers: F64, weighted: bool) -> int:
+    def cost_at(self, centers: F64, weighted: bool) -> Call[int]:
         limits = self._limits
         if not weighted:
             limits = PeerLimits(self.n, self.n, limits.bounds)
-
-        def read(answer: Answer) -> int:
-            return limits.exact_cost(answer["cost"])
-
-        asked = call("evaluate", read, centers=centers, weighted=weighted)
-        found: int = self._ask(asked)
-        return found
+        return call(
+            "evaluate", lambda answer: limits.exact_cost(answer["cost"]),
+            centers=centers, weighted=weighted,
+        )  # fmt: skip
 
 
 class PeersRows:
     """The rows of all peers, numbered one peer after the other.
 
-    `together`: all peers as one shard, whose rows cannot be taken. None: each peer is one.
+    `together`: all peers as one shard, whose rows cannot be taken, and how it is asked. None: each
+    peer is a shard.
     """
 
-    def __init__(self, coordinator: Coordinator, together: RemoteRows | None = None) -> None:
+    def __init__(
+        self, coordinator: Coordinator, together: tuple[RemoteRows, Gather] | None = None
+    ) -> None:
         known = coordinator.descriptions
-        self._map: Map = coordinator.map_all if together is None else map
-        self.shards = [together] if together is not None else [
-            RemoteRows(
-                peer, partial(coordinator.one, peer), coordinator.limits(peer), known[peer].d
-            )
-            for peer in known
-        ]  # fmt: skip
+        self._gather: Gather = coordinator.map_all
+        self.shards = [RemoteRows(p, coordinator.limits(p), known[p].d) for p in known]
+        if together is not None:
+            self.shards, self._gather = [together[0]], together[1]
         self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
         self.n = self.starts.pop()
         self.d = next(iter(known.values())).d
@@ -105,7 +91,7 @@ class PeersRows:
         owner = np.searchsorted(self.starts, indices, side="right") - 1
         owners = np.unique(owner).tolist()
         wanted = {self.shards[s].peer: indices[owner == s] - self.starts[s] for s in owners}
-        parts = self._map(
+        parts = self._gather(
             lambda shard: shard.take(wanted[shard.peer]), [self.shards[s] for s in owners]
         )
         taken = np.empty((len(indices), self.d))
@@ -119,9 +105,7 @@ class PeersRows:
     def mean(self) -> F64:
         """Of all rows; weights do not count."""
         exponent = exponent_of(self.largest)
-        sums: ExactSums = reduce(
-            add, self._map(lambda shard: shard.column_sums(exponent), self.shards)
-        )
+        sums = reduce(add, self._gather(lambda shard: shard.column_sums(exponent), self.shards))
         return np.asarray(sums.values / self.n)
 
     def spread(self, mean: F64 | None = None) -> float:
@@ -134,26 +118,19 @@ class PeersRows:
 
     def cost_at(self, centers: F64, *, weighted: bool = True) -> float:
         """The cost of all rows at their nearest centres."""
-        return to_float(sum(self._map(lambda shard: shard.cost_at(centers, weighted), self.shards)))
+        costs = self._gather(lambda shard: shard.cost_at(centers, weighted), self.shards)
+        return to_float(sum(costs))
 
 
-class RemoteAssigner(RemoteShard):
+class RemoteAssigner:
     """Assigns the rows of one peer (see `ExactAssigner`)."""
 
-    def __init__(self, peer: str, ask: Ask, scale: SumScale, limits: PeerLimits) -> None:
-        super().__init__(peer, ask)
-        self._limits = limits
-        self.set_scale(scale)
+    def __init__(self, peer: str, scale: SumScale, limits: PeerLimits) -> None:
+        self.peer, self.scale, self._limits = peer, scale, limits
+        self._assigned: ExactStatistics
+        self._far_costs: F64
 
-    @property
-    def scale(self) -> SumScale:
-        scale: SumScale = self._shared["scale"]
-        return scale
-
-    def set_scale(self, scale: SumScale) -> None:
-        self._shared["scale"] = scale
-
-    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
+    def assign(self, centers: F64) -> Call[ExactStatistics]:
         shape = (self.scale.levels, len(centers), LIMBS, centers.shape[1])
         of_sums, of_weights = self.scale.exponents
 
@@ -168,35 +145,29 @@ class RemoteAssigner(RemoteShard):
             limits.counts(counts, answer["changed"])
             limits.sums(sums.values, weights.values[:, 0], of_weights)
             found = ExactStatistics(sums, weights, counts, answer["changed"], cost_of=_not_asked)
-            self._shared["assigned"] = found
+            self._assigned = found
             return found
 
-        asked = call("assign", read, centers=centers, scale=scale_numbers(self.scale))
-        found: ExactStatistics = self._ask(asked)
-        return found
+        return call("assign", read, centers=centers, scale=scale_numbers(self.scale))
 
-    def far_costs(self, count: int) -> F64:
+    def far_costs(self, count: int) -> Call[F64]:
         def read(answer: Answer) -> F64:
             shape = (min(count, self._limits.n),)
             costs: F64 = checked_array(answer["costs"], "its far costs", shape, np.float64)
             self._limits.row_costs(costs)
-            self._shared["far_costs"] = costs
+            self._far_costs = costs
             return costs
 
-        found: F64 = self._ask(call("far_costs", read, count=count))
-        return found
+        return call("far_costs", read, count=count)
 
-    def far_rows(self, count: int, least: float) -> FarRows:
+    def far_rows(self, count: int, least: float) -> Call[FarRows]:
         """Those of the last `far_costs` that cost at least so much."""
 
         def read(answer: Answer) -> FarRows:
-            costs = self._shared["far_costs"]
-            return _checked_far_rows(
-                answer, costs[costs >= least], self._shared["assigned"], self._limits
-            )
+            costs = self._far_costs[self._far_costs >= least]
+            return _checked_far_rows(answer, costs, self._assigned, self._limits)
 
-        found: FarRows = self._ask(call("far_rows", read, count=count, least=least))
-        return found
+        return call("far_rows", read, count=count, least=least)
 
 
 def _checked_far_rows(
@@ -227,7 +198,7 @@ def _not_asked() -> int:
     raise ValueError("costs are not part of an assignment; ask for them with 'evaluate'")
 
 
-class PeersAssigner(ShardedAssigner):
+class PeersAssigner:
     """The rows of all peers as one assigner.
 
     `shows_rows`: whether peers show rows to fill empty clusters. Costs are asked for first, so that
@@ -238,27 +209,29 @@ class PeersAssigner(ShardedAssigner):
         self._coordinator, self._shows_rows = coordinator, shows_rows
         self._remote: list[RemoteAssigner] = []
         self._add_peers(coordinator.peers)
-        shards: Any = self._remote  # `farthest` is asked in two questions, of all peers
-        super().__init__(shards, coordinator.map)
 
     def _add_peers(self, peers: list[str]) -> None:
-        known, one = self._coordinator.descriptions, self._coordinator.one
-        self._remote += [
-            RemoteAssigner(p, partial(one, p), known[p].scale, self._coordinator.limits(p))
-            for p in peers
-        ]
+        known, limits = self._coordinator.descriptions, self._coordinator.limits
+        self._remote += [RemoteAssigner(p, known[p].scale, limits(p)) for p in peers]
+        self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
+
+    def set_scale(self, scale: SumScale) -> None:
+        self.scale = scale
+        for shard in self._remote:
+            shard.scale = scale
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         """Assign the rows of all peers that take part now, also those that have joined."""
         if joined := self._coordinator.refresh():
             self._add_peers(joined)
-            self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
-        return super().assign(centers, moves)
+        return reduce(add, self._coordinator.map(lambda shard: shard.assign(centers), self._remote))
 
     def farthest(self, count: int) -> FarRows:
         if not self._shows_rows:
             return no_rows(next(iter(self._coordinator.descriptions.values())).d)
-        costs = np.concatenate(list(self._map(lambda shard: shard.far_costs(count), self._remote)))
+        ask = self._coordinator.map
+        costs = np.concatenate(ask(lambda shard: shard.far_costs(count), self._remote))
         least = float(np.sort(costs)[::-1][:count][-1])
-        parts = self._map(lambda shard: shard.far_rows(count, least), self._remote)
-        return FarRows.joined(parts).first(count)
+        return FarRows.joined(ask(lambda shard: shard.far_rows(count, least), self._remote)).first(
+            count
+        )
