@@ -23,11 +23,11 @@ certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
 certificates.kmeans_dual: lower_bound WeightedDistances
 certificates.kmeans_relaxation: capped_bound KnownClusters solve
 certificates.sampled_bound: smallest_mean
+cli: main_of_command=main
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
-cli: main_of_command=main
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
 dask.threads: threads_of_task
@@ -108,8 +108,7 @@ peers.questions: Question QUESTIONS
 peers.summed_questions: SUMMED SummedQuestion
 peers.transcript: Dropped Transcript
 peers.transport: Failure LocalTransport reply_of
-peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
-    VerticalOptions
+peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
 privacy.auditing: audit near
@@ -133,8 +132,7 @@ private_methods.domain: Domain
 private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS
 private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
-private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize
-    WithLaplace
+private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize WithLaplace
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
 private_methods.noisy_tree: NoisyMoments TreeMethod
 private_methods.principal_axes: Axes locate RowsLocation worthwhile
@@ -158,11 +156,10 @@ report.costs: choice_section cost_change
 report.figures: AxisScale Bar bars Line lines share_bar tick_words
 report.fit_page: fit_html
 report.maps: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
-report.option_words: as_options
-report.page: DARK LIGHT MINUS number number_within page_html Section table text visible
+report.page: as_options DARK LIGHT MINUS number number_within page_html Section table text visible
 report.plane: city_near coordinates known_cities plane robust_limits shown_rows
 report.plots: cluster_styles
-report.private_page: release_costs times_as_likely
+report.proof_sections: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
 report.scatter_figure: Scatter scatter
@@ -202,17 +199,17 @@ _MODULES = """
 balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.feasible_groups
 certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
-cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables
-data.lattice_rows data.scans data.transport_plan demo.cities
-estimators.metric_input estimators.names federated.client federated.flower_parties
-federated.private_peer peers.masks privacy.empty_cells privacy.mechanisms privacy.noise_source
-privacy.query privacy.secret private_methods.demand_counts private_methods.domain
-private_methods.noisy_grid private_methods.noisy_kvariates private_methods.noisy_lloyd
-private_methods.principal_axes private_methods.private_swaps private_methods.sample_aggregate
-private_methods.task refining.medoid_search refining.refinements refining.minibatch refining.swaps
-report.cluster_view seeding.global_kmeans seeding.kmeans_parallel sources.assembling
-sources.data_table sources.input_file sources.private_text sources.scaling streaming.stream_state
-summaries.merge_reduce summaries.partition
+cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
+data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
+federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
+privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
+private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
+private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
+private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
+refining.refinements refining.swaps report.cluster_view seeding.global_kmeans
+seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
+sources.private_text sources.scaling streaming.stream_state summaries.merge_reduce
+summaries.partition
 """
 
 

@@ -35,7 +35,7 @@ from kvariates.k_selection import Choice
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.report.costs import how_sure
-from kvariates.report.option_words import as_options
+from kvariates.report.page import as_options
 from kvariates.report.result_files import write_fit
 from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.seedings import HOST_SEEDINGS

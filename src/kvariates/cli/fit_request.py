@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -157,7 +156,7 @@ class _Entry(NamedTuple):
     """The bounds of a column, as they are written."""
 
     name: str
-    ends: tuple[Any, Any]
+    ends: tuple[str, str]
     place: str = ""
 
     def refuse(self, what: str, shown: str) -> NoReturn:
@@ -199,13 +198,11 @@ def _checked(entries: Iterable[_Entry]) -> dict[str, Bounds]:
     return found
 
 
-def _number(cell: Any, entry: _Entry) -> float:
+def _number(cell: str, entry: _Entry) -> float:
     try:
-        return float("" if isinstance(cell, bool) else cell)
-    except (TypeError, ValueError):
+        return float(cell)
+    except ValueError:
         entry.refuse("a bound is not a number", f"{cell!r} is not a number")
-    except OverflowError:
-        return float("inf")
 
 
 def _check_range(low: float, high: float, entry: _Entry) -> None:
@@ -225,26 +222,11 @@ def _check_range(low: float, high: float, entry: _Entry) -> None:
 
 
 def _of_file(path: Path) -> list[_Entry]:
-    """The bounds of a JSON file {"a": [0, 10]}, or of lines column,low,high."""
+    """The bounds of a file of lines column,low,high."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        is_json = text.lstrip().startswith(("{", "["))
-        return list(_json_entries(path, text) if is_json else _line_entries(path, text))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, csv.Error):
+        return list(_line_entries(path, path.read_text(encoding="utf-8-sig")))
+    except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{path}: cannot be read as bounds; give {BOUNDS_HELP}") from None
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object, with names that stand twice."""
-
-
-def _json_entries(path: Path, text: str) -> Iterator[_Entry]:
-    content = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
-    pairs = content if isinstance(content, _Pairs) else [("", content)]
-    for number, (name, pair) in enumerate(pairs, 1):
-        if type(pair) is not list or len(pair) != 2:
-            raise ValueError(f'{path}: bounds are written as {{"column": [low, high]}}')
-        yield _Entry(name, (pair[0], pair[1]), f"{path}, entry {number}")
 
 
 def _line_entries(path: Path, text: str) -> Iterator[_Entry]:

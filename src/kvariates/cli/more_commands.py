@@ -12,7 +12,6 @@ from kvariates.cli import options as given
 from kvariates.cli.app import TableOptions, app, tidy_errors
 from kvariates.cli.options import gathered
 from kvariates.cli.output_folder import moved_into_place, refuse_inputs
-from kvariates.report.option_words import as_options
 
 
 @app.command(cls=TableOptions)
@@ -40,6 +39,7 @@ def compare(
         from kvariates.cli import compare_command as command
         from kvariates.cli.screen import progress_display, show_json
         from kvariates.report.costs import how_sure
+        from kvariates.report.page import as_options
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
                            weights=weights, identifier=identifier, notes=notes)  # fmt: skip

@@ -24,7 +24,7 @@ from rich.text import Text
 from kvariates.cli.app import DROP, WARNING, Notes, printable
 from kvariates.estimators.choose_k import ScaleWarning
 from kvariates.estimators.validation import TooFewRowsError
-from kvariates.report.option_words import as_options
+from kvariates.report.page import as_options
 from kvariates.report.result_files import json_text
 from kvariates.sources import MissingValuesError
 

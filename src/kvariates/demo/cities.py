@@ -22,7 +22,7 @@ from kvariates.privacy.price import Price, price
 from kvariates.report.figures import Fact, Line, facts, lines, picture
 from kvariates.report.page import Section, paragraph, preformatted, promise_box, table, text
 from kvariates.report.plane import known_cities
-from kvariates.report.private_page import spending, times_as_likely
+from kvariates.report.proof_sections import spending, times_as_likely
 from kvariates.report.result_files import write_rows
 
 Array = npt.NDArray[Any]

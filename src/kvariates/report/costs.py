@@ -10,8 +10,7 @@ import numpy as np
 from kvariates.k_selection import WEAK, Choice
 from kvariates.k_selection.confirmation import FALSE_ALARM
 from kvariates.report.figures import Line, lines
-from kvariates.report.option_words import as_options
-from kvariates.report.page import MINUS, Section, number, paragraph, table
+from kvariates.report.page import MINUS, Section, as_options, number, paragraph, table
 from kvariates.report.plane import EARTH
 from kvariates.report.run import FitRun
 

@@ -22,8 +22,15 @@ from .cluster_words import (
 from .costs import about_cost, about_other_rows, choice_section, cost_change, degrees_note
 from .figures import Bar, Fact, Line, bars, facts, lines
 from .page import Section, counted, number, page_html, paragraph, short, text
-from .private_page import about_errors, ledger_section, noise_warning, privacy_section
-from .proof_pages import guarantee_section, stream_section, transcript_section
+from .proof_sections import (
+    about_errors,
+    guarantee_section,
+    ledger_section,
+    noise_warning,
+    privacy_section,
+    stream_section,
+    transcript_section,
+)
 from .run import FitRun, ShownRows
 
 MOST_NAMES = 40  # of columns in a list

@@ -15,7 +15,7 @@ import numpy as np
 from kvariates.privacy.ledger import Ledger
 from kvariates.report.costs import choice_summary
 from kvariates.report.fit_page import fit_html
-from kvariates.report.private_page import about_errors
+from kvariates.report.proof_sections import about_errors
 from kvariates.report.run import FitRun, ShownRows
 from kvariates.sources.parquet_writer import LABEL, name_beside
 
