@@ -243,9 +243,10 @@ def method_words(method: Any) -> str:
     """A method's name, or its class with those fields that differ from their defaults."""
     if not is_dataclass(method) or isinstance(method, type):
         return method if isinstance(method, str) else repr(method)
+    values = vars(method)
     given = [
-        f"{field.name}={getattr(method, field.name)!r}"
+        f"{field.name}={values[field.name]!r}"
         for field in fields(method)
-        if field.default is MISSING or repr(getattr(method, field.name)) != repr(field.default)
+        if field.default is MISSING or repr(values[field.name]) != repr(field.default)
     ]
     return f"{type(method).__name__}({', '.join(given)})"

@@ -8,15 +8,10 @@
 The cost of a charge is the value of OpenDP's privacy map for the mechanism that ran. It is never
 above the cost that was given, and at most a few units in the last place below it.
 
-A row that is seldom drawn needs less noise (`noisy_rows`). A release is a row, drawn in proportion
-to weights, with Laplace noise on every coordinate. Given the earlier releases its law is a mixture
-of densities, and any two of them have a ratio of at most
-
-    r = exp(diameter / scale),  diameter: the largest l1 distance of two rows.
-
-If no row has more than a share v of the draw, then one row more, less or replaced changes the
-mixture by a ratio of at most 1 + v (r - 1). The cost of k releases is the sum of the logarithms. A
-share of 1 assumes nothing about the draw and costs diameter / scale. See `proofs/floored.md`.
+A row that is drawn at random, with Laplace noise on every coordinate (`noisy_rows`), needs less
+noise if no row is drawn often. With a share of at most v in a draw, one row more or less changes
+the law of the result by a ratio of at most 1 + v (r - 1), r = exp(diameter / scale). The logarithms
+of k releases add up (`proofs/mixture.md`). A share of 1 assumes nothing: diameter / scale.
 """
 
 from __future__ import annotations

@@ -8,13 +8,11 @@
 Neither can be seeded by a caller. OpenDP's measurements have privacy maps; `calibrated` finds the
 smallest scale, up to rounding, for which the map says that the cost is not exceeded.
 
-`ForkGuard` refuses noise in a copy of a process that would repeat the noise of the original. The
-state of OpenSSL's generator is in the memory of the process. It takes new bytes from the operating
-system when it sees another process id, so it notices a usual fork. It does not notice a copy with
-the same id: a child in a PID namespace of its own, or a grandchild that was given an id for the
-second time. A page of memory that the kernel clears in every child (Linux, MADV_WIPEONFORK) notices
-all copies. On other systems Python's own fork does. A process that is restored from a snapshot is
-not noticed by either: see `docs/threat_model.md`.
+`ForkGuard` refuses noise in a copy of a process that would repeat the noise of the original: the
+state of OpenSSL's generator is in memory, and it takes new bytes only when it sees another process
+id. A child in a PID namespace has the same id, and a grandchild may be given one again. A page of
+memory that the kernel clears in every child (Linux, MADV_WIPEONFORK) notices all copies; elsewhere
+Python's own fork does. A restored snapshot is not noticed: see `docs/threat_model.md`.
 """
 
 from __future__ import annotations

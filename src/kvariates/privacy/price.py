@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from kvariates.data.rows import Rows
 from kvariates.notebook_html import HtmlTable, boxed, few
 from kvariates.numerics.draws import F64
-
-BLOCK = 2**20  # distances at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +90,8 @@ class Price:
 def squared_distances(model: Any, X: F64) -> float:
     """The sum of squared distances of rows to their nearest of `model.cluster_centers_`."""
     centers = np.asarray(model.cluster_centers_, dtype=np.float64)
-    step = max(1, BLOCK // max(1, centers.size))
-    total = 0.0
-    for start in range(0, len(X), step):
-        differences = X[start : start + step, None, :] - centers
-        total += float(np.einsum("nkd,nkd->nk", differences, differences).min(axis=1).sum())
-    return total
+    rows = Rows.of(np.ascontiguousarray(X, dtype=np.float64))
+    return float(rows.costs(centers, rows.nearest(centers)).sum())
 
 
 def price(

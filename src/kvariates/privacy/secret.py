@@ -10,13 +10,11 @@ that has neither its message nor its frames, nor its type: they could disclose r
 every call of `reveal` in the library. A `Secret` prevents accidents, not malice: any code in this
 process can read its memory.
 
-Warnings could show rows, too. `warnings.catch_warnings` changes the filters of all threads unless
-Python says otherwise (``sys.flags.context_aware_warnings``), so two threads could show each other's
-warnings, or leave them hidden. Here one filter is put in front of the others, and matches only in
-threads that compute with rows at that time. This does not hide every warning: one is shown if,
-during the computation, another thread changes the filters, or if the function itself changes them
-or warns in a thread that it started. So functions on private rows must not warn at all; the tests
-of whole methods check it.
+Warnings could show rows, too. `warnings.catch_warnings` changes the filters of all threads, so here
+one filter is put in front of the others that matches only in threads that compute with rows at that
+time. A warning is still shown if another thread changes the filters meanwhile, or the function
+itself does, or starts a thread that warns. So functions on private rows must not warn at all; the
+tests of whole methods check it.
 """
 
 from __future__ import annotations

@@ -172,11 +172,10 @@ def find_candidates(
         remaining.skip(plan.level * (len(plan.halvings) - one.levels))
         found.append(one)
     remaining.share_skipped()
-    points, sides = (
-        np.concatenate([getattr(f, name) for f in found]) for name in ("points", "sides")
-    )
+    points = on_unit_lattice(np.concatenate([f.points for f in found]))
+    sides = np.concatenate([f.sides for f in found])
     weights = np.concatenate([f.weights for f in found]) / plan.repeats
-    return CandidatePoints(on_unit_lattice(points), sides, weights, max(f.levels for f in found))
+    return CandidatePoints(points, sides, weights, max(f.levels for f in found))
 
 
 def unit_ball(p: int) -> Domain:

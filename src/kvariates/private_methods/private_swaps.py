@@ -57,15 +57,7 @@ class SwapPath:
 class PrivateChooser:
     """The chooser that draws a swap by the exponential mechanism; each call costs the next cost.
 
-    Parameters
-    ----------
-    largest : float
-        The largest cost of a row, in units of distance.
-    step : float
-        The unit of the costs that are given: they are multiples of it.
-    adjacency : Adjacency
-    costs : list of Cost
-    accountant : Accountant
+    `largest`: the largest cost of a row; `step`: the unit of the costs, which are multiples of it.
     """
 
     def __init__(
