@@ -91,7 +91,7 @@ def costs_of_lloyd(X, init, weight, limits):
         costs.append(step.statistics.cost)
         return False
 
-    end = refine_within(HostData(Rows.of(X), weight), init, StopRule(100, 0.0, note), limits)
+    end = refine_within(limits, False, HostData(Rows.of(X), weight), init, StopRule(100, 0.0, note))
     return costs, end
 
 

@@ -23,7 +23,7 @@ from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.objective import Objective
 from kvariates.refining.lloyd import LloydResult, RefineProblem, StopRule, evaluated
 from kvariates.refining.refinements import REFINEMENTS
-from kvariates.refining.size_limits import SizeLimits
+from kvariates.refining.size_limits import SizeLimits, refine_within
 from kvariates.seeding.seeding_problem import SeedingProblem
 from kvariates.seeding.seedings import SEEDINGS
 
@@ -107,7 +107,9 @@ def fit_kmeans(
     fit = KMeansFit(data, objective, options, rng, watch or Unwatched())
     if data.summary is not None and not isinstance(options.init, np.ndarray):
         fit = replace(fit, options=fit.options_from_summary())
-    best = min((fit.run() for _ in range(fit.options.n_init)), key=lambda run: run.inertia)
+    best = fit.run()
+    for _ in range(1, fit.options.n_init):
+        best = min(best, fit.run(), key=lambda run: run.inertia)
     if not np.isfinite(best.inertia):
         raise ValueError(TOO_LARGE)
     return objective.finish(data, best)
@@ -145,7 +147,7 @@ class KMeansFit:
                 return evaluated(self.data, centers, 0, converged=False)
             lloyd: Any = self.objective.lloyd
             if o.limits is not None:
-                lloyd = partial(lloyd, limits=o.limits)
+                lloyd = partial(refine_within, o.limits, self.objective.unit)
             problem = RefineProblem(self.data, centers, stop, lloyd, self.rng)
             return REFINEMENTS[o.algorithm].run(problem)
 

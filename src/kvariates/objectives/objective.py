@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,8 +40,7 @@ from kvariates.data.rows import (
 from kvariates.objectives.distortion import Distortion
 from kvariates.objectives.distortions import DISTORTIONS, LOST
 from kvariates.objectives.divergence_objective import DivergenceObjective
-from kvariates.refining.lloyd import LloydResult, Stop, refine
-from kvariates.refining.size_limits import SizeLimits, refine_within
+from kvariates.refining.lloyd import LloydResult, refine
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.seedings import DISTANCES
@@ -73,13 +73,9 @@ class SquaredEuclidean:
             raise ValueError("the centres are so far away that squared distances overflow float64.")
         return start
 
-    def lloyd(
-        self, data: Any, centers: F64, stop: Stop, scan: str = "auto",
-        limits: SizeLimits | None = None,
-    ) -> LloydResult:  # fmt: skip
-        if limits is not None:
-            return refine_within(data, centers, stop, limits, self.unit)
-        return refine(data, centers, stop, scan, self.unit)
+    @property
+    def lloyd(self) -> Callable[..., LloydResult]:
+        return partial(refine, unit=self.unit)
 
     def finish(self, data: Any, end: LloydResult) -> LloydResult:
         """Pre: with a change of coordinates, `data` is in memory."""

@@ -243,7 +243,7 @@ class LimitedScan:
 
 
 def refine_within(
-    data: HostData, centers: F64, stop: Stop, limits: SizeLimits, unit: bool = False
+    limits: SizeLimits, unit: bool, data: HostData, centers: F64, stop: Stop, _: str = "auto"
 ) -> LloydResult:
     """`refine` with limits on the sizes of the clusters. Pre: `limits.check` has passed."""
     scan = LimitedScan(data.rows, data.weight, limits)
