@@ -118,7 +118,7 @@ class TestErrors:
             ("a.xlsx", "", None, "is a spreadsheet; save it as CSV first"),
             ("a.txt", "", None, "no rows: the file is empty"),
             ("a.csv", "a;b,c\nx;y,z\n", None, f"no numeric column (found a;b, c); {HINT}"),
-            ("a.csv", CSV, ["popele"], "no column 'popele'; did you mean people?"),
+            ("a.csv", CSV, ["poeple"], "no column 'poeple'; did you mean people?"),
             ("a.csv", CSV, ["zzz"], "no column 'zzz'; there are name, lat, lon, people"),
             ("a.csv", CSV, ["lat", "lat"], "column 'lat' is asked for twice"),
             ("a.csv", "a,a\n1,2\n", None, "2 columns are named 'a'"),

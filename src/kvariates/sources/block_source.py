@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -22,12 +22,9 @@ from kvariates.sources.memory_readers import (
     RelationReader,
     memory_reader,
 )
+from kvariates.sources.passes import Blocks, Progress
 from kvariates.sources.readers import Reader
 from kvariates.sources.text_format import TextOptions
-
-if TYPE_CHECKING:
-    pass
-from kvariates.sources.passes import Blocks, Progress
 
 BLOCK_BYTES = 2**26
 

@@ -32,10 +32,10 @@ from kvariates.sources.pieces import (
     SparsePiece,
     arrow_fields,
 )
+from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors, piece_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from kvariates.sources.readers import Part, Reader, arrow_pieces, one_line_errors, piece_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,17 +21,10 @@ from kvariates.sources.assembling import (
 )
 from kvariates.sources.columns import ColumnChoice, Layout, check_names, listed
 from kvariates.sources.pieces import Piece, SparsePiece
-from kvariates.sources.readers import (
-    Reader,
-)
+from kvariates.sources.readers import Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-import queue
-import threading
-from contextlib import suppress
-from typing import TypeVar
 
 Progress = Callable[[int, int], object]
 T = TypeVar("T")

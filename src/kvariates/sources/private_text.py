@@ -17,7 +17,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -25,8 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvariates.sources.columns import Field
+from kvariates.sources.file_readers import IpcReader, ParquetReader
+from kvariates.sources.input_file import MAGIC, InputFile
 from kvariates.sources.pieces import ArrowPiece
 from kvariates.sources.readers import FileReader, Part, arrow_pieces, valid_text
 from kvariates.sources.text_format import TextOptions
@@ -35,16 +38,6 @@ from kvariates.sources.text_numbers import find_numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from numpy.typing import NDArray
-
-from kvariates.sources.file_readers import IpcReader, ParquetReader
-from kvariates.sources.input_file import MAGIC, InputFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 BATCH_ROWS = 2**16
 
 

@@ -15,41 +15,11 @@ HINT = (
     "--skip N leaves out lines before the table, --delimiter and --decimal say how it is written, "
     "--na WORD which cells are missing"
 )  # for a table without numbers
-MISSING = frozenset(
-    [
-        "NA",
-        "N/A",
-        "n/a",
-        "na",
-        "#N/A",
-        "#NA",
-        "NaN",
-        "nan",
-        "NAN",
-        "-NaN",
-        "-nan",
-        "NULL",
-        "null",
-        "Null",
-        "(null)",
-        "None",
-        "none",
-        "NONE",
-        "missing",
-        "-",
-        "--",
-        "?",
-        ".",
-        "\\N",
-        "#VALUE!",
-        "#DIV/0!",
-        "#REF!",
-        "#NAME?",
-        "#NUM!",
-        "1.#QNAN",
-        "-1.#IND",
-    ]
-) | {"", "#N/A N/A"}  # in place of a number
+MISSING = frozenset({  # in place of a number
+    "", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL",
+    "null", "Null", "(null)", "None", "none", "NONE", "missing", "-", "--", "?", ".", "\\N",
+    "#VALUE!", "#DIV/0!", "#REF!", "#NAME?", "#NUM!", "1.#QNAN", "-1.#IND", "#N/A N/A",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@
 |---|---|
 | `TextCheck` | refuses zero bytes, and a quotation mark without end |
 | `TextLines` | single blanks, one encoding; no empty rows and no totals at the end |
-| `TextPass` | both, and comments between the rows |
 """
 
 from __future__ import annotations
@@ -15,18 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.sources.text_format import (
-    COMMENT,
-    MISSING,
-    TextFormat,
-    comments_left_out,
-    one_byte_encoding,
-)
+from kvariates.sources.text_format import MISSING, one_byte_encoding
 from kvariates.sources.text_numbers import is_marked_number
 
 QUOTE, LINE = b'"', b"\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-MOST_LETTERS = 2**30  # of a cell
 
 TOTAL = re.compile(
     r"((grand|sub)[ -]?)?totals?|sum|summe|gesamt(summe)?|insgesamt|totale|somme|suma|ukupno",
@@ -182,70 +174,3 @@ def _is_total(line: bytes, delimiter: str) -> bool:
         return False
     first, *others = [cell.strip() for cell in cells if cell.strip() not in MISSING] or [""]
     return bool(TOTAL.fullmatch(first.rstrip(": "))) and all(map(is_marked_number, others))
-
-
-class TextPass:
-    """One pass over a text table; `how` says how it is written.
-
-    It takes the parts of the text, as `TextLines` does, and pyarrow asks it about rows with another
-    number of cells than the table: comments are left out, others are an error.
-    """
-
-    def __init__(
-        self, how: TextFormat, place: str, *, strict: bool = False, first: int = 0
-    ) -> None:
-        self.how = how
-        self._check = TextCheck(how.delimiter, place=f"{place}: ", skip=how.skip)
-        self._lines = TextLines(how.delimiter, skip=how.skip, strict=strict)
-        self._comments: list[int | None] = []  # to append is safe in threads
-        self._first = first
-        self.hexadecimal = False  # whether a number in the `first` bytes may be
-
-    def __call__(self, part: Any) -> bytes:
-        text = self._lines(self._check(part))
-        if self._first > 0:  # pyarrow reads ahead: later bytes may have come or not
-            seen, self._first = text[: self._first], self._first - len(text)
-            self.hexadecimal = self.hexadecimal or b"0x" in seen or b"0X" in seen
-        return text
-
-    def odd_row(self, row: Any) -> str:
-        """What pyarrow does with a row of another number of cells."""
-        if not row.text.startswith(COMMENT):
-            return "error"
-        self._comments.append(row.number)
-        return "skip"
-
-    def row(self, line: int) -> int:
-        """The number of a row, by its line as pyarrow counts them without threads."""
-        before = sum(number is not None and number < line for number in self._comments)
-        return line - self.how.skip - before
-
-    def remarks(self) -> list[str]:
-        """What was left out, in lines for the user."""
-        n = len(self._comments)
-        return [*([comments_left_out(n)] if n else []), *self._lines.remarks()]
-
-
-def uneven_row(lines: Any, how: TextFormat) -> str | None:
-    """The first row with another number of cells than there are columns, in words.
-
-    Pre: `lines` begins with the first row.
-    """
-    reader = csv.reader(lines, delimiter=how.delimiter)
-    width, row = len(how.names), 0
-    csv.field_size_limit(MOST_LETTERS)
-    try:
-        for cells in reader:
-            if not cells or (len(cells) != width and cells[0].startswith(COMMENT)):
-                continue
-            row += 1
-            if len(cells) != width:
-                number = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-                return (
-                    f"row {row} (line {how.skip + reader.line_num}) has {number}, and there are "
-                    f"{width} columns; correct the line, or give --delimiter if "
-                    f"{how.delimiter!r} is not the delimiter"
-                )
-    except csv.Error as error:
-        return f"line {how.skip + reader.line_num}: {error}"
-    return None

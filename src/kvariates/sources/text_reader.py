@@ -5,27 +5,24 @@ Where the first rows and the rest do not agree, that is an error: more of them c
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kvariates.sources.columns import listed
 from kvariates.sources.pieces import ArrowPiece, Place, arrow_fields
-from kvariates.sources.readers import FileReader, Part, arrow_pieces, one_line_errors
-from kvariates.sources.text_format import HINT, TextFormat, TextOptions
-from kvariates.sources.text_lines import TextPass, uneven_row
+from kvariates.sources.readers import Part, arrow_pieces, one_line_errors
+from kvariates.sources.text_format import HINT, TextFormat
 from kvariates.sources.text_numbers import (
     FoundNumbers,
-    cell_remedy,
     find_numbers,
     plain_column,
     said_marks,
 )
+from kvariates.sources.text_rows import TextPass, TextRows, no_number
 from kvariates.sources.text_sniffing import (
     SAMPLE_BYTES,
     DecimalMark,
@@ -37,20 +34,15 @@ from kvariates.sources.text_sniffing import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST_BYTES = 2**22  # of the rows that are looked at before blocks are read
-
 
 @dataclass(frozen=True)
-class TextReader(FileReader):
+class TextReader(TextRows):
     """Reads a text table, plain or compressed. `whole`: all of it is kept in memory."""
-
-    text: TextOptions
-    whole: bool = False
 
     @cached_property
     def _sniffed(self) -> TextFormat:
         """How the table is written, by its beginning."""
-        with one_line_errors(self.description), self._input() as (_, text):
+        with one_line_errors(self.description), self.stored() as (_, text):
             sample, size = text.read(SAMPLE_BYTES), SAMPLE_BYTES
             while len(sample) == size and not has_enough_lines(sample):
                 size *= 2
@@ -75,9 +67,9 @@ class TextReader(FileReader):
     def _first(self, how: TextFormat) -> _Look:
         import pyarrow as pa
 
-        step = self._pass(how)
+        step = self.one_pass(how)
         self._last_pass[:] = [step]
-        with self._rows(step, whole=self.whole) as (_, rows):
+        with self.rows(step, whole=self.whole) as (_, rows):
             if self.whole:
                 return _Look(how, rows, step.hexadecimal)
             batch = next(iter(rows), None)
@@ -93,10 +85,6 @@ class TextReader(FileReader):
     def _last_pass(self) -> list[TextPass]:
         """The last pass over the rows, of which `remarks_after` tells."""
         return []
-
-    def _pass(self, how: TextFormat) -> TextPass:
-        strict = self.text.encoding is not None
-        return TextPass(how, self.description, strict=strict, first=FIRST_BYTES)
 
     @cached_property
     def _columns(self) -> dict[str, _Column]:
@@ -123,7 +111,7 @@ class TextReader(FileReader):
         import pyarrow as pa
 
         columns, how = dict[str, _Column](), self.format
-        with self._rows(self._pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
+        with self.rows(self.one_pass(how), dict.fromkeys(empty, pa.string())) as (_, batches):
             for batch in batches:
                 for name in [name for name in empty if name not in columns]:
                     found = find_numbers(batch.column(name), how.decimal, how.missing)
@@ -185,9 +173,9 @@ class TextReader(FileReader):
         kinds = {name: self._columns[name].kind for name in wanted}
         types = {name: _read_as(kind, self._look.hexadecimal) for name, kind in kinds.items()}
         marked = [name for name, kind in kinds.items() if kind is None]
-        step = self._pass(self.format)
+        step = self.one_pass(self.format)
         self._last_pass[:] = [step]
-        with self._rows(step, types) as (file, batches):
+        with self.rows(step, types) as (file, batches):
             if marked:
                 batches = self._without_marks(batches, marked)
             yield from arrow_pieces(batches, self.description, file.tell)
@@ -210,7 +198,7 @@ class TextReader(FileReader):
         import pyarrow as pa
 
         types = dict.fromkeys(names, pa.string())
-        with self._rows(self._pass(self.format), types) as (_, batches):
+        with self.rows(self.one_pass(self.format), types) as (_, batches):
             yield from batches
 
     def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
@@ -235,7 +223,7 @@ class TextReader(FileReader):
                 if column.bad >= 0:
                     where = Place(self.description, first).row(column.bad, name)
                     cell = batch.column(at)[column.bad].as_py()
-                    raise ValueError(_no_number(where, cell, column.currency))
+                    raise ValueError(no_number(where, cell, column.currency))
                 if (
                     column.currency
                     and currencies.setdefault(name, column.currency) != column.currency
@@ -250,92 +238,6 @@ class TextReader(FileReader):
                 batch = batch.set_column(at, name, numbers)
             first += batch.num_rows
             yield batch
-
-    @contextmanager
-    def _input(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
-        """The file, and its bytes without compression."""
-        import pyarrow as pa
-
-        if self.whole:
-            with pa.BufferReader(self.file.data) as text:
-                yield text, text
-            return
-        with self.file.arrow(stored=True) as file:
-            if self.file.gzipped:
-                yield file, pa.CompressedInputStream(file, "gzip")
-            else:
-                yield file, file
-
-    @contextmanager
-    def _text(self, how: TextFormat) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
-        """The file, and its text in UTF-8."""
-        import pyarrow as pa
-
-        with self._input() as (file, text):
-            if how.encoding != "utf-8":
-                text = pa.transcoding_input_stream(text, how.encoding, "utf-8")
-            yield file, text
-
-    @contextmanager
-    def _rows(
-        self, step: TextPass, types: dict[str, Any] | None = None, *, whole: bool = False
-    ) -> Iterator[tuple[pa.NativeFile, Any]]:
-        """The file, and its rows: in batches, or as one table.
-
-        With `types`, these columns are read, otherwise all, in types that fit what they hold.
-        """
-        import pyarrow as pa
-        from pyarrow import csv
-
-        how = step.how
-        columns = {} if types is None else {"column_types": types, "include_columns": list(types)}
-        options = {
-            # Messages have row numbers only without threads; a stream is read by one thread anyway.
-            "read_options": csv.ReadOptions(
-                column_names=list(how.names), skip_rows=how.skip, use_threads=whole,
-                block_size=max(FIRST_BYTES, 64 * len(how.names) if self.whole else 0),
-            ),
-            "parse_options": csv.ParseOptions(
-                delimiter=how.delimiter, invalid_row_handler=step.odd_row,
-                newlines_in_values=not whole or b'"' in self.file.data,
-            ),
-            "convert_options": csv.ConvertOptions(
-                null_values=sorted(how.missing), decimal_point=how.decimal, **columns
-            ),
-        }  # fmt: skip
-        with self._errors(step), self._text(how) as (file, text):
-            stream = pa.lib.TransformInputStream(text, step)
-            yield file, (csv.read_csv if whole else csv.open_csv)(stream, **options)
-
-    @contextmanager
-    def _errors(self, step: TextPass) -> Iterator[None]:
-        import pyarrow as pa
-
-        with one_line_errors(self.description):
-            try:
-                yield
-            except pa.ArrowInvalid as error:
-                raise ValueError(self._in_words(str(error), step)) from error
-            except UnicodeDecodeError as error:
-                bad = error.object[error.start : error.start + 1].hex()
-                raise ValueError(
-                    f"{self.description}: is not in the encoding {step.how.encoding}: "
-                    f"byte 0x{bad}; give the right one (--encoding)"
-                ) from None
-
-    def _in_words(self, message: str, step: TextPass) -> str:
-        """A message of pyarrow, with the column's name and the row as `Place` counts it.
-
-        pyarrow counts columns from 0, and lines from 1 with those that are skipped, and comments.
-        """
-        how = step.how
-        if found := re.match(r"In CSV column #(\d+): Row #(\d+): .* value '(.*)'", message):
-            row, column = step.row(int(found[2])), how.names[int(found[1])]
-            return _no_number(Place(self.description).row(row - 1, column), found[3])
-        with self._text(how) as (_, text):
-            lines = io.TextIOWrapper(text, "utf-8", "replace", newline="")
-            uneven = uneven_row(islice(lines, how.skip, None), how)
-        return f"{self.description}: {uneven}" if uneven else message
 
 
 class _Look(NamedTuple):
@@ -394,14 +296,6 @@ def _later_decimal(look: _Look) -> DecimalMark:
     columns = [c for c in look.table.columns if pa.types.is_string(c.type)]
     marked = (pc.unique(c.filter(pc.match_substring_regex(c, r"\d[.,]\d"))) for c in columns)
     return find_decimal((cells.to_pylist() for cells in marked), look.format.delimiter)
-
-
-def _no_number(where: str, cell: str, currencies: str = "") -> str:
-    """That a cell is no number, although those before it are, and what to do."""
-    if currencies:
-        return f"{where}: {cell!r} has another currency than the cells before it ({currencies})"
-    remedy = f"{cell_remedy((cell,))}; --no-stream looks at all rows to find out how they are read"
-    return f"{where}: {cell!r} is not a number{remedy}"
 
 
 def _read_as(kind: Any, hexadecimal: bool) -> Any:

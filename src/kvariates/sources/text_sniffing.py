@@ -25,7 +25,6 @@ from kvariates.sources.text_format import (
     TextOptions,
     find_encoding,
 )
-from kvariates.sources.text_lines import MOST_LETTERS
 from kvariates.sources.text_numbers import MISSING_WORDS, is_marked_number, without_currency
 
 SAMPLE_BYTES = 2**18
@@ -34,6 +33,7 @@ SAMPLE_LINES = 20  # that a sample has at least
 SAMPLE_ROWS = 400
 DECIMAL_CELLS = 200  # the first cells of a column that show a decimal mark decide which it is
 DECIMAL_ROWS = 20_000  # in which the decimal mark is looked for
+MOST_LETTERS = 2**30  # of a cell
 MOST_BEFORE = 30  # lines before the table
 DELIMITERS = (",", "\t", ";", "|", " ")
 
