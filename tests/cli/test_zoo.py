@@ -272,6 +272,29 @@ def test_a_stream_with_an_identifier_keeps_its_notes(table, tmp_path):
             assert note in said
 
 
+def test_an_identifier_hides_no_other_one(table, tmp_path):
+    """With --id, memory and blocks say the same of the other columns."""
+    rows = [f"{i},{1000 + i},{i * i % 7},{i % 3}00" for i in range(40)]
+    path, out = table("\n".join(["id,key,x,y", *rows, ""]).encode()), tmp_path / "out"
+    said = {
+        how: run("fit", path, "-k", 2, "--id", "id", how, "--force", "-o", out).stderr
+        for how in ("--stream", "--no-stream")
+    }
+    assert said["--stream"] == said["--no-stream"]
+    assert "key: looks like an identifier" in said["--stream"]
+
+
+def test_a_pattern_is_one_table(table, tmp_path):
+    path = table(b"x,y\n1,2\n3,4\n")
+    (tmp_path / "zoo2.csv").write_bytes(b"x;y\n5;6\n")
+    for how in ("--stream", "--no-stream"):
+        words = ("-k", 1, how, "--force", "-o", tmp_path / "out")
+        result = run("fit", path.with_name("zoo*.csv"), *words)
+        assert result.exit_code == 0, result.output
+        assert "zoo2.csv: cells are separated by semicolons" in result.stderr
+        assert (tmp_path / "out" / "centers.csv").read_text().splitlines()[1] == "0,3,3.0,4.0"
+
+
 # Files with lines that begin with #, the matrix, and how many comments stand between the rows.
 MARKED = {
     "ids that begin with #": (b"id,x,y\n#0,1.5,2\nN1,3,4.25\n#2,5,6\n", 0),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
     table = DataTable(X, names, read.data)
-    say_remarks(table, request.scaling != "none", replace(read, columns=columns))
+    say_remarks(table, request.scaling != "none", read)
     return file
 
 
