@@ -20,8 +20,6 @@ PALETTE = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # matplotlib's names
 INK, FAINT = "#22262e", "#757a85"
-
-
 MANY = 1000  # centres
 MARKS = ("circle", "square", "triangle", "diamond", "cross")
 

@@ -204,8 +204,8 @@ class TestBadInput:
             (["no.csv", "-k", "3"], "no.csv: no such file"),
             (["blobs.csv", "-k", "3", "--columns", "x,z"], "no column 'z'"),
             (["blobs.csv", "-k", "3", "--weights", "q"], "no column 'q'"),
-            (["blobs.csv", "-k", "3", "--columns", "name"], "column 'name' holds 'row0'"),
-            (["blobs.csv", "-k", "3", "--weights", "name"], "column 'name' holds 'row0'"),
+            (["blobs.csv", "-k", "3", "--columns", "name"], "column 'name': 'row0' is not"),
+            (["blobs.csv", "-k", "3", "--weights", "name"], "column 'name': 'row0' is not"),
             (
                 ["blobs.csv", "-k", "3", "--columns", "w", "--weights", "w"],
                 "holds the weights; do not cluster it",

@@ -27,6 +27,18 @@ from typer.core import TyperCommand, TyperGroup
 
 # Newer versions of Typer contain a copy of Click, so the base class is found through Typer.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+ARGUMENTS = {
+    "data": "A text table (.csv, .tsv, .txt, also .gz), .parquet, .arrow, .feather, .npz, .npy or "
+    ".mtx file, a folder of .parquet files, or - for standard input.",
+    "model": "A model.skops, or the folder that fit has written.",
+    "method": "A method of PrivateKMeans.",
+}
+DROP = "--missing drop leaves such rows out"
+REMEDY = f"{DROP}, --missing mean fills in the mean of the column"
+WARNING = "warning: "
+WAIT = 0.02  # seconds until the stack is looked at again
+MOST = 500  # looks; an import that hangs is interrupted after that
+IMPORTING = "<frozen importlib._bootstrap>"
 
 
 class Terminated(BaseException):
@@ -63,14 +75,6 @@ def tables(command: str) -> dict[str, list[Any]]:
         found["init"] += [MEDOID_SEEDINGS]
         found["metric"] += [METRICS]
     return found
-
-
-ARGUMENTS = {
-    "data": "A text table (.csv, .tsv, .txt, also .gz), .parquet, .arrow, .feather, .npz, .npy or "
-    ".mtx file, a folder of .parquet files, or - for standard input.",
-    "model": "A model.skops, or the folder that fit has written.",
-    "method": "A method of PrivateKMeans.",
-}
 
 
 class TableOptions(TyperCommand):
@@ -136,11 +140,6 @@ def words_of(context: typer.Context) -> tuple[str, ...]:
 def say(message: str) -> None:
     """Print a message as one line on standard error."""
     typer.echo(f"kvariates: {printable(' '.join(message.split()))}", err=True)
-
-
-DROP = "--missing drop leaves such rows out"
-REMEDY = f"{DROP}, --missing mean fills in the mean of the column"
-WARNING = "warning: "
 
 
 class Notes:
@@ -263,9 +262,6 @@ def os_error_words(error: OSError) -> str:
     return str(error) if error.errno is None else os.strerror(error.errno)
 
 
-WAIT = 0.02  # seconds until the stack is looked at again
-MOST = 500  # looks; an import that hangs is interrupted after that
-IMPORTING = "<frozen importlib._bootstrap>"
 Handler = Callable[[int, FrameType | None], None]
 
 

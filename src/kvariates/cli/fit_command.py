@@ -45,6 +45,9 @@ from kvariates.sources.parquet_writer import write_labels
 STREAMED = "so it is read as a stream"
 NOT_STREAMED = (".npz", ".mtx")  # files of these endings are small, or sparse
 FILES = ("centers.csv", "labels.parquet", "model.skops", "report.html", "summary.json")
+MOST_CHOSEN = 20  # clusters that -k auto tries
+MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
+KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
 
 def run_fit(
@@ -127,7 +130,7 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
         request.notes.add(f"{shown_name(data)} is a folder, {STREAMED}")
         stream = True
     elif stream is None and data.is_file() and data.suffix not in NOT_STREAMED:
-        return partial(_in_memory_or_streamed, _is_large(request))
+        return partial(_in_memory, large=_is_large(request), may_stream=True)
     if stream:
         from kvariates.cli.fit_stream import fit_stream
 
@@ -135,26 +138,16 @@ def _means(request: FitRequest, stream: bool | None) -> Any:
     return _in_memory
 
 
-def _in_memory(request: FitRequest, folder: Path, progress: Any) -> Any:
-    from kvariates.cli.fit_command import fit_in_memory
-    from kvariates.sources.input_file import TooLargeError
-
-    try:
-        return fit_in_memory(request, folder, progress)
-    except TooLargeError as error:
-        raise ValueError(f"{error}; --stream reads a table in blocks") from None
-
-
-def _in_memory_or_streamed(large: bool, request: FitRequest, folder: Path, progress: Any) -> Any:
+def _in_memory(
+    request: FitRequest, folder: Path, progress: Any, large: bool = False, may_stream: bool = False
+) -> Any:
     """Read the file into the memory if it fits. A compressed file can be larger than it looks."""
-    from kvariates.cli.fit_command import fit_in_memory
-    from kvariates.sources.input_file import TooLargeError
-
-    if not large:
-        try:
+    try:
+        if not large:
             return fit_in_memory(request, folder, progress)
-        except TooLargeError:
-            pass
+    except input_file.TooLargeError as error:
+        if not may_stream:
+            raise ValueError(f"{error}; --stream reads a table in blocks") from None
     from kvariates.cli.fit_stream import fit_stream
 
     request.notes.add(f"{request.data.name} is large compared with the memory, {STREAMED}")
@@ -168,11 +161,6 @@ def _is_large(request: FitRequest) -> bool:
     from kvariates.cli.fit_stream import too_large
 
     return too_large(request)
-
-
-MOST_CHOSEN = 20  # clusters that -k auto tries
-MOST_SHOWN = 2 * 10**7  # numbers of a sparse matrix that the report gets
-KEPT = ("n_clusters", "init", "metric", "algorithm", "n_init", "random_state")
 
 
 def check_names(request: FitRequest) -> None:

@@ -31,6 +31,12 @@ from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.private_text import demand_numbers
 from kvariates.sources.scaling import radians_scale
 
+PUBLISHED = (
+    "the points are public, so labels.parquet may be published, too: it follows from the points "
+    "and the medoids; the file of the demand may not"
+)
+SHOWN = ("n_clusters", "epsilon", "delta", "metric", "method", "adjacency", "missing")
+
 
 def fit_median(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     """Read the file, find medoids and write the files."""
@@ -209,13 +215,6 @@ def _shown(run: FitRun, points: Points, labels: NDArray[np.int32]) -> ShownRows 
     raw = points.X.shape[1] <= 2
     X, centers = (table.X, run.centers) if raw else (points.X, record.centers)
     return ShownRows(X, labels, centers, table.weight, table.X)
-
-
-PUBLISHED = (
-    "the points are public, so labels.parquet may be published, too: it follows from the points "
-    "and the medoids; the file of the demand may not"
-)
-SHOWN = ("n_clusters", "epsilon", "delta", "metric", "method", "adjacency", "missing")
 
 
 def fit_demand(request: FitRequest, folder: Path, progress: Progress) -> FitRun:

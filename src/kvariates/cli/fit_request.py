@@ -20,6 +20,7 @@ DEMAND = (
 )
 NOT_REPEATED = ("-q", "--quiet", "--json", "--force")  # --force is given last
 USUAL = {"metric": "euclidean", "algorithm": "auto"}  # what KMeans uses if no value is given
+BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,6 @@ def private_budget(
             "whose minimum and maximum reveal single rows"
         )
     return PrivateBudget(epsilon, delta or 0.0, parse_bounds(bounds))
-
-
-BOUNDS_HELP = '"lo,hi" for all columns, "a=0:10,b=0:1", or a file of lines column,low,high'
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,13 @@ LIMITS = (
 HARMLESS = frozenset({
     "numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
 })  # fmt: skip
+SCHEMA = "schema.json"
+LEVEL = 1  # of compression
+SUFFIXES = (".parquet", ".csv")
+NOT_PRIVATE = (
+    "the model is private, the labels and numbers of rows here are not: they are computed from "
+    "these rows without noise; do not publish them"
+)
 
 
 def save_model(
@@ -166,10 +173,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-SCHEMA = "schema.json"
-LEVEL = 1  # of compression
-
-
 def model_bytes(model: Any, skops: Any) -> bytes:
     """The model, as `skops.io.load` reads it. The same model gives the same bytes."""
     with ZipFile(io.BytesIO(skops.dumps(model))) as archive:
@@ -202,13 +205,6 @@ def _renumbered(node: Any, numbers: dict[int, int], files: dict[str, str]) -> An
         else:
             made[key] = _renumbered(value, numbers, files)
     return made
-
-
-SUFFIXES = (".parquet", ".csv")
-NOT_PRIVATE = (
-    "the model is private, the labels and numbers of rows here are not: they are computed from "
-    "these rows without noise; do not publish them"
-)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,9 @@ from kvariates.report.result_files import write_rows
 
 Array = npt.NDArray[Any]
 REGIONS = 12
+EPSILONS = (0.01, 0.1, 1.0)
+DELTA = 1e-6  # far below one over the number of cities
+RUNS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +159,6 @@ def cities_section(found: CityClusters) -> Section:
         )
     )  # fmt: skip
     return Section("cities", "The world's cities, without privacy", html)
-
-
-EPSILONS = (0.01, 0.1, 1.0)
-DELTA = 1e-6  # far below one over the number of cities
-RUNS = 10
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,16 @@ NOT_DISTANCES = (
     "longitude is 111 km at the equator and 56 km at 60 degrees north. {how} measures true "
     "distances."
 )
+HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow", "")
+CRITERIA = (
+    "A cluster splits if it has two groups with few rows between them. The search looks for the "
+    "smallest number from which on no cluster splits. This number is clear if two halves of the "
+    "rows lead to the same clusters and not to more, and if there is a gap "
+    f"between any two neighbours (false-alarm rate {FALSE_ALARM:g} for all pairs together). "
+    "Distinct rows with many copies each can be clear clusters too. Otherwise there is only a "
+    f"guess: the largest silhouette or, if all are below {WEAK:g}, which is weak, the elbow, the "
+    "depth of the bend in the cost."
+)
 
 
 def about_cost(run: FitRun) -> list[str]:
@@ -89,18 +99,6 @@ def degrees_note(run: FitRun, degrees: bool) -> list[str]:
     python = 'kvariates.KMedian(metric="haversine")'
     how = "--objective median --metric haversine" if run.of_shell else python
     return [NOT_DISTANCES.format(how=how)]
-
-
-HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow", "")
-CRITERIA = (
-    "A cluster splits if it has two groups with few rows between them. The search looks for the "
-    "smallest number from which on no cluster splits. This number is clear if two halves of the "
-    "rows lead to the same clusters and not to more, and if there is a gap "
-    f"between any two neighbours (false-alarm rate {FALSE_ALARM:g} for all pairs together). "
-    "Distinct rows with many copies each can be clear clusters too. Otherwise there is only a "
-    f"guess: the largest silhouette or, if all are below {WEAK:g}, which is weak, the elbow, the "
-    "depth of the bend in the cost."
-)
 
 
 def choice_section(run: FitRun) -> Section:

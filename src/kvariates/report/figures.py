@@ -24,6 +24,8 @@ from kvariates.report.page import (
 from kvariates.report.scatter_figure import mark
 
 MANY = 14  # bars that are set in two columns
+LEFT, RIGHT = 1.0, 98.0  # per cents of the width between which curves are
+FLAT = 1e-9  # of the largest value: a smaller range is drawn as none
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,6 @@ def picture(content: bytes, kind: str, words: str, caption: str = "") -> str:
     """A picture inside the page, such as matplotlib's. `kind`: image/png or image/svg+xml."""
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return f'<figure><img src="{data_uri(content, kind)}" alt="{text(words)}">{below}</figure>'
-
-
-LEFT, RIGHT = 1.0, 98.0  # per cents of the width between which curves are
-FLAT = 1e-9  # of the largest value: a smaller range is drawn as none
 
 
 @dataclass(frozen=True, eq=False)

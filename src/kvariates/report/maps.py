@@ -34,6 +34,22 @@ SIDES = (
     (10, 0, "left", "center"),
     (-10, 0, "right", "center"),
 )
+PAPER = "#fcfbf8"
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "svg.hashsalt": "kvariates",
+}
+# Without the date, the same picture gives the same bytes.
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": "kvariates"},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,24 +137,6 @@ def _frame(axes: Axes, title: str, subtitle: str) -> None:
     axes.spines[:].set_visible(False)
     axes.set_title(title, loc="left", size=21, weight="bold", color=WHITE, pad=30)
     axes.text(0, 1.015, subtitle, transform=axes.transAxes, color=GREY, size=11.5, va="bottom")
-
-
-PAPER = "#fcfbf8"
-STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "font.family": "sans-serif",
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "svg.hashsalt": "kvariates",
-}
-# Without the date, the same picture gives the same bytes.
-METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": "kvariates"},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
 
 
 @contextmanager

@@ -36,6 +36,21 @@ DARK = {
     "line": "#2b3240", "wash": "#1e2430", "accent": "#8db9f0", "good": "#6fcbc2", "bad": "#f0918c",
     "above": "232 149 74", "below": "98 158 236",
 }  # fmt: skip
+OPTIONS = ("init", "algorithm", "metric", "n_init", "size_min", "size_max", "certify", "missing")
+PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
+REFUSED = re.compile(r"The '(\w+)' parameter of \w+ must be")  # of scikit-learn
+OTHERS = (
+    (r"\bk_range\b", "-k"),
+    (r"\bgroup_sizes\b", "--group-sizes"),
+    (r"\b(must|cannot)_link\b", r"--\1-link"),
+    (r"\bn_clusters=(?=\d)", "-k "),
+    (r"\bn_clusters\b", "-k"),
+    (r"\brandom_state\b", "--seed"),
+    (r"\bsize_(min|max)\b", r"--size-\1"),
+    (r"\binertia_", "the inertia"),
+    (r"\bits the inertia", "its inertia"),
+    (r"\bcertificate_", "the certificate"),
+)
 
 
 @dataclass(frozen=True)
@@ -247,23 +262,6 @@ def _colors(theme: dict[str, str], palette: Iterable[str]) -> str:
 def _script() -> str:
     files = ("page.js", "scatter.js")
     return "".join((HERE / name).read_text(encoding="utf-8") for name in files)
-
-
-OPTIONS = ("init", "algorithm", "metric", "n_init", "size_min", "size_max", "certify", "missing")
-PARAMETER = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|(True)\b|(\d+))")
-REFUSED = re.compile(r"The '(\w+)' parameter of \w+ must be")  # of scikit-learn
-OTHERS = (
-    (r"\bk_range\b", "-k"),
-    (r"\bgroup_sizes\b", "--group-sizes"),
-    (r"\b(must|cannot)_link\b", r"--\1-link"),
-    (r"\bn_clusters=(?=\d)", "-k "),
-    (r"\bn_clusters\b", "-k"),
-    (r"\brandom_state\b", "--seed"),
-    (r"\bsize_(min|max)\b", r"--size-\1"),
-    (r"\binertia_", "the inertia"),
-    (r"\bits the inertia", "its inertia"),
-    (r"\bcertificate_", "the certificate"),
-)
 
 
 def as_options(words: str) -> str:

@@ -27,6 +27,7 @@ MOST_SHOWN = 20_000
 MOST_FOR_DIRECTIONS = 4000  # rows; enough for two directions of a picture
 ALONE = 0.22  # of the range: the margin around centres without points
 WIDE = 12.0  # degrees: a smaller map has no land in its background
+NEAR, FAR = 250.0, 1500.0  # km: the largest city within the first, the nearest within the second
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,9 +246,6 @@ def _dense(X: Any) -> Array:
         return np.empty((0, 2))
     dense: Array = np.asarray(X.toarray() if sparse.issparse(X) else X)
     return dense
-
-
-NEAR, FAR = 250.0, 1500.0  # km: the largest city within the first, the nearest within the second
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,10 @@ MOST_NUMBERED = 100
 MOST_IN_LEGEND, LEGEND_ROWS = 75, 25
 MOST_VECTORS = 5_000  # more points than this are pixels in an SVG or PDF file
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # a $ is a $
+MOST_BARS = 20
+# Points from the axes to the legend: the numbers and the name of the axis are between.
+BELOW = -34.0
+COST, SILHOUETTE = PALETTE[0], PALETTE[3]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +163,6 @@ def _legend(ax: Axes, view: ModelView, styles: ClusterStyles) -> None:
         alignment="left", handletextpad=0.3, labelcolor=INK,
     )  # fmt: skip
     legend.get_title().set_fontsize("small")
-
-
-MOST_BARS = 20
-# Points from the axes to the legend: the numbers and the name of the axis are between.
-BELOW = -34.0
-COST, SILHOUETTE = PALETTE[0], PALETTE[3]
 
 
 def draw_choice(choice: Choice, ax: Axes | None) -> Axes:

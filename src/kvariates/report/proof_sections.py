@@ -49,6 +49,7 @@ MAY_NOT_DEMAND = (
     "How long the fit took, and how much memory it used.",
 )
 MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the rows.", MAY_NOT[2])
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def noise_warning(run: FitRun) -> str:
@@ -171,9 +172,6 @@ def _kinds(labels: list[str]) -> dict[str, str]:
 def _box(kind: str, title: str, items: Iterable[str]) -> str:
     rows = "".join(f"<li>{text(words)}</li>" for words in items)
     return f'<div class="box {kind}"><h3>{text(title)}</h3><ul>{rows}</ul></div>'
-
-
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def guarantee_section(run: FitRun) -> Section:
