@@ -17,8 +17,8 @@ from benchmarks.workloads import Array, inertia
 
 from kvariates import KMeans
 from kvariates.federated import Private
-from kvariates.federated.central_noise import SummingPeer
 from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer, Releases
 from kvariates.federated.server import fit, server_options
 from kvariates.peers.transport import LocalTransport

@@ -144,13 +144,13 @@ PEERS = [
         "peers/test_hidden_values.py",
     ),
     Mutant(
-        "vertical: distances are cut, not rounded", "peers.fixed_point",
+        "vertical: distances are cut, not rounded", "peers.masks",
         "np.rint(scaled, out=scaled)",
         "np.floor(scaled, out=scaled)",
         "peers/test_fixed_point.py",
     ),
     Mutant(
-        "vertical: the bound forgets the rounding of means", "peers.fixed_point",
+        "vertical: the bound forgets the rounding of means", "peers.masks",
         "high - low + 4 * last_place",
         "high - low + 0 * last_place",
         "peers/test_fixed_point.py",
@@ -162,7 +162,7 @@ PEERS = [
         "peers/test_vertical_seeding.py",
     ),
     Mutant(
-        "vertical: a draw is off by one row", "peers.fixed_point",
+        "vertical: a draw is off by one row", "peers.masks",
         'goal & int(LOW), side="right"',
         'goal & int(LOW), side="left"',
         "peers/test_fixed_point.py",

@@ -30,7 +30,7 @@ cli.reading: ReadRequest
 cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.partitions: moves TOLERATED
-dask.threads: threads_of_task
+dask.clients: threads_of_task
 data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
@@ -63,19 +63,19 @@ estimators.private_input: without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
-federated.central_noise: SummingPeer
+federated.private_fit: SummingPeer
 federated.client: FEDERATED
-federated.flower_parties: FlowerParties
+federated.vertical_server: FlowerParties
 federated.flower_transport: FlowerTransport
 federated.inputs: checked_bounds
-federated.messages: content_of MESSAGE_TYPE record_of
+federated.flower_transport: content_of MESSAGE_TYPE record_of
 federated.private_fit: ledger_of
 federated.private_peer: PrivatePeer Refused UNIT
 federated.releases: FileReleases Releases
 federated.server: fit server_app server_options wait_for_peers
 federated.simulation: run_apps simulate simulate_vertical
 federated.vertical_client: SESSION STATE
-federated.vertical_messages: decode_questions encode_questions Questions VERTICAL_DTYPES
+federated.flower_transport: decode_questions encode_questions Questions VERTICAL_DTYPES
     VerticalQuestion
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
@@ -99,15 +99,14 @@ peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
 peers.fitting: fit_peers guarantee_of PeersProblem
-peers.fixed_point: bound_exponent exact_sum FixedPoint row_at
+peers.masks: bound_exponent exact_sum FixedPoint row_at
 peers.masked_peer: MaskedPeer
 peers.masks: fingerprint KeyPair PairwiseKeys PART stream
 peers.peer: Envelope LogNeeded Peer Policy TRUSTING
 peers.peers_data: dk_means_plusplus PeersData PeersPotential
 peers.questions: Question QUESTIONS
-peers.summed_questions: SUMMED SummedQuestion
-peers.transcript: Dropped Transcript
-peers.transport: Failure LocalTransport reply_of
+peers.masked_peer: SUMMED SummedQuestion
+peers.transport: Dropped Failure LocalTransport reply_of Transcript
 peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
@@ -201,7 +200,7 @@ certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
-federated.client federated.flower_parties federated.private_peer peers.masks privacy.empty_cells
+federated.client federated.vertical_server federated.private_peer peers.masks privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps

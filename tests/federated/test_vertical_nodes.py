@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 from api import Failure, PeerLost, decode, decode_questions, record_of
-from api import flower_parties_module as flower_parties
 from api import masks_module as masks
+from api import vertical_server_module as vertical_server
 from federated.fake_grid import FakeGrid
 from federated.vertical_grid import IDS, NAMES, K, LyingParty, Party, X, app_of, grid_of, split
 from flwr.common.serde import context_from_proto, context_to_proto
@@ -210,7 +210,7 @@ class SlowContext(Party):
 
 
 def test_a_context_that_is_stored_late_is_waited_for(monkeypatch):
-    monkeypatch.setattr(flower_parties, "PAUSE", 0.0)
+    monkeypatch.setattr(vertical_server, "PAUSE", 0.0)
     parts = split((3,))
     slow = SlowContext(app_of(parts[1]), "hospital", 1)
     found = fitted(FakeGrid([Party(app_of(parts[0]), "bank"), slow], fresh=True))

@@ -24,7 +24,7 @@ ROOT = Path(inspect.getfile(kvariates)).parent
 
 # Every call of `reveal` in the library: the file, and why the value may be read.
 REVEALED = {
-    ("federated/central_noise.py", "central noise is added later"),
+    ("federated/private_fit.py", "central noise is added later"),
     ("federated/private_peer.py", "the number of rows is public under replace-one"),
     ("privacy/mechanisms.py", "it has noise, and a charge"),
     ("privacy/mechanisms.py", "charged: {charge.label}"),

@@ -137,7 +137,7 @@ def _labels(
     """The labels of each partition, which is added to the totals, and its other columns."""
     from dask import delayed
 
-    from kvariates.dask.collections import blocks_of
+    from kvariates.dask.partitions import blocks_of
 
     # In one graph: Dask may cut columns of the same file differently.
     meta = beside._meta.assign(**{LABELS: 0})

@@ -11,10 +11,14 @@ from dask import array as da
 from dask import compute
 from dask.delayed import delayed
 
-from kvariates.dask.clients import HasClient, IterationMarks, client_for
-from kvariates.dask.collections import blocks_of, is_collection, is_frame, whole_rows
-from kvariates.dask.partitions import hold_partitions
-from kvariates.dask.threads import limited_threads
+from kvariates.dask.clients import HasClient, IterationMarks, client_for, limited_threads
+from kvariates.dask.partitions import (
+    blocks_of,
+    hold_partitions,
+    is_collection,
+    is_frame,
+    whole_rows,
+)
 from kvariates.dask.transport import DaskTransport
 from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import Floats, Labels

@@ -11,9 +11,8 @@ from dask.delayed import delayed
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.dask.clients import HasClient, client_for
-from kvariates.dask.collections import blocks_of
-from kvariates.dask.threads import limited_threads
+from kvariates.dask.clients import HasClient, client_for, limited_threads
+from kvariates.dask.partitions import blocks_of
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
 from kvariates.estimators.partitions import checked_block, checked_weight

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from kvariates.dask.clients import limited_threads
 from kvariates.dask.partitions import wait_for
-from kvariates.dask.threads import limited_threads
 from kvariates.estimators.partitions import Partition
 from kvariates.peers.peer import Envelope
 from kvariates.peers.transport import Failure, Reply, reply_of

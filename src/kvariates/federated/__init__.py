@@ -11,13 +11,16 @@ needed("flwr", "federated")
 needed("cryptography", "federated")
 
 from kvariates.federated.client import FEDERATED, client_app  # noqa: E402
-from kvariates.federated.flower_parties import PartyLost  # noqa: E402
 from kvariates.federated.releases import Private  # noqa: E402
 from kvariates.federated.result import FederatedResult  # noqa: E402
 from kvariates.federated.server import server_app  # noqa: E402
 from kvariates.federated.simulation import simulate, simulate_vertical  # noqa: E402
 from kvariates.federated.vertical_client import PartyResult, vertical_client_app  # noqa: E402
-from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app  # noqa: E402
+from kvariates.federated.vertical_server import (  # noqa: E402
+    PartyLost,
+    VerticalFederatedResult,
+    vertical_server_app,
+)
 
 __all__ = [
     "FEDERATED",

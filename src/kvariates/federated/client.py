@@ -25,12 +25,11 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators.private_input import without_missing
-from kvariates.federated.central_noise import SummingPeer
+from kvariates.federated.flower_transport import answering_app, node_name
 from kvariates.federated.inputs import PeerData, checked_bounds, checked_data, clipped
-from kvariates.federated.locked_files import locked
-from kvariates.federated.messages import answering_app, node_name
+from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer
-from kvariates.federated.releases import FileReleases, Private
+from kvariates.federated.releases import FileReleases, Private, locked
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.encoding import decode_envelope
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer

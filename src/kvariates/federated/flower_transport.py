@@ -1,18 +1,125 @@
-"""Flower as a transport: a peer is a node that is connected to the SuperLink."""
+"""Flower as a transport: a peer is a node that is connected to the SuperLink.
+
+A Flower message is one record of bytes: an envelope or its reply, or numbered questions to a party
+that holds columns.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from flwr.app import Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 
-from kvariates.federated.messages import MESSAGE_TYPE, content_of, record_of
-from kvariates.peers.encoding import DTYPES, MAX_BYTES, decode_reply, encode_envelope
+from kvariates.peers.encoding import (
+    DTYPES,
+    MAX_BYTES,
+    UNSIGNED,
+    decode,
+    decode_reply,
+    encode,
+    encode_envelope,
+    encode_reply,
+)
 from kvariates.peers.peer import Envelope
 from kvariates.peers.transport import Failure, Reply
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+ACTION = "kvariates"
+MESSAGE_TYPE = f"query.{ACTION}"
+RECORD = "kvariates"
+
+
+def record_of(message: Message) -> dict[str, Any]:
+    """The fields of a message; empty if it is not one of ours."""
+    if not message.has_content() or RECORD not in message.content.config_records:
+        return {}
+    return dict(message.content.config_records[RECORD])
+
+
+def content_of(**fields: str | bytes) -> RecordDict:
+    """The content of a message."""
+    return RecordDict({RECORD: ConfigRecord(dict(fields))})
+
+
+def answering_app(reply: Callable[[dict[str, Any], Context], Reply]) -> ClientApp:
+    """The ClientApp that answers a greeting by its name, and other messages by `reply`."""
+    app = ClientApp()
+
+    @app.query(ACTION)
+    def answer(message: Message, context: Context) -> Message:
+        fields = record_of(message)
+        if "greeting" in fields:
+            return Message(content_of(name=node_name(context)), reply_to=message)
+        content = content_of(reply=encode_reply(reply(fields, context)))
+        return Message(content, reply_to=message)
+
+    return app
+
+
+def node_name(context: Context) -> str:
+    """What the operator of the node calls it; "" if nothing."""
+    config = context.node_config
+    return str(config.get("name", config.get("partition-id", "")))
+
+
+# -- messages of vertical k-means ------------------------------------------------------------------
+
+
+VERTICAL_DTYPES = DTYPES | UNSIGNED
+
+
+class VerticalQuestion(NamedTuple):
+    """One question with its arguments."""
+
+    question: str
+    arguments: dict[str, Any]
+
+
+class Questions(NamedTuple):
+    """The questions of one message: only the last one has an answer.
+
+    `number`: messages of a session are numbered 1, 2, 3, and each is answered once.
+    """
+
+    number: int
+    asked: Sequence[VerticalQuestion]
+
+
+def encode_questions(questions: Questions) -> bytes:
+    """The bytes of questions."""
+    return encode({"number": questions.number, "asked": [list(one) for one in questions.asked]})
+
+
+def decode_questions(data: Any) -> Questions:
+    """ValueError if the bytes are not questions."""
+    value = decode(data if isinstance(data, bytes) else b"", MAX_BYTES, VERTICAL_DTYPES)
+    if not isinstance(value, dict) or value.keys() != {"number", "asked"}:
+        raise ValueError("the message should have the parts asked, number")
+    number, asked = value["number"], value["asked"]
+    if type(number) is not int or number < 1:
+        raise ValueError("the number of a message should be an integer >= 1")
+    if not isinstance(asked, list) or not asked or not all(map(_is_question, asked)):
+        raise ValueError("a message should hold questions with arguments")
+    return Questions(number, [VerticalQuestion(*one) for one in asked])
+
+
+def _is_question(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], dict)
+    )
+
+
+# -- the transport ---------------------------------------------------------------------------------
+
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between two looks for replies
 LONGEST_NAME = 60

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
@@ -17,6 +19,17 @@ from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer
 from kvariates.privacy.budget import Cost, check_loss
 from kvariates.privacy.ledger import Charge
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Wait until no other process is inside; the lock ends with the process that has it."""
+    beside = Path(path).with_name(f".{Path(path).name}.lock")
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    with beside.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
 
 _logger = logging.getLogger(__name__)
 

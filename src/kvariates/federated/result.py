@@ -12,7 +12,7 @@ from kvariates.data.rows import Floats
 from kvariates.estimators.fit_record import FitRecord, HasRecord
 from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
-from kvariates.peers.transcript import Transcript
+from kvariates.peers.transport import Transcript
 from kvariates.privacy.ledger import Ledger
 from kvariates.private_methods.noisy_centers import Mask
 

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
 from kvariates.estimators.validation import warn
-from kvariates.federated.central_noise import fit_central
 from kvariates.federated.flower_transport import FlowerTransport, wait_for_nodes
 from kvariates.federated.inputs import checked_bounds
-from kvariates.federated.private_fit import fit_private_peers
+from kvariates.federated.private_fit import fit_central, fit_private_peers
 from kvariates.federated.result import FederatedResult
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PublicBounds

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from kvariates.data.rows import F64
 from kvariates.federated.client import cached
-from kvariates.federated.messages import answering_app
+from kvariates.federated.flower_transport import Questions, answering_app, decode_questions
 from kvariates.federated.result import write_json
-from kvariates.federated.vertical_messages import Questions, decode_questions
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.transport import Failure, Reply
 from kvariates.peers.vertical_party import VerticalParty, checked_columns

@@ -20,8 +20,7 @@ from kvariates.peers.questions import (
     logged,
     scale_of_numbers,
 )
-from kvariates.peers.transcript import Dropped, Transcript, n_bytes
-from kvariates.peers.transport import Failure, Reply, Transport
+from kvariates.peers.transport import Dropped, Failure, Reply, Transcript, Transport, n_bytes
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.peers_data import PeersData, SummedPeersData
-from kvariates.peers.transcript import Transcript
+from kvariates.peers.transport import Transcript
 from kvariates.refining.lloyd import Step, StopRule
 from kvariates.seeding.seedings import SEEDINGS
 

@@ -25,10 +25,10 @@ from kvariates.peers.coordinator import (
     ShardMissing,
     call,
 )
+from kvariates.peers.masked_peer import SummedQuestion
 from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
 from kvariates.peers.questions import Answer
 from kvariates.peers.remote_shards import PeersRows, RemoteAssigner, RemoteRows, S, T, no_rows
-from kvariates.peers.summed_questions import SummedQuestion
 
 ALL_PEERS = "all peers"
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.exact_sums import share_of
 from kvariates.numerics.draws import F64, I64
-from kvariates.peers.fixed_point import exact_sum, row_at
+from kvariates.peers.masks import exact_sum, row_at
 from kvariates.peers.vertical_session import VerticalSession, VerticalTranscript
 from kvariates.refining.lloyd import Step, StopRule, lloyd
 from kvariates.seeding.medoid_seedings import PointIndex

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from kvariates.data.assigners import FloatStatistics, squared_moves
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import OVERFLOW, Rows
-from kvariates.peers.fixed_point import FixedPoint, bound_exponent
-from kvariates.peers.masks import KeyPair, PairwiseKeys
+from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
 from kvariates.refining.lloyd import mean_centers
 
 F64 = NDArray[np.float64]

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.peers.fixed_point import FixedPoint
-from kvariates.peers.masks import fingerprint
-from kvariates.peers.transcript import n_bytes
+from kvariates.peers.masks import FixedPoint, fingerprint
+from kvariates.peers.transport import n_bytes
 from kvariates.peers.vertical_party import TOKEN, Message, VerticalParty
 
 I64 = NDArray[np.int64]
