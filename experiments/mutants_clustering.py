@@ -113,8 +113,8 @@ CLUSTERING = [
     ),
     Mutant(
         "a draw in a shard starts at the total of all", "data.row_costs",
-        "propose(goal - ends[s] + totals[s], pending, first)",
-        "propose(goal, pending, first)",
+        "own = goal - ends[s] + totals[s]",
+        "own = goal",
         "sampling/test_sharded_distribution.py",
     ),
     Mutant(
