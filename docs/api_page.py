@@ -12,8 +12,9 @@ import importlib.util
 import inspect
 from pathlib import Path
 
+from choice_tables import restructured_text
+
 import kvariates
-from kvariates.report.choice_tables import restructured_text
 
 
 def write(folder: Path) -> None:

@@ -29,8 +29,8 @@ cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
 compat: CallbackSupportMixin FitCallbacks torn_down_after
-dask.partitions: moves TOLERATED
 dask.clients: threads_of_task
+dask.partitions: moves TOLERATED
 data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
@@ -63,20 +63,17 @@ estimators.private_input: without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
-federated.private_fit: SummingPeer
 federated.client: FEDERATED
-federated.vertical_server: FlowerParties
-federated.flower_transport: FlowerTransport
+federated.flower_transport: FlowerTransport content_of MESSAGE_TYPE record_of decode_questions
+    encode_questions Questions VERTICAL_DTYPES VerticalQuestion
 federated.inputs: checked_bounds
-federated.flower_transport: content_of MESSAGE_TYPE record_of
-federated.private_fit: ledger_of
+federated.private_fit: SummingPeer ledger_of
 federated.private_peer: PrivatePeer Refused UNIT
 federated.releases: FileReleases Releases
 federated.server: fit server_app server_options wait_for_peers
 federated.simulation: run_apps simulate simulate_vertical
 federated.vertical_client: SESSION STATE
-federated.flower_transport: decode_questions encode_questions Questions VERTICAL_DTYPES
-    VerticalQuestion
+federated.vertical_server: FlowerParties
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4
@@ -99,13 +96,12 @@ peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
 peers.fitting: fit_peers guarantee_of PeersProblem
-peers.masks: bound_exponent exact_sum FixedPoint row_at
-peers.masked_peer: MaskedPeer
-peers.masks: fingerprint KeyPair PairwiseKeys PART stream
+peers.masked_peer: MaskedPeer SUMMED SummedQuestion
+peers.masks: bound_exponent exact_sum FixedPoint row_at fingerprint KeyPair PairwiseKeys PART
+    stream
 peers.peer: Envelope LogNeeded Peer Policy TRUSTING
 peers.peers_data: dk_means_plusplus PeersData PeersPotential
 peers.questions: Question QUESTIONS
-peers.masked_peer: SUMMED SummedQuestion
 peers.transport: Dropped Failure LocalTransport reply_of Transcript
 peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
 peers.vertical_party: VerticalParty
@@ -149,7 +145,6 @@ refining.minibatch: batches minibatch
 refining.refinements: lloyd_with_swaps REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
-report.choice_tables: CHOICE_TABLES restructured_text
 report.cluster_words: contrast in_words
 report.costs: choice_section cost_change
 report.figures: AxisScale Bar bars Line lines share_bar tick_words
@@ -161,7 +156,7 @@ report.plots: cluster_styles
 report.proof_sections: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: Scatter scatter
+report.scatter_figure: scatter Scatter
 report.tree_plot: _top
 seeding.densities: Dirac EveryPoint UniformOver
 seeding.euclidean_potential: euclidean_potential EuclideanPotential
@@ -200,7 +195,7 @@ certificates.certificate certificates.dual certificates.kmeans_certificate
 certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
-federated.client federated.vertical_server federated.private_peer peers.masks privacy.empty_cells
+federated.client federated.private_peer federated.vertical_server peers.masks privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the first OpenMP library loads
 TESTS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]  # the latter for benchmarks/ and experiments/
+sys.path.append(str(TESTS.parent / "docs"))  # for choice_tables
 
 settings.register_profile(
     "steady",

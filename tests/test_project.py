@@ -10,7 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from api import CHOICE_TABLES, PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS, Table, restructured_text
+from api import PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS, Table
+from choice_tables import CHOICE_TABLES, restructured_text
 
 import kvariates
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api import CHOICE_TABLES, restructured_text
+from choice_tables import CHOICE_TABLES, restructured_text
 from contracts.added_entries import COPIED, HELP, LOST, NAME, entry
 from contracts.choices import positive_rows
 from sklearn.base import clone

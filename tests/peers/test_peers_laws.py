@@ -18,9 +18,9 @@ from api import (
     choose_rows,
     greedy_trials,
     guarantee_of,
-    restructured_text,
     sample,
 )
+from choice_tables import restructured_text
 from laws.cases import fit, rows, start, weights_for
 from peers.local_peers import ForgetfulTransport, fitted, local, shards_of
 from scipy import sparse

@@ -1,4 +1,4 @@
-"""Reports of fits as one HTML file, pictures, result files, and the tables of the API pages."""
+"""Reports of fits as one HTML file, pictures and result files."""
 
 from typing import TYPE_CHECKING, Any
 

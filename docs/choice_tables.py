@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..balancing.group_objectives import GROUP_OBJECTIVES
-from ..data.metrics import METRICS
-from ..objectives.distortions import DISTORTIONS
-from ..objectives.objective import OBJECTIVES
-from ..private_methods.methods import PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS
-from ..refining.refinements import REFINEMENTS
-from ..seeding.medoid_seedings import MEDOID_SEEDINGS
-from ..seeding.seedings import HOST_SEEDINGS, PEER_SEEDINGS
-from ..summaries.synopses import SYNOPSES
-from ..tables import Choices
+from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
+from kvariates.data.metrics import METRICS
+from kvariates.objectives.distortions import DISTORTIONS
+from kvariates.objectives.objective import OBJECTIVES
+from kvariates.private_methods.methods import PRIVATE_KMEDIAN_METHODS, PRIVATE_METHODS
+from kvariates.refining.refinements import REFINEMENTS
+from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
+from kvariates.seeding.seedings import HOST_SEEDINGS, PEER_SEEDINGS
+from kvariates.summaries.synopses import SYNOPSES
+from kvariates.tables import Choices
 
 CHOICE_TABLES: dict[str, Choices[Any]] = {
     "Seedings: ``KMeans(init=...)``": HOST_SEEDINGS,
