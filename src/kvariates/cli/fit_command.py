@@ -221,13 +221,12 @@ def scaled_rows(X: Any, w: Any, scaling: Any) -> tuple[Any, Scale | None]:
 
 def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
     """The number of clusters that `choose_k` suggests."""
-    if request.choices.get("metric", "euclidean") != "euclidean":
-        raise ValueError("-k auto works with --metric euclidean only; give a number")
     most = min(MOST_CHOSEN, X.shape[0])
     with phase(progress, f"trying 1 to {most} clusters"), said_warnings(request.notes):
         choice = choose_k(
-            X, (1, most), sample_weight=w, random_state=request.choices["random_state"]
-        )
+            X, (1, most), sample_weight=w, metric=request.choices.get("metric") or "euclidean",
+            random_state=request.choices["random_state"],
+        )  # fmt: skip
     request.notes.add(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")
     return choice
 

@@ -24,7 +24,7 @@ import scipy
 from kvariates import _native
 from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import SMALLEST, ExactSums, exponent_of
-from kvariates.data.rows import F64, Floats, Labels, Rows, spread_around
+from kvariates.data.rows import F64, Floats, Labels, Numbers, Rows, spread_around
 from kvariates.numerics.draws import I64
 
 
@@ -53,6 +53,10 @@ class Block:
     @property
     def rows(self) -> Rows:
         return Rows.of(self.X)
+
+    @property
+    def row_numbers(self) -> Numbers:
+        return self.first if self.numbers is None else self.numbers
 
 
 def interleave(columns: list[Floats], out: Floats) -> None:

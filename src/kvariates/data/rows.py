@@ -25,6 +25,7 @@ from kvariates.data.exact_sums import LIMBS, ExactSums, exact_total, exponent_of
 Floats = NDArray[Any]  # float32 or float64
 F64 = NDArray[np.float64]
 Labels = NDArray[np.int32]
+Numbers = int | NDArray[np.int64]  # of rows, for messages: of the first row, or of each
 
 SMALL = 2**18  # values up to which sorting the rows takes hardly any time
 
@@ -254,25 +255,30 @@ def check_sparse(X: Any) -> None:
         raise ValueError(f"X.indices holds {bad}; it must be from 0 to {bound - 1}.")
 
 
-def unit_rows(X: Any, first: int = 0) -> Any:
-    """A copy of X whose rows have length one. Raises ValueError for a row of zeros.
-
-    `first`: the number of the first row, for the message.
-    """
+def unit_rows(X: Any, numbers: Numbers = 0) -> Any:
+    """A copy of X whose rows have length one. Raises ValueError for a row of zeros."""
     if scipy.sparse.issparse(X):
         out = X.astype(np.float64)
         largest = abs(out).max(axis=1).toarray().ravel()
-        _check_directions(largest, first)
+        _check_directions(largest, numbers)
         stored = np.diff(out.indptr)
         out.data /= np.repeat(largest, stored)  # now no square overflows
         norms = np.sqrt(np.asarray(out.multiply(out).sum(axis=1)).ravel())
         out.data /= np.repeat(norms, stored)
         return out.astype(X.dtype)
     largest = np.maximum(X.max(axis=1), -X.min(axis=1)).astype(np.float64)
-    _check_directions(largest, first)
+    _check_directions(largest, numbers)
     out = X / largest[:, None]
     out /= np.sqrt(squared_norms(out))[:, None]
     return out.astype(X.dtype, copy=False)
+
+
+def directions(means: F64, before: F64) -> F64:
+    """Means scaled to length one; those of length zero are as `before`."""
+    norms = np.sqrt(squared_norms(means))
+    out, some = before.copy(), norms > 0
+    out[some] = means[some] / norms[some, None]
+    return out
 
 
 def squared_norms(X: F64) -> F64:
@@ -281,9 +287,10 @@ def squared_norms(X: F64) -> F64:
     return Rows.of(np.ascontiguousarray(X)).costs(zero, np.zeros(len(X), dtype=np.int32))
 
 
-def _check_directions(largest: F64, first: int) -> None:
+def _check_directions(largest: F64, numbers: Numbers) -> None:
     if not largest.all():
-        row = first + int(np.flatnonzero(largest == 0)[0])
+        place = int(np.flatnonzero(largest == 0)[0])
+        row = numbers[place] if isinstance(numbers, np.ndarray) else numbers + place
         raise ValueError(
             f"metric='cosine' needs rows that are not all zeros; row {row} is. Drop such rows."
         )

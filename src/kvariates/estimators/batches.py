@@ -14,19 +14,21 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from kvariates.data.blocks import Block, SourceBlocks
-from kvariates.data.rows import F64, Floats, check_sparse
+from kvariates.data.rows import F64, Floats, Numbers, check_sparse
 from kvariates.estimators import input_errors, validation
+from kvariates.objectives.objective import Objective, objective_for
 
 BATCH = 2**16  # rows of a batch that is cut from an array
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows that were checked. `dropped`: how many were left out."""
+    """Rows that were checked. `dropped`: how many were left out; `numbers`: of these rows."""
 
     X: Floats
     weight: F64 | None
     dropped: int
+    numbers: Numbers = 0
 
 
 def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: str) -> Batch:
@@ -34,8 +36,10 @@ def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: s
 
     Pre: `dtype` is that of the first batch, or None if this is the first one.
     """
+    numbers: Numbers = 0
     if isinstance(X, Block):
-        X, sample_weight = X.X, X.weight if sample_weight is None else sample_weight
+        numbers, sample_weight = X.row_numbers, X.weight if sample_weight is None else sample_weight
+        X = X.X
     check_sparse(X)
     options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": missing == "error"}
     options |= {} if dtype is None else {"dtype": dtype}
@@ -47,16 +51,26 @@ def checked_batch(model: Any, X: Any, sample_weight: Any, dtype: Any, missing: s
     if X.shape[0] == 0:
         return Batch(X, None, 0)
     weight = validation.weights(sample_weight, X)
-    if missing == "error":
-        return Batch(X, weight, 0)
-    finite = _finite_rows(X)
+    finite = np.ones(X.shape[0], dtype=bool) if missing == "error" else _finite_rows(X)
     if finite.all():
-        return Batch(X, weight, 0)
+        return Batch(X, weight, 0, numbers)
     dropped = int(np.count_nonzero(~finite))
     if dropped == X.shape[0]:
         return Batch(X[:0], None, dropped)
     kept = None if weight is None else validation.weights(weight[finite], X[finite])
-    return Batch(X[finite], kept, dropped)
+    left = np.arange(len(finite)) + numbers if isinstance(numbers, int) else numbers
+    return Batch(X[finite], kept, dropped, left[finite])
+
+
+def objective_of(model: Any, *, begun: bool) -> Objective:
+    """That of the `metric` of a model; ValueError if it was changed in the middle of a stream."""
+    objective = objective_for(model.metric, None, None, None)
+    if begun and objective != model._objective:
+        raise ValueError(
+            f"{objective.name} was set, but the stream began with {model._objective.name}. Set it "
+            "back, or begin a new stream with fit."
+        )
+    return objective
 
 
 def _finite_rows(X: Any) -> NDArray[np.bool_]:
@@ -94,7 +108,7 @@ def batches_of(X: Any, sample_weight: Any) -> Iterator[tuple[Any, Any]]:
             part = slice(first, first + BATCH)
             rows = X.iloc[part] if hasattr(X, "iloc") else X[part]
             if weight is None or weight[part].any():
-                yield rows, None if weight is None else weight[part]
+                yield Block(rows, None if weight is None else weight[part], first), None
     else:
         instead = "partial_fit(batch, sample_weight=...) for every batch"
         validation.no_weights(sample_weight, instead)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.blocks import Block, SourceBlocks, assign_blocks
-from kvariates.data.rows import F64, Floats, Labels, Rows, joint_cost, unit_rows
-from kvariates.objectives.objective import Objective, SquaredEuclidean
+from kvariates.data.rows import F64, Floats, Labels, Rows, joint_cost
+from kvariates.objectives.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,7 @@ class CoordinateBlocks:
         for block in self.source:
             if self.columns is not None:
                 self.columns.check(self.source, block)
-            yield replace(block, X=self._prepared(block))
-
-    def _prepared(self, block: Block) -> Any:
-        if isinstance(self.objective, SquaredEuclidean) and self.objective.unit:
-            return unit_rows(block.X, block.first)
-        return self.objective.rows(block.X).X
+            yield replace(block, X=self.objective.rows(block.X, block.row_numbers).X)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

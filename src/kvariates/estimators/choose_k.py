@@ -12,11 +12,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kvariates.data.rows import F64, Rows, count_distinct
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import printed
-from kvariates.estimators.names import RandomState
+from kvariates.estimators.names import KMeansMetric, RandomState
 from kvariates.k_selection import Choice, SelectionOptions, choose
+from kvariates.objectives.objective import OBJECTIVES, objective_for
 
 APART = 100.0  # times the smallest deviation of a column: very different scales
 BLOCK = 1 << 20  # values
+CLOSE = 64.0  # roundings, up to which two directions are one
 
 
 class ScaleWarning(UserWarning):
@@ -25,6 +27,7 @@ class ScaleWarning(UserWarning):
 
 @validation.parameters(
     k_range=["array-like", range],
+    metric=[StrOptions(OBJECTIVES.keys())],
     method=[StrOptions({"warm", "global"})],
     silhouette_sample=[Interval(Integral, 2, None, closed="left")],
     verbose=["verbose"],
@@ -34,6 +37,7 @@ def choose_k(
     k_range: Any = (1, 10),
     *,
     sample_weight: Any = None,
+    metric: KMeansMetric = "euclidean",
     method: Literal["warm", "global"] = "warm",
     silhouette_sample: int = 2000,
     random_state: RandomState = None,
@@ -61,6 +65,8 @@ def choose_k(
     sample_weight : array-like of shape (n_samples,), default=None
         A row of weight w counts as w rows for centres and costs; it is not its own neighbour in
         the silhouette. The tests of valleys, and of copies, count each row once.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        As for `KMeans`. "cosine": directions are clustered; the criteria are in terms of 1 - cos.
     method : {"warm", "global"}, default="warm"
         The solution for k starts from the solution for k - 1 and one more centre. "warm" cuts the
         cluster where that helps most, from drawn rows; "global" adds the best of all rows, which is
@@ -80,7 +86,10 @@ def choose_k(
     """
     X = validation.rows(X, 1)
     low, high = _bounds(k_range, X.shape[0], silhouette_sample)
-    rows, weight = _positive_rows(X, validation.weights(sample_weight, X))
+    objective = objective_for(metric, None, None, None)
+    weight = validation.weights(sample_weight, X)
+    rows = objective.rows(X)
+    rows, weight = _positive_rows(_joined(rows, high) if objective.unit else rows, weight)
     distinct = count_distinct(rows, high)
     if distinct < low:
         raise ValueError(f"X has {distinct} distinct rows; k_range begins at {low}.")
@@ -88,9 +97,10 @@ def choose_k(
         said = f"X has {distinct} distinct rows: k_range ends there, not at {high}."
         validation.warn(said, ConvergenceWarning)
     options = SelectionOptions(method, silhouette_sample, printed if verbose else None)
-    _warn_of_scales(rows, weight)
+    if not objective.unit:
+        _warn_of_scales(rows, weight)
     rng = validation.generator(random_state)
-    return choose(rows, weight, range(low, distinct + 1), options, rng)
+    return choose(rows, weight, objective, range(low, distinct + 1), options, rng)
 
 
 def _bounds(k_range: Any, n: int, sample: int) -> tuple[int, int]:
@@ -115,8 +125,26 @@ def _bounds(k_range: Any, n: int, sample: int) -> tuple[int, int]:
     return low, high
 
 
-def _positive_rows(X: Any, weight: F64 | None) -> tuple[Rows, F64 | None]:
+def _joined(rows: Rows, most: int) -> Rows:
+    """Rows of one direction made equal if there are at most `most` directions.
+
+    Their lengths have left rounding in the last digits, and copies of rows are looked for.
+    """
+    picked, cost = np.empty(0, dtype=np.int64), np.full(rows.n, np.inf)
+    labels = np.zeros(rows.n, dtype=np.int32)
+    while len(picked) < most:
+        far = np.array([np.argmax(cost)])
+        away = rows.costs(rows.take(far), np.zeros(rows.n, dtype=np.int32))
+        labels[away < cost] = len(picked)
+        picked, cost = np.append(picked, far), np.minimum(cost, away)
+        if cost.max() <= (CLOSE * np.finfo(rows.dtype).eps) ** 2:
+            return rows.subset(picked[labels])
+    return rows
+
+
+def _positive_rows(rows: Rows, weight: F64 | None) -> tuple[Rows, F64 | None]:
     """The rows of positive weight; if X is small, in an order that depends on values alone."""
+    X = rows.X
     if weight is not None and not weight.all():
         X, weight = X[weight > 0], weight[weight > 0]
     rows = Rows.of(X)

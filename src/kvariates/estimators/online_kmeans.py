@@ -21,14 +21,17 @@ from kvariates.estimators.batches import (
     checked_batch,
     is_table,
     keeping_rows_seen,
+    objective_of,
 )
 from kvariates.estimators.block_results import set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.names import MissingRows, RandomState
+from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
+from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report
 from kvariates.streaming.online import OnlineRule, OnlineState
+from kvariates.tables import documented
 
 NOTE = (
     "opt and varsigma are those of all rows of the stream, rows after the last drawn centre "
@@ -37,6 +40,7 @@ NOTE = (
 )
 
 
+@documented(OBJECTIVES=OBJECTIVES)
 class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     """k-means on-line: one centre from every batch, and predictions at any time.
 
@@ -52,6 +56,10 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     update : bool, default=True
         Whether each centre moves to the mean of the rows assigned to it, as soon as there are
         `n_clusters` centres. This usually lowers the cost, but Theorem 6 no longer holds.
+    metric : {<names of OBJECTIVES>}, default="euclidean"
+        The distance between a row and a centre.
+
+        <list of OBJECTIVES>
     missing : {"error", "drop"}, default="error"
         What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them.
     verbose : int, default=0
@@ -89,6 +97,7 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "update": ["boolean"],
+        "metric": [StrOptions(OBJECTIVES.keys())],
         "missing": [StrOptions({"error", "drop"})],
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
@@ -99,12 +108,14 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         n_clusters: int = 8,
         *,
         update: bool = True,
+        metric: KMeansMetric = "euclidean",
         missing: MissingRows = "error",
         verbose: int = 0,
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.update = update
+        self.metric = metric
         self.missing = missing
         self.verbose = verbose
         self.random_state = random_state
@@ -227,9 +238,14 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     _rng: np.random.Generator
 
     def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
+        """In the objective's coordinates."""
         batch = checked_batch(self, X, sample_weight, dtype, self.missing)
-        Rows.of(batch.X).check_squares()
-        return batch
+        self._objective = objective_of(self, begun=dtype is not None)
+        if batch.X.shape[0] == 0:
+            return batch
+        rows = self._objective.rows(batch.X, batch.numbers)
+        rows.check_squares()
+        return replace(batch, X=rows.X)
 
     def _forget(self) -> None:
         self._state = None
@@ -246,7 +262,7 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         if batch.X.shape[0] == 0:
             return
         self.n_rows_seen_ += batch.X.shape[0]
-        rule = OnlineRule(int(self.n_clusters), bool(self.update))
+        rule = OnlineRule(int(self.n_clusters), bool(self.update), self._objective.unit)
         self._store(rule.learn(self._state, Rows.of(batch.X), batch.weight, self._rng))
 
     def _store(self, state: OnlineState) -> None:
@@ -261,8 +277,9 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
 
     def _fit_record(self) -> FitRecord:
         return replace(
-            super()._fit_record(), guarantee=self.guarantee_, lost=self.guarantee_lost_,
-            rows_seen=self.n_rows_seen_, rows_dropped=self.n_rows_dropped_, in_batches=True,
+            super()._fit_record(), metric=self.metric, guarantee=self.guarantee_,
+            lost=self.guarantee_lost_, rows_seen=self.n_rows_seen_,
+            rows_dropped=self.n_rows_dropped_, in_batches=True,
         )  # fmt: skip
 
     def _lost(self, state: OnlineState) -> str | None:

@@ -12,7 +12,7 @@ from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
-from kvariates.estimators.names import Init, SynopsisName
+from kvariates.estimators.names import Init, KMeansMetric, SynopsisName
 from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.refining.lloyd import LloydResult
@@ -38,6 +38,7 @@ class StreamedCenters(FittedCenters):
     n_init: int
     max_iter: int
     tol: float
+    metric: KMeansMetric
     _state: StreamState | None = None
     _solution: StreamSolution | None = None
     _dtype: np.dtype[Any]  # of all batches
@@ -76,7 +77,8 @@ class StreamedCenters(FittedCenters):
 
     @property
     def spread_(self) -> SpreadEstimate:
-        return self._seen().spread()
+        spread, cost = self._seen().spread(), self._objective.cost
+        return SpreadEstimate(cost(spread.value), cost(spread.standard_error))
 
     @property
     def n_rows_seen_(self) -> int:
@@ -88,10 +90,10 @@ class StreamedCenters(FittedCenters):
 
     def _fit_record(self) -> FitRecord:
         return replace(
-            super()._fit_record(), inertia=self.inertia_, n_iter=self.n_iter_, in_batches=True,
-            guarantee=self.guarantee_, lost=self.guarantee_lost_, synopses=self.synopses_,
-            synopsis_weights=self.synopsis_weights_, spread=self.spread_,
-            rows_seen=self.n_rows_seen_, rows_dropped=self._rows_dropped,
+            super()._fit_record(), metric=self.metric, inertia=self.inertia_, n_iter=self.n_iter_,
+            in_batches=True, guarantee=self.guarantee_, lost=self.guarantee_lost_,
+            synopses=self.synopses_, synopsis_weights=self.synopsis_weights_,
+            spread=self.spread_, rows_seen=self.n_rows_seen_, rows_dropped=self._rows_dropped,
         )  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:

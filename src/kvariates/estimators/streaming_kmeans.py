@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Labels, Rows
+from kvariates.data.rows import Labels, Numbers, Rows
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
     batches_of,
@@ -20,11 +19,19 @@ from kvariates.estimators.batches import (
     check_layout,
     checked_batch,
     keeping_rows_seen,
+    objective_of,
 )
 from kvariates.estimators.block_results import BlockLabels, set_features
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
-from kvariates.estimators.names import Init, MissingRows, RandomState, SynopsisName
+from kvariates.estimators.names import (
+    Init,
+    KMeansMetric,
+    MissingRows,
+    RandomState,
+    SynopsisName,
+)
 from kvariates.estimators.streamed_centers import StreamedCenters
+from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report
 from kvariates.seeding.seedings import HOST_SEEDINGS
 from kvariates.streaming.stream_state import StreamState, load_state, save_state
@@ -32,9 +39,10 @@ from kvariates.summaries.synopses import SYNOPSES
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least
+DIGITS = 3  # of the first direction, in the seed of a stream
 
 
-@documented(SYNOPSES=SYNOPSES, SEEDINGS=HOST_SEEDINGS)
+@documented(SYNOPSES=SYNOPSES, SEEDINGS=HOST_SEEDINGS, OBJECTIVES=OBJECTIVES)
 class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
@@ -68,6 +76,10 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     tol : float, default=1e-4
         A run stops when the centres' squared shift is at most `tol` times the mean variance of the
         features.
+    metric : {<names of OBJECTIVES>}, default="euclidean"
+        The distance between a row and a centre.
+
+        <list of OBJECTIVES>
     missing : {"error", "drop"}, default="error"
         What to do with rows that hold NaN or infinity. "drop" leaves them out and counts them. For
         blocks of a source, use ``blocks(..., missing=...)`` instead.
@@ -85,11 +97,12 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     n_iter_ : int
         Iterations of the best run.
     synopses_ : ndarray of shape (n, n_features)
+        With metric="cosine" they have length one.
     synopsis_weights_ : ndarray of shape (n,)
         With integer weights they add up to ``weight_seen_`` exactly.
     spread_ : SpreadEstimate
-        An estimate of the rows' squared distances to their nearest synopses, the term of Theorem 5,
-        and its standard error.
+        An estimate of the rows' cost at their nearest synopses, the term of Theorem 5, and its
+        standard error.
     n_rows_seen_, n_rows_dropped_ : int
     weight_seen_ : float
         The sum of the rows' weights, after forgetting.
@@ -126,6 +139,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "metric": [StrOptions(OBJECTIVES.keys())],
         "missing": [StrOptions({"error", "drop"})],
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
@@ -142,6 +156,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
+        metric: KMeansMetric = "euclidean",
         missing: MissingRows = "error",
         verbose: int = 0,
         random_state: RandomState = None,
@@ -154,6 +169,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.metric = metric
         self.missing = missing
         self.verbose = verbose
         self.random_state = random_state
@@ -223,17 +239,24 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         dtype = None if state is None else self._dtype
         batch = checked_batch(self, X, sample_weight, dtype, self.missing)
         if batch.X.shape[0]:
-            state = state or self._begin(batch.X)
-            check_layout(batch.X, self._is_sparse)
-            Rows.of(batch.X).check_squares()
-            state.add(batch.X, batch.weight)
+            rows = self._rows_of(batch.X, batch.numbers)
+            state = state or self._begin(rows)
+            check_layout(rows.X, self._is_sparse)
+            rows.check_squares()
+            state.add(rows.X, batch.weight)
             self._solution = None
         if state is not None or batch.dropped:
             self.n_rows_dropped_ = self._rows_dropped + batch.dropped
 
+    def _rows_of(self, X: Any, numbers: Numbers) -> Rows:
+        """In the objective's coordinates."""
+        self._objective = objective_of(self, begun=self._state is not None)
+        return self._objective.rows(X, numbers)
+
     def _check_unchanged(self) -> None:
         """ValueError if a parameter of the summary was changed in the middle of the stream."""
         state = self._state
+        objective_of(self, begun=state is not None)
         if state is None:
             return
         begun = {
@@ -256,20 +279,21 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         for number, block in enumerate(source, 1):
             if not block.X.shape[0]:
                 continue
+            rows = self._rows_of(block.X, block.row_numbers)
             state = self._state
             if state is None:
-                set_features(self, source, block.X.shape[1])
-                state = self._begin(block.X)
+                set_features(self, source, rows.d)
+                state = self._begin(rows)
             if block.weight is not None and block.weight.any():
                 validation.check_weights(block.weight)
-            block.rows.check_squares()
-            state.add(block.X, block.weight)
+            rows.check_squares()
+            state.add(rows.X, block.weight)
             self.n_rows_dropped_ = source.rows_dropped
             if report is not None:
                 report(Progress("rows after block", number, self._rows_seen))
         self.n_rows_dropped_ = source.rows_dropped
 
-    def _begin(self, X: Any) -> StreamState:
+    def _begin(self, rows: Rows) -> StreamState:
         if self.n_synopses < ROOM * self.n_clusters:
             raise ValueError(
                 f"n_synopses={self.n_synopses} should be at least {ROOM} times "
@@ -277,27 +301,29 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
             )
         # The first row is part of the seed: streams on several machines, all with the same
         # random_state, make other draws, so that they can be merged.
-        first = Rows.of(X[:1]).take(np.zeros(1, dtype=np.int64))
+        # Lengths do not count for the cosine, and neither does what they leave in the last digits.
+        first = rows.take(np.zeros(1, dtype=np.int64))
+        first = first.round(DIGITS) if self._objective.unit else first
         seed = validation.generator(self.random_state).integers(2**32, size=8).tolist()
         rng = np.random.default_rng([*seed, zlib.crc32(first.tobytes())])
         size, k = int(self.n_synopses), int(self.n_clusters)
         self._state = StreamState(size, k, self.synopsis, self.half_life, rng)
-        self._dtype, self._is_sparse = X.dtype, bool(sparse.issparse(X))
+        self._dtype, self._is_sparse = rows.dtype, not rows.dense
         return self._state
 
     def merge(self, other: StreamingKMeans) -> Self:
         """Take in the rows that another model has summarized. `other` is not changed.
 
-        Both models need the same features, dtype, n_synopses, synopsis and half_life. A model that
-        has seen no rows can be merged as well.
+        Both models need the same features, dtype, n_synopses, synopsis, half_life and metric. A
+        model that has seen no rows can be merged as well.
         """
         if not isinstance(other, StreamingKMeans):
             raise TypeError(f"a StreamingKMeans can be merged, not a {type(other).__name__}.")
         mine, theirs = self._state, other._state
         for model in (self, other):
             model._check_unchanged()
-        check_alike(self, other, ("n_synopses", "synopsis", "half_life"))
-        fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse")
+        check_alike(self, other, ("n_synopses", "synopsis", "half_life", "metric"))
+        fitted = ("n_features_in_", "feature_names_in_", "_dtype", "_is_sparse", "_objective")
         if theirs is not None and mine is None:
             self._state = StreamState.from_dict(theirs.to_dict())
             self.__dict__ |= {n: v for n, v in other.__dict__.items() if n in fitted}
@@ -328,6 +354,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         The file is written aside and moved into place: if that fails, an older file stays. A
         `random_state` that is a generator is not saved; the stream goes on all the same.
         """
+        objective_of(self, begun=self._state is not None)
         params = self.get_params()
         if not isinstance(self.random_state, Integral):  # a generator: its state is not saved
             params["random_state"] = None
@@ -356,6 +383,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         model = cls(**content["params"])
         fitted = content["fitted"]
         if content["stream"] is not None:
+            model._objective = objective_of(model, begun=False)
             model._state = StreamState.from_dict(content["stream"])
             model._dtype = np.dtype(fitted.pop("dtype"))
             model._is_sparse = fitted.pop("sparse")

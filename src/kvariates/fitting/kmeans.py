@@ -148,7 +148,8 @@ class KMeansFit:
             lloyd: Any = self.objective.lloyd
             if o.limits is not None:
                 lloyd = partial(refine_within, o.limits, self.objective.unit)
-            problem = RefineProblem(self.data, centers, stop, lloyd, self.rng)
+            unit = self.objective.unit
+            problem = RefineProblem(self.data, centers, stop, lloyd, self.rng, unit)
             return REFINEMENTS[o.algorithm].run(problem)
 
     def options_from_summary(self) -> FitOptions:

@@ -22,12 +22,13 @@ from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Rows
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
+from kvariates.objectives.objective import Objective
 from kvariates.progress import Report
-from kvariates.refining.lloyd import StopRule, refine
+from kvariates.refining.lloyd import StopRule
 from kvariates.seeding.seeding_problem import SeedingProblem
 
 from .confirmation import FALSE_ALARM, Confirmation, are_copies, confirm
-from .criteria import Guess, elbow_of, guess, silhouettes
+from .criteria import Guess, elbow_of, guess, sampled, silhouettes
 from .search import KSearchOptions, Search
 
 
@@ -121,16 +122,18 @@ class SelectionOptions:
 
 
 def choose(
-    rows: Rows, weight: F64 | None, ks: range, options: SelectionOptions, rng: np.random.Generator
-) -> Choice:
-    """The choice among `ks`.
+    rows: Rows, weight: F64 | None, objective: Objective, ks: range,
+    options: SelectionOptions, rng: np.random.Generator,
+) -> Choice:  # fmt: skip
+    """The choice among `ks`. The rows are in the objective's coordinates.
 
     Pre: at least max(ks) distinct rows, all weights > 0, max(ks) <= options.sample_size.
     """
     stop = StopRule(300, 1e-4 * rows.spread())
     problem = SeedingProblem(
-        HostData(rows, weight), ks[-1], lloyd=lambda part, c: refine(part, c, stop), rng=rng
-    )
+        HostData(rows, weight), ks[-1],
+        lloyd=lambda part, centers: objective.lloyd(part, centers, stop), rng=rng,
+    )  # fmt: skip
     how = KSearchOptions(options.method == "global", report=options.report)
     # The order in which BLAS adds depends on its threads, so it gets one.
     with threadpool_limits(1, user_api="blas"):
@@ -138,9 +141,12 @@ def choose(
         copies = are_copies(rows, search.found[-1].labels)
         if search.k is not None and search.k > 1 and not copies:
             confirmed = confirm(problem, search, how.every_row)
-        silhouette = silhouettes(rows, weight, search.found, options.sample_size, rng)
+        picked = sampled(rows.n, options.sample_size, rng)
+        sample, mass = rows.subset(picked), None if weight is None else weight[picked]
+        apart = objective.distances(sample, sample.take(np.arange(sample.n)))
+        silhouette = silhouettes(apart, mass, [end.labels[picked] for end in search.found])
     tried, found = np.array(ks), search.found[ks[0] - 1 :]
-    inertia = np.array([solution.inertia for solution in found])
+    inertia = np.array([objective.cost(solution.inertia) for solution in found])
     elbow, silhouette = elbow_of(tried, inertia), silhouette[ks[0] - 1 :]
     other = guess(tried, elbow, silhouette)
     if copies:

@@ -13,32 +13,29 @@ elbow.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.data.rows import F64, Floats, Labels
 from kvariates.numerics.draws import I64
-
-from .search import Solutions
 
 WEAK = 0.25  # a silhouette below this shows no substantial structure (Kaufman and Rousseeuw 1990)
 SHALLOW = 0.02  # an elbow below this is none
 
 
-def silhouettes(
-    rows: Rows, weight: F64 | None, found: Solutions, size: int, rng: np.random.Generator
-) -> F64:
-    """The mean silhouette of at most `size` rows, for each solution."""
-    picked = np.arange(rows.n)
-    if rows.n > size:
-        picked = np.sort(rng.choice(rows.n, size, replace=False))
-    sample = rows.subset(picked)
-    mass = np.ones(sample.n) if weight is None else weight[picked]
-    apart = sample.distances(sample.take(np.arange(sample.n)))
+def sampled(n: int, size: int, rng: np.random.Generator) -> I64:
+    """At most `size` of n rows, in their order."""
+    return np.arange(n) if n <= size else np.sort(rng.choice(n, size, replace=False))
+
+
+def silhouettes(apart: Floats, weight: F64 | None, solutions: Sequence[Labels]) -> F64:
+    """The mean silhouette for each solution, from the distances of all pairs, which change."""
+    mass = np.ones(len(apart)) if weight is None else weight
     apart /= apart.max() or 1
     apart = apart.astype(np.float32, copy=False)  # products take half the time
-    return np.array([silhouette_of(apart, mass, solution.labels[picked]) for solution in found])
+    return np.array([silhouette_of(apart, mass, labels) for labels in solutions])
 
 
 def silhouette_of(apart: Floats, mass: F64, labels: Labels) -> float:

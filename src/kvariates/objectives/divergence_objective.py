@@ -12,7 +12,7 @@ import numpy as np
 
 from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.host_data import HostData
-from kvariates.data.rows import F64, Floats, Labels, Rows, total_cost
+from kvariates.data.rows import F64, Floats, Labels, Numbers, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass
 from kvariates.objectives.distortion import Distortion, sum_rows
 from kvariates.objectives.distortions import LOST
@@ -146,7 +146,7 @@ class DivergenceObjective:
     unit: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = POTENTIAL
 
-    def rows(self, X: Any) -> Rows:
+    def rows(self, X: Any, numbers: Numbers = 0) -> Rows:
         self.distortion.check(X)
         return Rows.of(X)
 

@@ -32,6 +32,7 @@ from kvariates.data.rows import (
     WIDEST,
     Floats,
     Labels,
+    Numbers,
     Rows,
     sum_of_squares,
     total_cost,
@@ -62,10 +63,10 @@ class SquaredEuclidean:
     def offers(self) -> frozenset[str]:
         return DISTANCES if self.unit else DISTANCES | {"free centers"}
 
-    def rows(self, X: Any) -> Rows:
+    def rows(self, X: Any, numbers: Numbers = 0) -> Rows:
         if self.whitened is not None:
             return Rows.of(np.ascontiguousarray(self.whitened.prepare(X), dtype=X.dtype))
-        return Rows.of(unit_rows(X) if self.unit else X)
+        return Rows.of(unit_rows(X, numbers) if self.unit else X)
 
     def start(self, centers: F64) -> F64:
         start: F64 = unit_rows(centers) if self.unit else self._inside(centers)

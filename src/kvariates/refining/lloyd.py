@@ -148,6 +148,7 @@ class RefineProblem:
     stop: StopRule
     lloyd: Callable[[Any, F64, Stop, str], LloydResult]
     rng: np.random.Generator
+    unit: bool = False  # whether centres stay on the unit sphere, as rows are
 
 
 def refine(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.assigners import FloatStatistics
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, Rows, directions
 from kvariates.numerics.draws import CumulativeMass
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 
@@ -29,10 +29,11 @@ REASSIGN_EVERY = 100  # rows per centre; more often, chance alone would leave so
 
 
 class RunningMeans:
-    """The centres, and how many rows each is the mean of."""
+    """The centres, and how many rows each is the mean of; with `unit`, the mean's direction."""
 
-    def __init__(self, centers: F64) -> None:
-        self.centers = centers
+    def __init__(self, centers: F64, unit: bool = False) -> None:
+        self.centers = self._means = centers
+        self._unit = unit
         self.counts = np.zeros(len(centers), dtype=np.int64)
 
     def update(self, batch: Rows) -> F64:
@@ -43,9 +44,10 @@ class RunningMeans:
         count = np.bincount(labels, minlength=len(self.centers))
         self.counts += count
         full = count > 0
-        step = sums.values[full] - count[full, None] * self.centers[full]
-        self.centers = self.centers.copy()
-        self.centers[full] += step / self.counts[full, None]
+        step = sums.values[full] - count[full, None] * self._means[full]
+        self._means = self._means.copy()
+        self._means[full] += step / self.counts[full, None]
+        self.centers = directions(self._means, self.centers) if self._unit else self._means
         return costs
 
     def reassign(self, batch: Rows, costs: F64, rng: np.random.Generator) -> None:
@@ -56,7 +58,7 @@ class RunningMeans:
         if not len(few):
             return
         rows = rng.choice(batch.n, size=len(few), replace=False, p=costs / costs.sum())
-        self.centers[few] = batch.take(rows)
+        self.centers[few] = self._means[few] = batch.take(rows)
         # Enough not to be moved again at once, and few enough that the centres can still move.
         self.counts[few] = np.delete(self.counts, few).min()
 
@@ -133,7 +135,7 @@ def minibatch(p: RefineProblem) -> LloydResult:
     themselves, so their length does not say when to stop. `n_iter` counts n rows.
     """
     rows, size = p.data.rows, min(BATCH_SIZE, p.data.rows.n)
-    means, plateau = RunningMeans(p.centers), CostPlateau(size / (rows.n + 1))
+    means, plateau = RunningMeans(p.centers, p.unit), CostPlateau(size / (rows.n + 1))
     passes = PassReport(p)
     since_reassigned = 0
     for step, drawn in enumerate(batches(rows.n, p.data.weight, size, p.rng)):

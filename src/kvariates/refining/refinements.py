@@ -116,7 +116,7 @@ REFINEMENTS: Table[Refinement] = Table(
         "minibatch": Entry(
             minibatch,
             "Samples of 1024 rows, for large X; the cost is somewhat higher.",
-            FREE_CENTERS,
+            DISTANCES,
         ),
     },
 )

@@ -17,7 +17,7 @@ import numpy as np
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.exact_sums import Integers
 from kvariates.data.host_data import HostData
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, Rows, directions
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import Seeds
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
@@ -53,10 +53,14 @@ class OnlineState:
 
 @dataclass(frozen=True)
 class OnlineRule:
-    """k : the number of centres to draw. update : whether centres move when there are k."""
+    """k : the number of centres to draw. update : whether centres move when there are k.
+
+    unit : whether they stay on the unit sphere, as rows are.
+    """
 
     k: int
     update: bool
+    unit: bool = False
 
     def learn(
         self, state: OnlineState, batch: Rows, weight: F64 | None, rng: np.random.Generator
@@ -65,7 +69,7 @@ class OnlineRule:
         if state.t < self.k:
             state = with_center(state, next_center(state.centers, batch, weight, rng).centers)
         if self.update and state.t >= self.k:
-            state = moved_to_means(state, batch, weight)
+            state = moved_to_means(state, batch, weight, self.unit)
         return state
 
 
@@ -89,11 +93,17 @@ def with_center(state: OnlineState, centers: F64) -> OnlineState:
     return replace(state, centers=centers, sums=sums, weights=weights)
 
 
-def moved_to_means(state: OnlineState, batch: Rows, weight: F64 | None) -> OnlineState:
-    """Assign the rows of a batch, then move every centre that ever had rows to their mean."""
+def moved_to_means(
+    state: OnlineState, batch: Rows, weight: F64 | None, unit: bool = False
+) -> OnlineState:
+    """Assign the rows of a batch, then move every centre that ever had rows to their mean.
+
+    With `unit`, to the mean's direction.
+    """
     labels = batch.nearest(state.centers)
     added = ClusterSums.of(batch, weight, labels, state.t)
     sums, weights = state.sums + added.sums.integers, state.weights + added.weights.integers
     centers, known = state.centers.copy(), np.flatnonzero(weights[:, 0])
     centers[known] = (sums[known] / weights[known]).astype(np.float64)
+    centers = directions(centers, state.centers) if unit else centers
     return OnlineState(centers, sums, weights, moved=True)
