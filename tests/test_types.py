@@ -68,6 +68,8 @@ def parameters_of(cls):
         (kvariates.PrivateKMedian, "method", "DemandMethodName"),
         (kvariates.PrivateKMedian, "metric", "MedianMetric"),
         (kvariates.StreamingKMeans, "init", "Init"),
+        (kvariates.StreamingKMeans, "metric", "KMeansMetric"),
+        (kvariates.OnlineKMeans, "metric", "KMeansMetric"),
         (kvariates.StreamingKMeans, "synopsis", "SynopsisName"),
         (kvariates.AntiClustering, "objective", "GroupObjectiveName"),
         (kvariates.AntiClustering, "metric", "GroupMetric"),

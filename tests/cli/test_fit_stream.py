@@ -119,11 +119,28 @@ def test_a_folder_is_streamed(table, tmp_path):
     assert len(labels_of(tmp_path / "out")) == 6000
 
 
-@pytest.mark.parametrize("option", [("--metric", "cosine"), ("--algorithm", "hartigan")])
-def test_options_that_need_all_rows(table, tmp_path, option):
-    line = failure("fit", table, "-k", 3, "--stream", *option, "-o", tmp_path / "out")
-    assert line == f"{option[0]} {option[1]} does not work on a stream; use --no-stream"
+def test_options_that_need_all_rows(table, tmp_path):
+    words = ("fit", table, "-k", 3, "--stream", "--algorithm", "hartigan", "-o", tmp_path / "out")
+    assert failure(*words) == "--algorithm hartigan does not work on a stream; use --no-stream"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+@pytest.mark.parametrize("k", [3, "auto"])
+def test_directions_of_any_length(tmp_path, k, stream):
+    rng = np.random.default_rng(0)
+    rows = np.eye(3)[np.arange(600) % 3] + 0.05 * rng.normal(size=(600, 3))
+    np.save(tmp_path / "X.npy", rows * rng.lognormal(size=(600, 1)))
+    out = tmp_path / "out"
+    words = ("--metric", "cosine", stream, "--seed", 0, "-o", out)
+    run("fit", tmp_path / "X.npy", "-k", k, *words)
+    labels = labels_of(out)
+    assert (labels.reshape(-1, 3) == labels[:3]).all()
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    centers = pd.read_csv(out / "centers.csv").sort_values("label")[["x0", "x1", "x2"]].to_numpy()
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["inertia"] == pytest.approx(600 - (unit * centers[labels]).sum())
+    assert "1 - cos" in (out / "report.html").read_text()
 
 
 def test_usual_values_may_be_given(table, tmp_path):

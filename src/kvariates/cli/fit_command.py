@@ -224,7 +224,7 @@ def _choice(request: FitRequest, X: Any, w: Any, progress: Progress) -> Choice:
     most = min(MOST_CHOSEN, X.shape[0])
     with phase(progress, f"trying 1 to {most} clusters"), said_warnings(request.notes):
         choice = choose_k(
-            X, (1, most), sample_weight=w, metric=request.choices.get("metric") or "euclidean",
+            X, (1, most), sample_weight=w, metric=request.choices.get("metric", "euclidean"),
             random_state=request.choices["random_state"],
         )  # fmt: skip
     request.notes.add(f"k = {choice.k}: {as_options(choice.reason)} {how_sure(choice)}")

@@ -18,10 +18,12 @@ from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total
 from kvariates.data.rows import Floats, Rows
+from kvariates.estimators.block_results import CoordinateBlocks
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
+from kvariates.objectives.objective import Objective, objective_for
 from kvariates.report.costs import how_sure
 from kvariates.report.page import as_options
 from kvariates.report.result_files import write_fit
@@ -38,6 +40,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     To standardize takes one more, and so does -k auto.
     """
     choices, reading = _stream_choices(request), ReadingProgress(progress)
+    objective = objective_for(choices.get("metric", "euclidean"), None, None, None)
     file = _opened(request, reading)
     beside = _beside(request, file)
     source: SourceBlocks = file
@@ -58,12 +61,13 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
     shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
     totals = ClusterTotals(len(centers))
     with reading.phase("writing labels"):
-        parts = _labels(source, centers, totals)
+        parts = _labels(source, objective, centers, totals)
         write_label_parts(folder / "labels.parquet", parts, file.columns(beside) if beside else ())
     names = source.names or tuple(f"x{j}" for j in range(centers.shape[1]))
     save_model(model, names, scale, folder / "model.skops")
     if scale is not None:
-        synopses, centers = scale.undo(synopses), scale.undo(centers)
+        centers = scale.undo(centers)
+        synopses = synopses if objective.unit else scale.undo(synopses)
     table = FittedTable(
         request.data, names, file.left_out, model.n_rows_seen_,
         request.reading.weights is not None, scale is not None, True,
@@ -74,7 +78,8 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
         model.n_iter_, seconds, fit_record_of(model), request.command, notes=request.notes.lines,
         choice=choice,
     )  # fmt: skip
-    shown = ShownRows(synopses, shown_labels, centers, model.synopsis_weights_)
+    shown_centers = model.cluster_centers_ if objective.unit else centers
+    shown = ShownRows(synopses, shown_labels, shown_centers, model.synopsis_weights_)
     with phase(progress, "writing"):
         write_fit(run, shown, folder)
     return run
@@ -124,12 +129,15 @@ def _beside(request: FitRequest, file: Blocks) -> list[str]:
 def _choice(request: FitRequest, source: SourceBlocks, reading: ReadingProgress) -> Choice:
     """The number of clusters that `choose_k` suggests for weighted synopses of the rows."""
     seed = request.choices["random_state"]
+    metric: Any = request.choices.get("metric", "euclidean")
     with reading.phase(f"summarizing {request.data.name}"):
-        made = StreamingKMeans(MOST_CHOSEN, random_state=seed).fit(source)
+        made = StreamingKMeans(MOST_CHOSEN, metric=metric, random_state=seed).fit(source)
         points, weights = made.synopses_, made.synopsis_weights_
     most = min(MOST_CHOSEN, len(points))
     with said_warnings(request.notes):
-        choice = choose_k(points, (1, most), sample_weight=weights, random_state=seed)
+        choice = choose_k(
+            points, (1, most), sample_weight=weights, metric=metric, random_state=seed
+        )
     why = f"{as_options(choice.reason)} {how_sure(choice)}"
     request.notes.add(f"k = {choice.k}, by {len(points):,} synopses of the rows: {why}")
     return choice
@@ -139,7 +147,7 @@ def _stream_choices(request: FitRequest) -> dict[str, Any]:
     """The parameters of StreamingKMeans; ValueError for those that it does not have."""
     check_names(request)
     request = request.without_usual()
-    request.refuse(WHY, "metric", "algorithm", "size_min", "size_max", "certify")
+    request.refuse(WHY, "algorithm", "size_min", "size_max", "certify")
     if request.scaling not in ("none", "standard"):
         raise ValueError(f"--scale {request.scaling} {WHY}, or --scale standard")
     if request.reading.missing == "mean":
@@ -147,10 +155,13 @@ def _stream_choices(request: FitRequest) -> dict[str, Any]:
     return dict(request.choices)
 
 
-def _labels(source: SourceBlocks, centers: Floats, totals: ClusterTotals) -> Iterator[Any]:
+def _labels(
+    source: SourceBlocks, objective: Objective, centers: Floats, totals: ClusterTotals
+) -> Iterator[Any]:
     """The labels of all rows in parts, masked where a row was left out. Adds to the totals."""
     end = 0  # of the rows that have been labelled or left out
-    for part in assign_blocks(source, np.ascontiguousarray(centers, dtype=np.float64)):
+    found, wide = CoordinateBlocks(source, objective), np.ascontiguousarray(centers, np.float64)
+    for part in assign_blocks(found, wide, objective.nearest, objective.costs):
         masses = cluster_masses(part.labels, part.weight, totals.k)
         totals.add(part.labels, masses, exact_total(part.cost, part.weight))
         if part.numbers is None:
