@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Compiled modules are kept: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help build demo test test-slow test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants federated docs lint format sanitize tsan hostile browser clean
+.PHONY: help build demo test test-slow test-oldest wheels bench bench-kmedian bench-private bench-streams bench-dask bench-compare quality audit mutants native-mutants federated docs lint format sanitize tsan hostile browser clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -37,6 +37,7 @@ help:
 	@echo "make quality        compare seedings and refinements on public data; count right choices of k"
 	@echo "make audit          attack all private methods with many runs (half an hour)"
 	@echo "make mutants        plant mistakes, one at a time, and see which test catches each (minutes)"
+	@echo "make native-mutants  the same in the C++ sources"
 	@echo "make federated      run a fit with real processes of Flower on this machine (minutes)"
 	@echo "make build          only set up .venv and compile"
 	@echo "make clean          remove .venv and everything built"
@@ -101,6 +102,9 @@ audit: $(VENV)/.command
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m experiments.mutants
+
+native-mutants: $(VENV)/.dev
+	CXX="$(COMPILER)" $(BIN)/python -m experiments.mutants_native
 
 federated: $(VENV)/.dev
 	$(BIN)/pytest tests/federated -m "hostile or not hostile"

@@ -7,18 +7,10 @@
 
 #include <algorithm>
 
-#include "masks.hpp"
 #include "packed_centers.hpp"
+#include "row_bounds.hpp"
 
 namespace kv::KV_ISA {
-
-struct Nearest {
-    label_t arg = -1;
-    double cost = std::numeric_limits<double>::infinity();
-    void offer(label_t j, double c) {
-        if (c < cost || (c == cost && j < arg) || arg < 0) arg = j, cost = c;
-    }
-};
 
 constexpr index_t SINGLE = 8;  // a pair takes so much longer if one row is filtered by itself
 
@@ -216,33 +208,14 @@ private:
     }
 };
 
-// Returns 1 / scale in float32, or zero if that is out of its range: then bounds are of no use.
-inline float unscale(const PackedCenters& packed) {
-    return packed.scale > 0x1p-120 && packed.scale < 0x1p120 ? static_cast<float>(1 / packed.scale) : 0.0f;
-}
-
-// Computes Tile::upper of the nearest centre and Tile::lower of the next for a whole tile, in float32; 1e-6 covers the
-// additional roundings.
-inline void tile_bounds(const Tile& tile, const PackedCenters& packed, float* upper, float* lower) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    const float size = unscale(packed), wider = static_cast<float>(1 + tile.norm_error + 1e-6),
-                narrower = static_cast<float>(1 - tile.norm_error - 1e-6);
-    for (int r = 0; r < TILE; ++r) {
-        const float n2 = tile.norm2[r], slack = tile.slack[r] * 2.001f, best = tile.best[r];
-        const float next = tile.uncertain[r] ? best : std::min(tile.second[r], 1e30f);  // there may be none
-        const float most = 2 * best + std::fabs(best) * 1e-6f + 2 * slack + n2 * wider;
-        const float least = 2 * next - std::fabs(next) * 1e-6f - slack + n2 * narrower;
-        const bool valid = size > 0 && n2 < 1e30f;
-        upper[r] = valid ? std::sqrt(most > 0 ? most : 0) * size * (1 + 1e-6f) : infinity;
-        lower[r] = valid ? std::sqrt(least > 0 ? least : 0) * size * (1 - 1e-6f) : 0;
-    }
-}
+// The value of the nearest centre but one. If the filter does not know which is nearest, it may be either.
+inline float second_value(const Tile& tile, int r) { return tile.uncertain[r] ? tile.best[r] : tile.second[r]; }
 
 // Counts the rows of a tile that keep their label if every centre moves by `step`.
 inline void count_stable(int count, float step, const PackedCenters& packed, Scratch& s) {
-    float most[TILE], least[TILE];
-    tile_bounds(s.tile, packed, most, least);
-    for (int r = 0; r < count; ++r) s.total.stable += least[r] - most[r] > 2 * step;
+    const RowBounds bounds(s.tile, packed);
+    for (int r = 0; r < count; ++r)
+        s.total.stable += bounds.lower(r, second_value(s.tile, r)) - bounds.upper(r, s.tile.best[r]) > 2 * step;
     s.total.probed += count;
 }
 
@@ -300,12 +273,12 @@ CenterDistances center_distances(const Rows& data, const double* c, index_t k) {
     parallel((k + TILE - 1) / TILE, scratch, [&](index_t tile, Scratch& s) {
         for_tiles(tile * TILE, std::min(k, (tile + 1) * TILE), [&](const index_t* id, int count) {
             filter_tile(rows, id, count, packed, Candidates{nullptr, k}, true, s.tile);
+            const RowBounds bounds(s.tile, packed, count);
             for (int r = 0; r < count; ++r) {
-                float nearest = std::numeric_limits<float>::infinity();
+                float nearest = INFINITE;
                 for (index_t j = 0; j < k; ++j) {
                     if (j == id[r]) continue;
-                    const float v =
-                        s.tile.finite(r) ? round_down(s.tile.lower(r, s.tile.values[j * TILE + r], packed)) : 0;
+                    const float v = bounds.lower(r, s.tile.values[j * TILE + r]);
                     out.distance[id[r] * k + j] = v;
                     nearest = std::min(nearest, v);
                 }
@@ -329,15 +302,5 @@ struct LargestMoves {
                 next = std::max(next, m[j]);
     }
 };
-
-// Bounds after the centres moved, rounded outwards.
-inline float increased(float upper, float by) {
-    const float v = upper + by;
-    return v + v * 2.4e-7f + std::numeric_limits<float>::min();
-}
-inline float decreased(float lower, float by) {
-    const float v = lower - by, w = v - std::fabs(v) * 2.4e-7f;
-    return w > 0 ? w : 0;
-}
 
 }  // namespace kv::KV_ISA

@@ -5,17 +5,16 @@
 #pragma once
 
 #include "potential.hpp"
-#include "vector.hpp"
 
 namespace kv::KV_ISA {
 
 constexpr float MAX_LIMIT = 1e30f;
-typedef word_t word8 __attribute__((vector_size(64)));
+using word8 = Vector<word_t, 8>;
 
 // Bounds on the gains of one block. With the terms of filter.hpp, half of the gain of a row of cost C, in units of
 // scale^2, is
 //     C / 2 - ||x||^2 / 2 - v,        value - X <= v <= value + X + 2 E.
-// So limit - value is an upper bound for the limit of `thresholds`, and it exceeds the gain by at most width + 2 E.
+// So limit - value is an upper bound for the limit of `cost_limits`, and it exceeds the gain by at most width + 2 E.
 // Rows with limit > value pass: only they can have a gain. Sums are of V's type: vf, or vd if rows have weights, since
 // float32 does not hold weights of any magnitude.
 template <class V>
@@ -31,24 +30,20 @@ struct TileLimits {
 
     TileLimits(const Tile& filtered, const float* limits, const double* cost, double scale)
         : tile(filtered), limit(limits) {
-        const double square = scale * scale;
-        const float of_norm = static_cast<float>(tile.norm_error + 1e-6);
-        for (int r = 0; r < TILE; ++r)
-            width[r] = static_cast<float>(cost[r] * square) * 1e-6f + tile.norm2[r] * of_norm + 2.1f * tile.slack[r];
+        limit_widths(tile, cost, scale, width);
     }
     void add(const float* value, float radius2, BoundSums<vf>& sums) const {
         for (int g = 0; g < TILE; g += W) {
             const vf most = load(limit + g) - load(value + g);
             sums.high += most > 0 ? most : vf{};
-            sums.width += most > 0 ? load(width + g) + load(tile.eps + g) * (2.01f * radius2) : vf{};
+            sums.width += most > 0 ? most_value(load(width + g), load(tile.eps + g), radius2) : vf{};
         }
     }
     void add(const float* value, float radius2, BoundSums<vd>& sums) const {
         for (int g = 0; g < TILE; g += W) {
             const vf most = load(limit + g) - load(value + g);
-            const vf wide = load(width + g) + load(tile.eps + g) * (2.01f * radius2);
-            vd times;
-            std::memcpy(&times, weight + g, sizeof times);
+            const vf wide = most_value(load(width + g), load(tile.eps + g), radius2);
+            const vd times = read<vd>(weight + g);
             sums.high += __builtin_convertvector(most > 0 ? most : vf{}, vd) * times;
             sums.width += __builtin_convertvector(most > 0 ? wide : vf{}, vd) * times;
         }
@@ -92,7 +87,7 @@ struct CandidateGains {
         for_tiles(s.id, [&](const index_t* id, int count) {
             filter_values(rows, id, count, packed, s.tile);
             gather(p.cost, id, count, cost);
-            thresholds(s.tile, cost, packed.scale, s.limit);
+            cost_limits(s.tile, cost, packed.scale, s.limit);
             std::fill(s.limit + count, s.limit + TILE, -std::numeric_limits<float>::infinity());
             bool all_held = true;
             for (int r = 0; r < TILE; ++r) all_held &= s.limit[r] < MAX_LIMIT;
@@ -143,15 +138,15 @@ struct FewFeatures {
     template <class Add>
     [[gnu::always_inline]] void gains(const double* c, Add&& add) const {
         for (index_t i = 0; i < m; i += 8) {
-            const double8 first = load_double8(x[0] + i) - c[0];
+            const double8 first = widened<8>(x[0] + i) - c[0];
             double8 sum = first * first;
             for (int j = 1; j < D; ++j) {
-                const double8 gap = load_double8(x[j] + i) - c[j];
+                const double8 gap = widened<8>(x[j] + i) - c[j];
                 sum += gap * gap;
             }
-            double8 less = load_double8(cost + i) - sum;
+            double8 less = widened<8>(cost + i) - sum;
             less = less > 0 ? less : double8{};
-            add(weight ? less * load_double8(weight + i) : less);
+            add(weight ? less * widened<8>(weight + i) : less);
         }
     }
     exact_t exact_gain(const double* c, const Scale& scale) const {
@@ -268,7 +263,7 @@ void gains(const Rows& rows, const double* c, index_t m, const double* limit, co
         for_tiles(s.id, [&](const index_t* id, int count) {
             filter_values(rows, id, count, packed, s.tile);
             gather(p.cost, id, count, cost);
-            thresholds(s.tile, cost, packed.scale, s.limit);
+            cost_limits(s.tile, cost, packed.scale, s.limit);
             for (index_t j = 0; j < m; ++j) {
                 int list[TILE];
                 const int hits = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);

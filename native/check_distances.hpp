@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cmath>
-#include <cstring>
 
 #include "kernels.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 
@@ -35,25 +35,19 @@ constexpr int VIAS = 8;
 // Returns whether row[j] > leg[v] + row_via[v][j] for some v and some j of [from, n); true without a look for a few j.
 template <class T>
 bool may_have_shorter_way(const T* row, const T* leg, const T* const* row_via, index_t from, index_t n) {
-    constexpr index_t LANES = 64 / sizeof(T);
-    typedef T vector __attribute__((vector_size(64)));
-    const auto load_at = [](const T* p) {
-        vector v;
-        std::memcpy(&v, p, sizeof v);
-        return v;
-    };
-    if (n < LANES) return true;
+    using vector = Vector<T, LANES<T>>;
+    if (n < LANES<T>) return true;
     decltype(vector{} > vector{}) bad{};
-    for (index_t at = from; at < n; at += LANES) {
-        const index_t j = std::min(at, n - LANES);  // the last two vectors overlap
-        vector least = leg[0] + load_at(row_via[0] + j);
+    for (index_t at = from; at < n; at += LANES<T>) {
+        const index_t j = std::min(at, n - LANES<T>);  // the last two vectors overlap
+        vector least = leg[0] + read<vector>(row_via[0] + j);
         for (int v = 1; v < VIAS; ++v) {
-            const vector length = leg[v] + load_at(row_via[v] + j);
+            const vector length = leg[v] + read<vector>(row_via[v] + j);
             least = length < least ? length : least;
         }
-        bad |= load_at(row + j) > least;
+        bad |= read<vector>(row + j) > least;
     }
-    for (index_t l = 0; l < LANES; ++l)
+    for (index_t l = 0; l < LANES<T>; ++l)
         if (bad[l]) return true;
     return false;
 }

@@ -11,26 +11,6 @@ namespace kv::KV_ISA {
 
 inline void store_bound(float& slot, double bound, float drift) { slot = round_down(bound + drift); }
 
-// Computes Tile::lower for a whole tile in place, in float32; 1e-6 covers the additional roundings.
-inline void values_to_bounds(index_t k, const PackedCenters& packed, const float* drift, Tile& tile) {
-    const float size = unscale(packed) * (1 - 1e-6f);
-    float base[TILE];
-    for (int r = 0; r < TILE; ++r) {
-        const float n2 = tile.norm2[r];
-        base[r] = n2 < 1e30f ? n2 * static_cast<float>(1 - tile.norm_error - 1e-6) - 2 * tile.slack[r] * 1.001f
-                             : -std::numeric_limits<float>::infinity();
-    }
-    for (index_t j = 0; j < k; ++j) {
-        float* v = tile.values.data() + j * TILE;
-        const float path = drift[j];
-        for (int r = 0; r < TILE; ++r) {
-            const float sq = base[r] + 2 * v[r] - std::fabs(v[r]) * 1e-6f;
-            const float bound = sq > 0 ? std::sqrt(sq) * size : 0.0f;
-            v[r] = (bound + path) * (1 - 2.4e-7f);
-        }
-    }
-}
-
 // Compares up to TILE rows with all centres and renews their bounds.
 template <class Rows>
 void elkan_full(const Rows& rows, const index_t* id, int count, const Centers& centers, const PackedCenters& packed,
@@ -38,13 +18,17 @@ void elkan_full(const Rows& rows, const index_t* id, int count, const Centers& c
                 Scratch& s) {
     const Candidates all{nullptr, centers.k};
     filter_tile(rows, id, count, packed, all, true, s.tile);
+    const RowBounds bounds(s.tile, packed);
     for (int r = 0; r < count; ++r) {
         const index_t i = id[r];
-        const bool valid = s.tile.finite(r);
         s.tile.uncertain[r] ? undecided.add(i, s) : relabel(labels, i, s.tile.arg[r], s);
-        upper[i] = valid ? round_up(s.tile.upper(r, s.tile.best[r], packed)) : std::numeric_limits<float>::infinity();
+        upper[i] = bounds.upper(r, s.tile.best[r]);
     }
-    values_to_bounds(centers.k, packed, drift, s.tile);
+    for (index_t j = 0; j < centers.k; ++j) {
+        float* v = s.tile.values.data() + j * TILE;
+        const float path = drift[j];
+        for (int r = 0; r < TILE; ++r) v[r] = below(bounds.lower(r, v[r]) + path);
+    }
     for (int r = 0; r < count; ++r) {
         float* bound = lower + id[r] * centers.k;
         for (index_t j = 0; j < centers.k; ++j) bound[j] = s.tile.values[j * TILE + r];
@@ -77,11 +61,11 @@ void elkan_few(const Rows& rows, index_t i, double own_cost, index_t count, cons
     best.offer(labels[i], own_cost);
     float* bound = lower + i * centers.k;
     store_bound(bound[labels[i]], std::sqrt(own_cost), drift[labels[i]]);
-    const bool valid = s.tile.finite(0);
+    const RowBounds bounds(s.tile, packed, 1);
     for (index_t p = 0; p < count; ++p) {
         const label_t j = few.at(p);
-        double least = valid ? s.tile.lower(0, s.tile.values[p], packed) : 0;
-        if (round_down(least) <= round_up(std::sqrt(best.cost))) {
+        double least = bounds.lower(0, s.tile.values[p]);
+        if (least <= round_up(std::sqrt(best.cost))) {
             const double cost = dist2(rows, i, centers, j);
             least = std::sqrt(cost);
             ++s.total.exact;

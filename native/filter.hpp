@@ -76,18 +76,6 @@ struct Tile {
     double norm_error = 0;                     // bound on the relative error of norm2
     bool has_values = false;                   // values[] holds those of all candidates
 
-    // An upper bound on the true distance of row r to the centre with the smallest value v.
-    double upper(int r, double v, const PackedCenters& packed) const {
-        const double n2 = norm2[r];
-        const double sq = 2 * (v + 2.0 * slack[r]) + n2 + norm_error * n2;
-        return std::sqrt(sq > 0 ? sq : 0) / packed.scale;
-    }
-    // A lower bound on the true distance of row r to a centre with value v.
-    double lower(int r, double v, const PackedCenters& packed) const {
-        const double n2 = norm2[r];
-        const double sq = 2 * (v - static_cast<double>(slack[r])) + n2 - norm_error * n2;
-        return std::sqrt(sq > 0 ? sq : 0) / packed.scale;
-    }
     // False if the float32 arithmetic of this row may have overflowed.
     bool finite(int r) const { return norm2[r] < 1e30f; }
 };

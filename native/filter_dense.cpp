@@ -142,18 +142,10 @@ inline void products(const float* x, index_t from, index_t to, const float* cons
     }
 }
 
-// The two smallest values so far, and the centre of the smallest.
+// Of R vectors of rows.
 struct Running {
-    vf best[R], second[R];
-    vi arg[R];
+    TwoSmallest<vf, vi> row[R];
 };
-
-inline void update_best(Running& run, int r, vf v, label_t j) {
-    const vi closer = v < run.best[r];
-    run.second[r] = closer ? run.best[r] : smaller(run.second[r], v);
-    run.arg[r] = closer ? splat(j) : run.arg[r];
-    run.best[r] = closer ? v : run.best[r];
-}
 
 template <int D, int N>
 inline void fused(const float* x, const PackedCenters& packed, const Candidates& among, index_t first, Running& run) {
@@ -167,20 +159,18 @@ inline void fused(const float* x, const PackedCenters& packed, const Candidates&
     }
     products<D, N>(x, 0, packed.d, c, acc);
     for (int r = 0; r < R; ++r)
-        for (int j = 0; j < N; ++j) update_best(run, r, acc[j][r], name[j]);
+        for (int j = 0; j < N; ++j) run.row[r].offer(acc[j][r], name[j]);
 }
 
 inline void clear(Running& run) {
-    for (int r = 0; r < R; ++r) {
-        run.best[r] = run.second[r] = splat(std::numeric_limits<float>::infinity());
-        run.arg[r] = vi{};
-    }
+    const vf none = splat(std::numeric_limits<float>::infinity());
+    for (int r = 0; r < R; ++r) run.row[r] = {none, none, vi{}, vi{}};
 }
 inline void store_best(const Running& run, Tile& tile, int g) {
     for (int r = 0; r < R; ++r) {
-        store(tile.best + g + r * W, run.best[r]);
-        store(tile.second + g + r * W, run.second[r]);
-        std::memcpy(tile.arg + g + r * W, &run.arg[r], sizeof(vi));
+        store(tile.best + g + r * W, run.row[r].best);
+        store(tile.second + g + r * W, run.row[r].second);
+        write(tile.arg + g + r * W, run.row[r].arg);
     }
 }
 
@@ -225,13 +215,10 @@ void reduce(const Candidates& among, index_t first, index_t count, const float* 
         Running run;
         clear(run);
         if (resume)
-            for (int r = 0; r < R; ++r) {
-                run.best[r] = load(tile.best + g + r * W);
-                run.second[r] = load(tile.second + g + r * W);
-                std::memcpy(&run.arg[r], tile.arg + g + r * W, sizeof(vi));
-            }
+            for (int r = 0, at = g; r < R; ++r, at += W)
+                run.row[r] = {load(tile.best + at), load(tile.second + at), read<vi>(tile.arg + at), vi{}};
         for (index_t j = 0; j < count; ++j)
-            for (int r = 0; r < R; ++r) update_best(run, r, load(values + j * TILE + g + r * W), among.at(first + j));
+            for (int r = 0; r < R; ++r) run.row[r].offer(load(values + j * TILE + g + r * W), among.at(first + j));
         store_best(run, tile, g);
     }
 }

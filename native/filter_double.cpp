@@ -3,20 +3,13 @@
 #include <algorithm>
 
 #include "kernels.hpp"
-#include "vector.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 namespace {
 
 constexpr int C = 6, H = W / 2;  // centres whose products are in registers; values in one register
-typedef double vh __attribute__((vector_size(8 * H)));
-
-inline vh load(const double* p) {
-    vh v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-inline void store(double* p, vh v) { std::memcpy(p, &v, sizeof v); }
+using vh = Vector<double, H>;
 
 // Returns half of eps ||x||^2 for every row.
 template <class T>
@@ -46,14 +39,14 @@ inline void add_centers(const PackedDoubles& packed, index_t first, const double
         for (int r = 0; r < R; ++r) acc[j][r] = packed.half[first + j] - vh{};
     for (index_t i = 0; i < d; ++i) {
         vh v[R];
-        for (int r = 0; r < R; ++r) v[r] = load(x + i * TILE + r * H);
+        for (int r = 0; r < R; ++r) v[r] = read<vh>(x + i * TILE + r * H);
         for (int j = 0; j < N; ++j)
             for (int r = 0; r < R; ++r) acc[j][r] -= v[r] * c[j * d + i];
     }
     for (int j = 0; j < N; ++j) {
         const double twice = 2 * packed.eps * packed.radius2[first + j];
         for (int r = 0; r < R; ++r) {
-            store(values + j * TILE + r * H, acc[j][r]);
+            write(values + j * TILE + r * H, acc[j][r]);
             const vh upper = acc[j][r] + twice;
             least[r] = upper < least[r] ? upper : least[r];
         }
@@ -76,7 +69,7 @@ void filter_double(const Dense<T>& rows, const index_t* id, int count, const Pac
         for (; j + C <= packed.k; j += C) add_centers<C>(packed, j, tile.x.data() + g, values + j * TILE, least);
         with_count<C - 1>(packed.k - j,
                           [&](auto n) { add_centers<n()>(packed, j, tile.x.data() + g, values + j * TILE, least); });
-        for (int r = 0; r < R; ++r) store(tile.limit + g + r * H, least[r]);
+        for (int r = 0; r < R; ++r) write(tile.limit + g + r * H, least[r]);
     }
     for (int r = 0; r < count; ++r) tile.limit[r] = slack[r] < 1e280 ? tile.limit[r] + 2 * slack[r] : infinity;
 }

@@ -2,20 +2,15 @@
 #pragma once
 
 #include "filter.hpp"
-#include "vector.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 
 inline vf shifted(const float* x, const double* offset, float scale, double) {
-    vd b;
-    std::memcpy(&b, offset, sizeof b);
-    return (load(x) - __builtin_convertvector(b, vf)) * scale;
+    return (load(x) - __builtin_convertvector(read<vd>(offset), vf)) * scale;
 }
 inline vf shifted(const double* x, const double* offset, float, double scale) {
-    vd a, b;
-    std::memcpy(&a, x, sizeof a);
-    std::memcpy(&b, offset, sizeof b);
-    return __builtin_convertvector((a - b) * scale, vf);
+    return __builtin_convertvector((read<vd>(x) - read<vd>(offset)) * scale, vf);
 }
 inline float shifted_one(float x, double offset, double scale) {
     return (x - static_cast<float>(offset)) * static_cast<float>(scale);
@@ -28,7 +23,7 @@ inline void compare_two_smallest(Tile& tile) {
         const vi clear = (load(tile.second + g) - load(tile.best + g) > 2 * load(tile.slack + g)) &
                          (load(tile.norm2 + g) < splat(1e30f));
         const vi uncertain = ~clear;
-        std::memcpy(tile.uncertain + g, &uncertain, sizeof uncertain);
+        write(tile.uncertain + g, uncertain);
         any_uncertain |= uncertain;
     }
     tile.any_uncertain = 0;

@@ -12,10 +12,7 @@ inline double scaled_row(const T* x, index_t count, double scale, float* out) {
     vd squares{};
     index_t p = 0;
     for (; p + W <= count; p += W) {
-        typedef T vt __attribute__((vector_size(W * sizeof(T))));
-        vt raw;
-        std::memcpy(&raw, x + p, sizeof raw);
-        const vd v = __builtin_convertvector(raw, vd) * scale;
+        const vd v = widened<W>(x + p) * scale;
         store(out + p, __builtin_convertvector(v, vf));
         squares += v * v;
     }
@@ -29,39 +26,29 @@ inline double scaled_row(const T* x, index_t count, double scale, float* out) {
     return norm2;
 }
 
-template <int LANES>
-struct Lanes {
-    typedef float type __attribute__((vector_size(4 * LANES)));
-    static type load(const float* p) {
-        type v;
-        std::memcpy(&v, p, sizeof v);
-        return v;
-    }
-};
-
 // Computes the values of a panel of N vectors of centres. There are two sums at once, since a sum waits for its last
 // addition.
-template <int N, int LANES>
+template <int N, int SIDE>
 inline void sparse_products(const float* x, const std::int32_t* column, index_t count, const PackedCenters& packed,
                             float eps, index_t at, float* out) {
-    using V = Lanes<LANES>;
+    using V = Vector<float, SIDE>;
     const float* panel = packed.center.data() + packed.d * at;
-    const auto center = [&](index_t p) { return panel + index_t{column[p]} * (N * LANES); };
-    typename V::type even[N], odd[N] = {};
+    const auto center = [&](index_t p) { return panel + index_t{column[p]} * (N * SIDE); };
+    V even[N], odd[N] = {};
     for (int v = 0; v < N; ++v) {
-        const index_t first = at + v * LANES;
-        even[v] = V::load(packed.half.data() + first) - V::load(packed.radius2.data() + first) * eps;
+        const index_t first = at + v * SIDE;
+        even[v] = read<V>(packed.half.data() + first) - read<V>(packed.radius2.data() + first) * eps;
     }
     index_t p = 0;
     for (; p + 2 <= count; p += 2)
         for (int v = 0; v < N; ++v) {
-            even[v] -= V::load(center(p) + v * LANES) * x[p];
-            odd[v] -= V::load(center(p + 1) + v * LANES) * x[p + 1];
+            even[v] -= read<V>(center(p) + v * SIDE) * x[p];
+            odd[v] -= read<V>(center(p + 1) + v * SIDE) * x[p + 1];
         }
     for (int v = 0; v < N; ++v) {
-        if (p < count) even[v] -= V::load(center(p) + v * LANES) * x[p];
+        if (p < count) even[v] -= read<V>(center(p) + v * SIDE) * x[p];
         even[v] += odd[v];
-        std::memcpy(out + at + v * LANES, &even[v], sizeof even[v]);
+        write(out + at + v * SIDE, even[v]);
     }
 }
 
@@ -81,18 +68,12 @@ inline void all_products(const float* x, const std::int32_t* column, index_t cou
 // Finds the two smallest values of every row.
 inline void two_smallest(index_t k, Tile& tile) {
     for (int g = 0; g < TILE && g < tile.rows; g += W) {
-        vf best = splat(std::numeric_limits<float>::infinity()), second = best;
-        vi arg{};
-        for (index_t j = 0; j < k; ++j) {
-            const vf v = load(tile.values.data() + j * TILE + g);
-            const vi closer = v < best;
-            second = closer ? best : smaller(second, v);
-            arg = closer ? splat(static_cast<label_t>(j)) : arg;
-            best = closer ? v : best;
-        }
-        store(tile.best + g, best);
-        store(tile.second + g, second);
-        std::memcpy(tile.arg + g, &arg, sizeof arg);
+        const vf none = splat(std::numeric_limits<float>::infinity());
+        TwoSmallest<vf, vi> two{none, none, vi{}, vi{}};
+        for (index_t j = 0; j < k; ++j) two.offer(load(tile.values.data() + j * TILE + g), static_cast<label_t>(j));
+        store(tile.best + g, two.best);
+        store(tile.second + g, two.second);
+        write(tile.arg + g, two.arg);
     }
 }
 

@@ -93,7 +93,6 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
     const bool use_all = k * rows.d < MIN_BALL_WORK || !between;
     std::optional<LargestMoves> movement;
     if (moved) movement.emplace(moved, k);
-    constexpr float infinity = std::numeric_limits<float>::infinity();
     const OpenRows undecided(rows, centers, packed, labels);
     auto scratch = make_scratch(rows, k);
     parallel_rows(rows.n, scratch, [&](index_t from, index_t stop, Scratch& s) {
@@ -106,12 +105,16 @@ AssignResult assign_hamerly(const Rows& rows, const double* c, index_t k, const 
             for (index_t i = from; i < stop; ++i) s.id[i - from] = i;
         }
         for_tiles(s.id, [&](const index_t* id, int count) {
-            std::fill(s.limit, s.limit + TILE, infinity);
+            std::fill(s.limit, s.limit + TILE, INFINITE);
             Candidates among{nullptr, k};
             if (moved && !use_all) among = ball_candidates(id, count, k, between, labels, upper, s);
             filter_tile(rows, id, count, packed, among, false, s.tile);
             float most[TILE], least[TILE];
-            tile_bounds(s.tile, packed, most, least);
+            const RowBounds bounds(s.tile, packed);
+            for (int r = 0; r < TILE; ++r) {
+                most[r] = bounds.upper(r, s.tile.best[r]);
+                least[r] = bounds.lower(r, second_value(s.tile, r));
+            }
             for (int r = 0; r < count; ++r) {
                 const index_t i = id[r];
                 s.tile.uncertain[r] ? undecided.add(i, s) : relabel(labels, i, s.tile.arg[r], s);

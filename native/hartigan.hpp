@@ -60,17 +60,16 @@ struct Hartigan {
 
     // Appends to `found` those of up to TILE rows that would gain from a move, and renews the bounds of all.
     void find_moves(const index_t* id, int count, Scratch& s, std::vector<index_t>& found) const {
-        constexpr float infinity = std::numeric_limits<float>::infinity();
-        double base[TILE] = {}, w[TILE] = {}, least[TILE];
-        std::fill(least, least + TILE, static_cast<double>(infinity));
+        double w[TILE] = {}, least[TILE];
+        std::fill(least, least + TILE, static_cast<double>(INFINITE));
         filter_tile(rows, id, count, packed, {nullptr, packed.k}, true, s.tile);
+        const RowBounds bounds(s.tile, packed);
         for (int r = 0; r < count; ++r) {
-            s.tile.values[p.labels[id[r]] * TILE + r] = infinity;
+            s.tile.values[p.labels[id[r]] * TILE + r] = NO_VALUE;
             w[r] = weight ? weight[id[r]] : 1.0;
-            base[r] = s.tile.finite(r) ? s.tile.norm2[r] * (1 - s.tile.norm_error) - 2.0 * s.tile.slack[r] : -infinity;
         }
         const auto bound = [&](index_t b, int r) {
-            return (2.0 * s.tile.values[b * TILE + r] + base[r]) / (1 + w[r] / mass[b]);
+            return bounds.lower_square(r, s.tile.values[b * TILE + r]) / (1 + w[r] / mass[b]);
         };
         for (index_t b = 0; b < packed.k; ++b)
             for (int r = 0; r < TILE; ++r) least[r] = std::min(least[r], bound(b, r));

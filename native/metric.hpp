@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "kernels.hpp"
-#include "lanes.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 
@@ -125,25 +125,25 @@ void rows_many_features(const Points<T>& p, const T* c, const std::uint64_t* non
         const auto nonzero_c = [&](index_t a) { return nonzero ? nonzero + a / 4 * words : nullptr; };
         T* target = out + i - from;
         index_t a = 0;
-#if defined(__AVX512F__)
-        Prefetch next(p.x + std::min(i + 4, p.n) * d, p.x + std::min(i + 8, p.n) * d, m / 4 + 1);
-        for (; a + 4 <= m; a += 4) {  // sixteen sums, as many as registers can hold
-            const T *c0 = c + a * d, *c1 = c0 + d, *c2 = c1 + d, *c3 = c2 + d;
-            FourSums<T> s0, s1, s2, s3;
-            next.fetch();
-            for_nonzero<T>(nonzero_x, nonzero_c(a), d, [&](index_t j) __attribute__((always_inline)) {
-                const auto x0 = read(x[0] + j), x1 = read(x[1] + j), x2 = read(x[2] + j), x3 = read(x[3] + j);
-                s0.template add<L1>(read(c0 + j), x0, x1, x2, x3);
-                s1.template add<L1>(read(c1 + j), x0, x1, x2, x3);
-                s2.template add<L1>(read(c2 + j), x0, x1, x2, x3);
-                s3.template add<L1>(read(c3 + j), x0, x1, x2, x3);
-            });
-            s0.template finish<L1>(c0, x, whole, d, kind, count, target + a * stride);
-            s1.template finish<L1>(c1, x, whole, d, kind, count, target + (a + 1) * stride);
-            s2.template finish<L1>(c2, x, whole, d, kind, count, target + (a + 2) * stride);
-            s3.template finish<L1>(c3, x, whole, d, kind, count, target + (a + 3) * stride);
+        if constexpr (REGISTER_BYTES == 64) {  // sixteen sums, as many as registers can hold
+            Prefetch next(p.x + std::min(i + 4, p.n) * d, p.x + std::min(i + 8, p.n) * d, m / 4 + 1);
+            for (; a + 4 <= m; a += 4) {
+                const T *c0 = c + a * d, *c1 = c0 + d, *c2 = c1 + d, *c3 = c2 + d;
+                FourSums<T> s0, s1, s2, s3;
+                next.fetch();
+                for_nonzero<T>(nonzero_x, nonzero_c(a), d, [&](index_t j) __attribute__((always_inline)) {
+                    const auto x0 = read(x[0] + j), x1 = read(x[1] + j), x2 = read(x[2] + j), x3 = read(x[3] + j);
+                    s0.template add<L1>(read(c0 + j), x0, x1, x2, x3);
+                    s1.template add<L1>(read(c1 + j), x0, x1, x2, x3);
+                    s2.template add<L1>(read(c2 + j), x0, x1, x2, x3);
+                    s3.template add<L1>(read(c3 + j), x0, x1, x2, x3);
+                });
+                s0.template finish<L1>(c0, x, whole, d, kind, count, target + a * stride);
+                s1.template finish<L1>(c1, x, whole, d, kind, count, target + (a + 1) * stride);
+                s2.template finish<L1>(c2, x, whole, d, kind, count, target + (a + 2) * stride);
+                s3.template finish<L1>(c3, x, whole, d, kind, count, target + (a + 3) * stride);
+            }
         }
-#endif
         for (; a < m; ++a) {
             const T* c0 = c + a * d;
             FourSums<T> s0;

@@ -50,19 +50,7 @@ inline void gather(const double* from, const index_t* id, int count, double* out
     for (int r = 0; r < TILE; ++r) out[r] = from[id[std::min(r, count - 1)]];
 }
 
-// Computes, for every row of a tile, the filter value above which a centre cannot lower the row's cost. It is float32,
-// so that the loop vectorizes; 4e-7 covers its own roundings.
-inline void thresholds(const Tile& tile, const double* cost, double scale, float* out) {
-    const double square = scale * scale;
-    const float shrink = static_cast<float>(1 - tile.norm_error - 4e-7);
-    for (int r = 0; r < TILE; ++r) {
-        const float c = static_cast<float>(cost[r] * square);
-        const float value = (c * (1 + 4e-7f) - tile.norm2[r] * shrink) / 2 + tile.slack[r] * 1.00001f;
-        out[r] = tile.norm2[r] < 1e30f ? value : std::numeric_limits<float>::infinity();
-    }
-}
-
-typedef label_t label8 __attribute__((vector_size(32)));
+using label8 = Vector<label_t, 8>;
 
 // Eight rows, one vector per feature.
 template <int D>
@@ -98,15 +86,13 @@ void lower_costs_few_features(const Dense<T>& rows, const Centers& fresh, label_
         index_t i = from;
         for (; i + 8 <= stop; i += 8) {
             const double8 fresh_cost = EightRows<D>(rows.row(i)).dist2(fresh.row(j));
-            double8 cost;
-            label8 label;
-            std::memcpy(&cost, p.cost + i, sizeof cost);
-            std::memcpy(&label, p.nearest + i, sizeof label);
+            auto cost = read<double8>(p.cost + i);
+            auto label = read<label8>(p.nearest + i);
             const auto less = fresh_cost < cost;
             cost = less ? fresh_cost : cost;
             label = __builtin_convertvector(less, label8) ? name - label8{} : label;
-            std::memcpy(p.cost + i, &cost, sizeof cost);
-            std::memcpy(p.nearest + i, &label, sizeof label);
+            write(p.cost + i, cost);
+            write(p.nearest + i, label);
         }
         for (; i < stop; ++i) {
             const double cost = dist2(rows, i, fresh, j);
@@ -138,7 +124,7 @@ void lower_costs_filtered(const Rows& rows, const Centers& fresh, const PackedCe
     for_tiles(s.id, [&](const index_t* id, int count) {
         filter_tile(rows, id, count, packed, all, false, s.tile);
         gather(p.cost, id, count, before);
-        thresholds(s.tile, before, packed.scale, s.limit);
+        cost_limits(s.tile, before, packed.scale, s.limit);
         for (int r = 0; r < count; ++r) {
             const index_t i = id[r];
             if (s.tile.best[r] > s.limit[r]) continue;

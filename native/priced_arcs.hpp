@@ -55,10 +55,9 @@ struct ArcCollector {
         std::fill(s.limit, s.limit + TILE, std::numeric_limits<double>::infinity());
         for (index_t j = 0; j < packed.k; ++j) {
             const float* v = s.tile.values.data() + j * TILE;
-            const float twice = 2.001f * packed.radius2[j];
             const double half = half_price[j];
             for (int r = 0; r < TILE; ++r) {
-                const double bound = static_cast<double>(v[r] + s.tile.eps[r] * twice) + half;
+                const double bound = static_cast<double>(most_value(v[r], s.tile.eps[r], packed.radius2[j])) + half;
                 s.limit[r] = bound < s.limit[r] ? bound : s.limit[r];
             }
         }

@@ -5,18 +5,12 @@
 #include <cmath>
 
 #include "kernels.hpp"
-#include "vector.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 namespace {
 
-constexpr int MAX_QUERIES = W == 16 ? 7 : 3;  // candidates whose values fit into registers
-
-inline vi load_words(const std::int8_t* p) {
-    vi v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
+constexpr int MAX_QUERIES = REGISTERS == 32 ? 7 : 3;  // candidates whose values fit into registers
 
 // Compares N candidates, from `at` on, with one tile: maybe[j][r] is nonzero if candidate j may improve row r.
 // A 32-bit lane holds the bytes of four rows; shifting them out is faster than widening bytes.
@@ -29,7 +23,7 @@ void prefilter(const std::int8_t* q, index_t d, const float* threshold, const Qu
             for (int b = 0; b < 4; ++b) acc[j][b] = splat(queries.half[at + j]);
         const float* a = queries.a.data() + at;
         for (index_t i = 0; i < d; ++i, a += queries.m) {
-            const vi word = load_words(q + i * TILE + 4 * g);
+            const vi word = read<vi>(q + i * TILE + 4 * g);
             vf v[4];
             for (int b = 0; b < 4; ++b) v[b] = __builtin_convertvector((word << (24 - 8 * b)) >> 24, vf);
             for (int j = 0; j < N; ++j)
@@ -40,7 +34,7 @@ void prefilter(const std::int8_t* q, index_t d, const float* threshold, const Qu
             for (int b = 0; b < 4; ++b)
                 bytes |= (acc[j][b] < load(threshold + b * (TILE / 4) + g)) &
                          splat(static_cast<std::int32_t>(255u << 8 * b));
-            std::memcpy(maybe + (at + j) * TILE + 4 * g, &bytes, sizeof bytes);
+            write(maybe + (at + j) * TILE + 4 * g, bytes);
         }
     }
 }
@@ -93,13 +87,6 @@ inline vd rounded(vd v, double limit) {
     v = v > high ? high : v;
     return (v + magic) - magic;
 }
-template <class T>
-inline vd load_wide(const T* p) {
-    typedef T vt __attribute__((vector_size(sizeof(T) * W)));
-    vt v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, vd);
-}
 
 template <class T>
 void quantize_row(const T* x, const QuantizedRows& quantized, const double* inverse, std::int8_t* out, double& norm2,
@@ -108,12 +95,11 @@ void quantize_row(const T* x, const QuantizedRows& quantized, const double* inve
     vd norms{}, residuals{};
     std::int32_t word[W];
     for (index_t j = 0; j < whole; j += W) {
-        const vd v = (load_wide(x + j) - load_wide(quantized.offset.data() + j)) * quantized.scale;
-        const vd number = rounded(v * load_wide(inverse + j), MAX_BYTE);
-        const vd near = number * load_wide(quantized.step.data() + j), gap = v - near;
+        const vd v = (widened<W>(x + j) - widened<W>(quantized.offset.data() + j)) * quantized.scale;
+        const vd number = rounded(v * widened<W>(inverse + j), MAX_BYTE);
+        const vd near = number * widened<W>(quantized.step.data() + j), gap = v - near;
         norms += near * near, residuals += gap * gap;
-        const vi words = __builtin_convertvector(number, vi);
-        std::memcpy(word, &words, sizeof words);
+        write(word, __builtin_convertvector(number, vi));
         for (int l = 0; l < W; ++l) out[j + l] = static_cast<std::int8_t>(word[l]);
     }
     norm2 = residual = 0;

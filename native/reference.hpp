@@ -1,16 +1,16 @@
-// Exact arithmetic: float64 in one fixed order of operations, so that every machine gets the same bits. Files that
-// include this are compiled without fused multiply-add.
+// The reference arithmetic of docs/reference_arithmetic.md: float64 in one fixed order of operations. Whatever else is
+// computed in native/ may only be faster. Files that include this are compiled without fused multiply-add. Sums are in
+// exact_sums.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "common.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 
-typedef double double4 __attribute__((vector_size(32)));
+using double4 = Vector<double, 4>;
 
 template <class T>
 inline double4 load_double4(const T* p) {
@@ -43,15 +43,7 @@ inline double dist1(const T* x, const double* c, index_t d) {
     return sum_over_differences(x, c, d, [](auto a) { return a < 0 ? -a : a; });
 }
 
-typedef double double8 __attribute__((vector_size(64)));
-
-template <class T>
-inline double8 load_double8(const T* p) {
-    typedef T narrow __attribute__((vector_size(8 * sizeof(T))));
-    narrow v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, double8);
-}
+using double8 = Vector<double, 8>;
 
 // A sum of squares to about twice the digits of float64: `rest` is what rounding took from `sum`.
 struct SumOfSquares {
@@ -71,7 +63,7 @@ inline void add_square(V& sum, V& rest, V c) {
 inline SumOfSquares sum_of_squares(const double* c, index_t d) {
     double8 sums{}, rests{};
     index_t i = 0;
-    for (; i + 8 <= d; i += 8) add_square(sums, rests, load_double8(c + i));
+    for (; i + 8 <= d; i += 8) add_square(sums, rests, widened<8>(c + i));
     SumOfSquares out;
     for (; i < d; ++i) add_square(out.sum, out.rest, c[i]);
     for (int l = 0; l < 8; ++l) {
@@ -144,15 +136,13 @@ inline double dist2(const Csr<T>& rows, index_t i, const Centers& centers, index
     return distance * 8 >= norm2 ? distance : near_dist2(rows, i, centers, j, stored);
 }
 
-// A bound that is stored as float32 is rounded outwards.
-inline float round_up(double v) {
-    const float f = static_cast<float>(v);
-    return f + f * 2.4e-7f + std::numeric_limits<float>::min();
-}
-inline float round_down(double v) {
-    const float f = static_cast<float>(std::min<double>(v, std::numeric_limits<float>::max()));
-    const float g = f - f * 2.4e-7f;
-    return g > 0 ? g : 0;
-}
+// A label is the centre at the least distance; of equal ones that of the lowest index.
+struct Nearest {
+    label_t arg = -1;
+    double cost = std::numeric_limits<double>::infinity();
+    void offer(label_t j, double c) {
+        if (c < cost || (c == cost && j < arg) || arg < 0) arg = j, cost = c;
+    }
+};
 
 }  // namespace kv::KV_ISA

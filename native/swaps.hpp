@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernels.hpp"
-#include "masks.hpp"
+#include "simd.hpp"
 
 namespace kv::KV_ISA {
 
@@ -71,15 +71,9 @@ void swap_changes(const T* rows, index_t count, index_t n, index_t k, const TwoN
 // Sets the two nearest medoids of point i from its k distances. Ties go to the lowest slot.
 template <class T>
 inline void two_smallest(const T* d, index_t k, index_t i, const TwoNearest<T>& near) {
-    T best = std::numeric_limits<T>::infinity(), next = best;
-    label_t first = -1, second = -1;
-    for (index_t m = 0; m < k; ++m)
-        if (first < 0 || d[m] < best)
-            next = best, second = first, best = d[m], first = static_cast<label_t>(m);
-        else if (second < 0 || d[m] < next)
-            next = d[m], second = static_cast<label_t>(m);
-    near.labels[i] = first, near.cost[i] = best;
-    near.second[i] = second < 0 ? first : second, near.second_cost[i] = next;
+    auto two = no_two_nearest<T>(k);
+    for (index_t m = 0; m < k; ++m) two.offer(d[m], static_cast<label_t>(m));
+    set_two_nearest(two, k, i, near);
 }
 
 // Sets the two nearest medoids of all points from the k x n distances of the medoids.
@@ -96,11 +90,9 @@ void two_nearest_rows(const T* rows, index_t k, index_t n, const TwoNearest<T>& 
             const T* d = rows + m * n + from;
             const label_t slot = static_cast<label_t>(m);
             for (index_t i = 0; i < size; ++i) {
-                const bool is_first = d[i] < best[i], is_second = d[i] < next[i];
-                second[i] = is_first ? first[i] : is_second ? slot : second[i];
-                next[i] = is_first ? best[i] : is_second ? d[i] : next[i];
-                first[i] = is_first ? slot : first[i];
-                best[i] = is_first ? d[i] : best[i];
+                TwoNearestOf<T> two{best[i], next[i], first[i], second[i]};
+                two.offer(d[i], slot);
+                best[i] = two.best, next[i] = two.second, first[i] = two.arg, second[i] = two.next;
             }
         }
         // Slot 0 may still stand as the second of itself.

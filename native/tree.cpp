@@ -73,7 +73,7 @@ private:
         Center center;
         std::vector<double> values;
         std::vector<Cluster> children;
-        Center centers[LANES];  // this and what follows is for take_balls
+        Center centers[TOGETHER];  // this and what follows is for take_balls
         std::vector<std::int8_t> lane;
         typename Source::CenterFilter filter;
         int threads = 1;
@@ -153,7 +153,7 @@ private:
             while (done < count) {
                 if (worker.may_poll && user_wants_to_stop && user_wants_to_stop()) throw Interrupted{};
                 if constexpr (Source::has_filter) {
-                    if (count - done >= 4 * LANES && last * LANES < count - done) {
+                    if (count - done >= 4 * TOGETHER && last * TOGETHER < count - done) {
                         done = take_balls(rest, count - done, items + done, done, limit, worker, child);
                         continue;
                     }
@@ -181,7 +181,7 @@ private:
                        const Child& child) {
         ensure_size(worker.lane, count);
         ensure_size(worker.values, count);
-        Item center[LANES];
+        Item center[TOGETHER];
         int centers = 0;
         const auto decide = [&](index_t i, unsigned maybe) {
             worker.lane[i] = -1;
@@ -195,7 +195,7 @@ private:
                 }
             }
         };
-        for (index_t i = 0; i < LANES; ++i) {
+        for (index_t i = 0; i < TOGETHER; ++i) {
             decide(i, (1u << centers) - 1);
             if (worker.lane[i] >= 0) continue;
             source_.prepare(rest[i], worker.centers[centers]);
@@ -206,8 +206,8 @@ private:
         source_.prepare_filter(center, centers, limit, worker.filter);
         const unsigned used = (1u << centers) - 1;
         const auto block = [&](index_t b) {
-            const index_t end = std::min(count, LANES + (b + 1) * BATCH);
-            for (index_t i = LANES + b * BATCH; i < end; i += 4) {
+            const index_t end = std::min(count, TOGETHER + (b + 1) * BATCH);
+            for (index_t i = TOGETHER + b * BATCH; i < end; i += 4) {
                 Item four[4];
                 unsigned maybe[4];
                 for (index_t p = 0; p < 4; ++p) four[p] = rest[std::min(i + p, end - 1)];
@@ -215,14 +215,14 @@ private:
                 for (index_t p = 0; p < 4 && i + p < end; ++p) decide(i + p, maybe[p] & used);
             }
         };
-        const index_t blocks = (count - LANES + BATCH - 1) / BATCH;
+        const index_t blocks = (count - TOGETHER + BATCH - 1) / BATCH;
         if (worker.threads > 1) {
             parallel(blocks, worker.threads, block);
         } else {
             for (index_t b = 0; b < blocks; ++b) block(b);
         }
-        index_t size[LANES] = {}, at[LANES];
-        double reach[LANES] = {};
+        index_t size[TOGETHER] = {}, at[TOGETHER];
+        double reach[TOGETHER] = {};
         for (index_t i = 0; i < count; ++i)
             if (worker.lane[i] >= 0) {
                 ++size[worker.lane[i]];

@@ -12,7 +12,7 @@
 
 namespace kv::KV_ISA {
 
-constexpr int LANES = 16;       // centres that the filter handles at once
+constexpr int TOGETHER = 16;    // centres that the filter handles at once
 constexpr index_t BATCH = 256;  // items whose values are computed at once
 
 struct PointId {
@@ -96,23 +96,22 @@ struct RowsOfManyFeatures : SourceBase<P> {
         T limit;
     };
     void prepare_filter(const Item* center, int centers, double limit, CenterFilter& filter) const {
-        filter.values.resize(rows.d * LANES);
+        filter.values.resize(rows.d * TOGETHER);
         for (index_t j = 0; j < rows.d; ++j)
-            for (int p = 0; p < LANES; ++p) filter.values[j * LANES + p] = row(center[p < centers ? p : 0])[j];
+            for (int p = 0; p < TOGETHER; ++p) filter.values[j * TOGETHER + p] = row(center[p < centers ? p : 0])[j];
         const double wider = limit * (1 + static_cast<double>(rows.d + 16) * std::numeric_limits<T>::epsilon());
         filter.limit = std::nextafter(static_cast<T>(wider), std::numeric_limits<T>::infinity());
     }
     // Sets, for four items, a bit for every centre that may be within the limit.
     void apply_filter(const CenterFilter& filter, const Item* items, unsigned* maybe) const {
-        typedef T wide __attribute__((vector_size(LANES * sizeof(T))));
+        using wide = Vector<T, TOGETHER>;
         const T* x[4];
         for (int p = 0; p < 4; ++p) x[p] = row(items[p]);
         wide sum[4] = {};
         for (index_t j = 0; j < rows.d;) {
             const index_t stop = std::min(rows.d, j + 64);
             for (; j < stop; ++j) {
-                wide c;
-                std::memcpy(&c, filter.values.data() + j * LANES, sizeof c);
+                const auto c = read<wide>(filter.values.data() + j * TOGETHER);
                 for (int p = 0; p < 4; ++p) {
                     const wide a = c - x[p][j];
                     sum[p] += P == 2 ? a * a : (a < 0 ? -a : a);
@@ -121,12 +120,12 @@ struct RowsOfManyFeatures : SourceBase<P> {
             const wide least01 = sum[0] < sum[1] ? sum[0] : sum[1], least23 = sum[2] < sum[3] ? sum[2] : sum[3];
             const wide least = least01 < least23 ? least01 : least23;
             bool any = false;
-            for (int p = 0; p < LANES; ++p) any |= least[p] <= filter.limit;
+            for (int p = 0; p < TOGETHER; ++p) any |= least[p] <= filter.limit;
             if (!any) return std::fill(maybe, maybe + 4, 0u);
         }
         for (int p = 0; p < 4; ++p) {
             maybe[p] = 0;
-            for (int q = 0; q < LANES; ++q) maybe[p] |= static_cast<unsigned>(sum[p][q] <= filter.limit) << q;
+            for (int q = 0; q < TOGETHER; ++q) maybe[p] |= static_cast<unsigned>(sum[p][q] <= filter.limit) << q;
         }
     }
 };
@@ -174,16 +173,16 @@ struct SparseRows : SourceBase<P> {
         std::vector<std::int32_t> slot;  // by column; 0: no centre has it
         std::vector<std::int32_t> used;  // columns with a slot
         Buffer<double> values;           // slot by slot; slot 0 is all zeros
-        double size[LANES];
+        double size[TOGETHER];
         double limit;
     };
     void prepare_filter(const Item* center, int centers, double limit, CenterFilter& filter) const {
         filter.slot.resize(rows.d, 0);
         for (const std::int32_t column : filter.used) filter.slot[column] = 0;
         filter.used.clear();
-        filter.values.assign(LANES, 0.0);
+        filter.values.assign(TOGETHER, 0.0);
         filter.limit = limit;
-        std::fill(filter.size, filter.size + LANES, 0.0);
+        std::fill(filter.size, filter.size + TOGETHER, 0.0);
         for (int p = 0; p < centers; ++p) {
             filter.size[p] = size[center[p].id];
             for (index_t a = rows.start[center[p].id]; a < rows.start[center[p].id + 1]; ++a) {
@@ -191,22 +190,20 @@ struct SparseRows : SourceBase<P> {
                 if (slot == 0) {
                     filter.used.push_back(rows.column[a]);
                     slot = static_cast<std::int32_t>(filter.used.size());
-                    filter.values.resize(filter.values.size() + LANES, 0.0);
+                    filter.values.resize(filter.values.size() + TOGETHER, 0.0);
                 }
-                filter.values[slot * LANES + p] = static_cast<double>(rows.x[a]);
+                filter.values[slot * TOGETHER + p] = static_cast<double>(rows.x[a]);
             }
         }
     }
     void apply_filter(const CenterFilter& filter, const Item* items, unsigned* maybe) const {
-        typedef double wide __attribute__((vector_size(LANES * sizeof(double))));
-        wide own;
-        std::memcpy(&own, filter.size, sizeof own);
+        using wide = Vector<double, TOGETHER>;
+        const auto own = read<wide>(filter.size);
         for (int p = 0; p < 4; ++p) {
             const index_t i = items[p].id, from = rows.start[i], to = rows.start[i + 1];
             wide saved = {};
             for (index_t a = from; a < to; ++a) {
-                wide c;
-                std::memcpy(&c, filter.values.data() + index_t{filter.slot[rows.column[a]]} * LANES, sizeof c);
+                const auto c = read<wide>(filter.values.data() + index_t{filter.slot[rows.column[a]]} * TOGETHER);
                 const double x = static_cast<double>(rows.x[a]);
                 if constexpr (P == 2) {
                     saved += c * (2 * x);
@@ -219,7 +216,7 @@ struct SparseRows : SourceBase<P> {
             const wide sum = own + size[i];
             const wide least = sum - saved - sum * slack;
             maybe[p] = 0;
-            for (int q = 0; q < LANES; ++q) maybe[p] |= static_cast<unsigned>(least[q] <= filter.limit) << q;
+            for (int q = 0; q < TOGETHER; ++q) maybe[p] |= static_cast<unsigned>(least[q] <= filter.limit) << q;
         }
     }
 };

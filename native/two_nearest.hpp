@@ -6,32 +6,15 @@
 
 namespace kv::KV_ISA {
 
-struct BestTwo {
-    Nearest first, second;
-    void offer(label_t j, double c) {
-        if (first.arg < 0 || c < first.cost || (c == first.cost && j < first.arg))
-            second = first, first = {j, c};
-        else
-            second.offer(j, c);
-    }
-};
-
 // Computes, for every row of a tile whose values were kept, a value that the two nearest do not exceed.
 inline void second_upper_bounds(const PackedCenters& packed, const Tile& tile, float* limit) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    float first[TILE];
-    std::fill(first, first + TILE, infinity);
-    std::fill(limit, limit + TILE, infinity);
-    for (index_t j = 0; j < packed.k; ++j) {
-        const float* v = tile.values.data() + j * TILE;
-        const float twice = 2.001f * packed.radius2[j];
-        for (int r = 0; r < TILE; ++r) {
-            const float bound = v[r] + tile.eps[r] * twice, larger = bound > first[r] ? bound : first[r];
-            limit[r] = larger < limit[r] ? larger : limit[r];
-            first[r] = bound < first[r] ? bound : first[r];
-        }
+    for (int g = 0; g < TILE; g += W) {
+        TwoSmallest<vf, vi> most{splat(INFINITE), splat(INFINITE), vi{}, vi{}};
+        for (index_t j = 0; j < packed.k; ++j)
+            most.offer(most_value(load(tile.values.data() + j * TILE + g), load(tile.eps + g), packed.radius2[j]), 0);
+        store(limit + g, most.second);
     }
-    for (int r = 0; r < TILE; ++r) limit[r] = tile.finite(r) ? limit[r] + 2 * tile.slack[r] : infinity;
+    for (int r = 0; r < TILE; ++r) limit[r] = tile.finite(r) ? limit[r] + 2 * tile.slack[r] * (1 + ROUNDING) : INFINITE;
 }
 
 // Inlined into the parallel loop it would be slower.
@@ -40,18 +23,15 @@ template <class Rows>
                                         const PackedCenters& packed, const TwoNearest<double>& out, Scratch& s) {
     const index_t at = id[0], k = centers.k;
     int list[TILE];
-    BestTwo two[TILE];
+    TwoNearestOf<double> two[TILE];
+    std::fill(two, two + TILE, no_two_nearest<double>(k));
     filter_tile(rows, id, count, packed, Candidates{nullptr, k}, true, s.tile);
     second_upper_bounds(packed, s.tile, s.limit);
     for (index_t j = 0; j < k; ++j) {
         const int m = rows_within(s.tile.values.data() + j * TILE, s.limit, count, list);
-        for (int l = 0; l < m; ++l) two[list[l]].offer(static_cast<label_t>(j), dist2(rows, at + list[l], centers, j));
+        for (int l = 0; l < m; ++l) two[list[l]].offer(dist2(rows, at + list[l], centers, j), static_cast<label_t>(j));
     }
-    for (int r = 0; r < count; ++r) {
-        const BestTwo& t = two[r];
-        out.labels[at + r] = t.first.arg, out.cost[at + r] = t.first.cost;
-        out.second[at + r] = k > 1 ? t.second.arg : t.first.arg, out.second_cost[at + r] = t.second.cost;
-    }
+    for (int r = 0; r < count; ++r) set_two_nearest(two[r], k, at + r, out);
 }
 
 template <class Rows>

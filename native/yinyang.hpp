@@ -36,17 +36,6 @@ struct YinyangScratch : Scratch {
     std::vector<label_t> grouped;  // all centres, group by group
 };
 
-// Computes Tile::lower for a whole tile, in float32; 1e-6 covers the additional roundings.
-inline void lower_bounds(const Tile& tile, const PackedCenters& packed, const float* values, float* out) {
-    const float size = unscale(packed), narrower = static_cast<float>(1 - tile.norm_error - 1e-6);
-    for (int r = 0; r < TILE; ++r) {
-        const float n2 = tile.norm2[r], v = std::min(values[r], 1e30f);
-        const float square = 2 * v - std::fabs(v) * 1e-6f - tile.slack[r] * 2.001f + n2 * narrower;
-        const bool valid = size > 0 && n2 < 1e30f;
-        out[r] = valid && square > 0 ? std::sqrt(square) * size * (1 - 1e-6f) : 0;
-    }
-}
-
 // Compares up to TILE rows with all centres and renews their bounds.
 template <class Rows>
 void assign_all_groups(const Rows& rows, const index_t* id, int count, const Centers& centers,
@@ -54,43 +43,34 @@ void assign_all_groups(const Rows& rows, const index_t* id, int count, const Cen
                        YinyangScratch& s) {
     const Candidates all{s.grouped.data(), centers.k};
     filter_tile(rows, id, count, packed, all, true, s.tile);
+    const RowBounds bounds(s.tile, packed);
     label_t own[TILE] = {};
-    float most[TILE], unused[TILE];
-    tile_bounds(s.tile, packed, most, unused);
     for (int r = 0; r < count; ++r) {
         own[r] = nearest_label(rows, id[r], r, packed, centers, all, s);
         relabel(labels, id[r], own[r], s);
-        upper[id[r]] = most[r];
+        upper[id[r]] = bounds.upper(r, s.tile.best[r]);
     }
     const float* v = s.tile.values.data();
     for (int g = 0; g < GROUPS; ++g) {
         float least[TILE];
-        std::fill(least, least + TILE, 1e30f);
+        std::fill(least, least + TILE, NO_VALUE);
         for (label_t j : groups[g]) {
             for (int r = 0; r < TILE; ++r) {
-                const float value = own[r] == j ? 1e30f : v[r];
+                const float value = own[r] == j ? NO_VALUE : v[r];
                 least[r] = value < least[r] ? value : least[r];
             }
             v += TILE;
         }
-        lower_bounds(s.tile, packed, least, least);
+        for (int r = 0; r < TILE; ++r) least[r] = bounds.lower(r, least[r]);
         for (int r = 0; r < count; ++r) lower[id[r] * GROUPS + g] = least[r];
     }
     s.total.scanned += count, s.total.pairs += count * centers.k;
 }
 
-typedef float float16 __attribute__((vector_size(4 * GROUPS)));
+using float16 = Vector<float, GROUPS>;
 
-template <int BY, int... I>
-inline float16 rotated_lanes(float16 v, std::integer_sequence<int, I...>) {
-    return __builtin_shufflevector(v, v, ((I + BY) % GROUPS)...);
-}
-template <int BY = GROUPS / 2>
 inline float smallest(float16 v) {
-    const float16 w = rotated_lanes<BY>(v, std::make_integer_sequence<int, GROUPS>{});
-    v = w < v ? w : v;
-    if constexpr (BY > 1) return smallest<BY / 2>(v);
-    return v[0];
+    return joined<GROUPS>(v, [](float16 a, float16 b) { return b < a ? b : a; });
 }
 
 // Weakens the bounds by the movement of the centres, and lists the rows whose label they no longer prove. Inlined into
@@ -102,12 +82,10 @@ inline float smallest(float16 v) {
     index_t m = 0;
     for (index_t i = from; i < stop; ++i) {
         const label_t a = labels[i];
-        float16 v;
-        std::memcpy(&v, lower + i * GROUPS, sizeof v);
-        v -= drift;
-        v -= (v < 0 ? -v : v) * 2.4e-7f;
+        float16 v = read<float16>(lower + i * GROUPS) - drift;
+        v -= (v < 0 ? -v : v) * ONE_ROUNDING;
         v = v > 0 ? v : float16{};
-        std::memcpy(lower + i * GROUPS, &v, sizeof v);
+        write(lower + i * GROUPS, v);
         const float u = upper[i] = increased(upper[i], moved[a]);
         s.id[m] = i;
         m += !(u < std::max(smallest(v), between.half[a]));
@@ -166,8 +144,9 @@ void search_group(const Rows& rows, const std::int32_t* place, int count, int g,
     const Candidates among{groups[g].data(), static_cast<index_t>(groups[g].size())};
     filter_tile(rows, id, count, packed, among, false, s.tile);
     float first[TILE], next[TILE];
-    lower_bounds(s.tile, packed, s.tile.best, first);
-    lower_bounds(s.tile, packed, s.tile.second, next);
+    const RowBounds bounds(s.tile, packed);
+    for (int r = 0; r < TILE; ++r)
+        first[r] = bounds.lower(r, s.tile.best[r]), next[r] = bounds.lower(r, s.tile.second[r]);
     for (int r = 0; r < count; ++r) {
         OpenRow& row = s.rows[place[r]];
         float* bound = lower + id[r] * GROUPS;

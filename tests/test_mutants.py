@@ -1,5 +1,6 @@
-"""The mistakes that `make mutants` plants still fit the source."""
+"""The mistakes that `make mutants` and `make native-mutants` plant still fit the sources."""
 
+from experiments import mutants_native
 from experiments.mutants import MUTANTS, ROOT
 
 
@@ -8,3 +9,11 @@ def test_every_mutant_can_be_planted():
         compile(mutant.plant(mutant.path.read_text(encoding="utf-8")), mutant.name, "exec")
         assert all((ROOT / "tests" / test).exists() for test in mutant.tests.split()), mutant.name
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_every_native_mutant_can_be_planted():
+    for mutant in mutants_native.MUTANTS:
+        source = (ROOT / "native" / mutant.file).read_text(encoding="utf-8")
+        assert mutant.plant(source) != source
+        native = ROOT / "native" / "tests" / f"{mutant.test}.cpp"
+        assert native.exists() or (ROOT / mutant.test).exists(), mutant.name

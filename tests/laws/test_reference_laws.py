@@ -67,6 +67,15 @@ def costs_of(view, C):
     return out.T
 
 
+def assert_two_nearest(view, C, D):
+    labels = np.zeros((2, view.n), dtype=np.int32)
+    costs = np.zeros((2, view.n))
+    _native.two_nearest(view, C, *labels, *costs)
+    order = np.argsort(D, axis=1, kind="stable")[:, :2]
+    assert np.array_equal(labels, order.T)
+    assert costs.T.tobytes() == np.take_along_axis(D, order, axis=1).tobytes()
+
+
 @every_kind
 @both_layouts
 @both_types
@@ -80,6 +89,7 @@ def test_distances_and_labels(dtype, is_sparse, kind):
         found = np.zeros(view.n, dtype=np.int32)
         _native.assign(view, C, found)
         assert np.array_equal(found, reference.labels(D)), d
+        assert_two_nearest(view, C, D)
 
 
 @every_kind
