@@ -74,7 +74,11 @@ def over_local_peers(X, weight, init, seed=0, k=3, sizes=SIZES):
         transport.end()
 
 
-@engines("init", [*((i,) for i in PEER_SEEDINGS), ("array",)], [(i,) for i in PEER_SEEDINGS])
+@engines(
+    "init",
+    [*((i,) for i in PEER_SEEDINGS), ("array",)],
+    [("d2",), ("k-means||",), ("dk-means++",)],
+)
 def test_same_bits_for_all_forms_of_input_and_over_local_peers(engine, rows, weights, init):
     init = rows[[5, 6, 7]] if init == "array" else init
     expected = over_local_peers(rows, weights, init)
@@ -179,7 +183,7 @@ def test_partitions_of_weight_zero(engine, rows):
         assert model.inertia_ == -model.score(X, sample_weight=w) > 0
 
 
-@both
+@dask
 def test_one_dtype_for_all_partitions(engine, rows):
     parts = pieces(rows.astype(np.float32))
     mixed = engine.blocks([part.astype(float) if i == 3 else part for i, part in enumerate(parts)])

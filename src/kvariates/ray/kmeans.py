@@ -1,7 +1,6 @@
 """k-means on a Ray cluster, behind scikit-learn's interface.
 
-Rows stay with their actors. If an actor is lost, another one reads its blocks again, says that the
-states of its peers are lost, and gets their logs.
+If an actor is lost, another one reads its blocks again and gets the logs of its peers.
 """
 
 from __future__ import annotations
@@ -30,6 +29,10 @@ _Asked = tuple[tuple[int, ...], int, Envelope]  # partitions, the seed of their 
 STARTS = 10  # of an actor, for one question
 TABLE = (str, Path, ray.data.Dataset)
 LABEL = "label"  # the name of a column
+ACCEPTED = (
+    "a ray.data.Dataset, the path of Parquet files or a list of object refs. For rows in memory "
+    "use kvariates.KMeans."
+)
 
 
 @engine
@@ -137,11 +140,8 @@ def _dataset(X: Any) -> ray.data.Dataset:
     return X if isinstance(X, ray.data.Dataset) else ray.data.read_parquet(str(X))
 
 
-def _refs_of(X: Any) -> list[Any]:
+def _refs_of(table: ray.data.Dataset) -> list[Any]:
     """Blocks in the order of the rows."""
-    if _are_refs(X):
-        return list(X)
-    table = _dataset(X)
     options = table.context.execution_options
     before, options.preserve_order = options.preserve_order, True
     try:
@@ -154,15 +154,13 @@ def _refs_of(X: Any) -> list[Any]:
 def _blocks_of(X: Any, weight: Any) -> list[_Block]:
     """ValueError or TypeError in one line."""
     if not isinstance(X, TABLE) and not _are_refs(X):
-        raise TypeError(
-            f"X is a {type(X).__name__}; give a ray.data.Dataset, the path of Parquet files or a "
-            "list of object refs. For rows in memory use kvariates.KMeans."
-        )
-    rows = _refs_of(X)
+        raise TypeError(f"X is a {type(X).__name__}; give {ACCEPTED}")
+    rows = list(X) if _are_refs(X) else _refs_of(_dataset(X))
     if not rows:
         raise ValueError("X is an empty list; it should hold object refs of blocks.")
-    if isinstance(weight, str) and not (isinstance(X, TABLE) and weight in _dataset(X).columns()):
-        raise ValueError(f"sample_weight: X has no column {weight!r}.")
+    columns = _dataset(X).columns() if isinstance(X, TABLE) else []
+    if not (weight is None or _are_refs(weight) or (isinstance(weight, str) and weight in columns)):
+        raise ValueError("sample_weight should be the name of a column of X, or object refs.")
     weights = list(weight) if _are_refs(weight) else [weight] * len(rows)
     if len(weights) != len(rows):
         words = f"sample_weight has {len(weights)} partitions, but X has {len(rows)}"
@@ -186,11 +184,10 @@ class RowsActor:
     """The partitions of some blocks."""
 
     def hold(self, blocks: Sequence[_Block], objective: Objective) -> list[Any]:
-        self._parts: Any = {
-            b.number: Partition.held(*b.fetch(), b.number, objective) for b in blocks
-        }
+        held = {b.number: Partition.held(*b.fetch(), b.number, objective) for b in blocks}
+        self._parts: Any = held
         self._peers: dict[tuple[int, ...], Any] = {}
-        return [partition.info() for partition in self._parts.values()]
+        return [partition.info() for partition in held.values()]
 
     def answer(self, asked: Sequence[_Asked], canonical: bool) -> list[Reply]:
         for group, seed, _ in asked:
@@ -205,9 +202,9 @@ class _Actors:
 
     def __init__(self, blocks: list[_Block], count: int, objective: Objective) -> None:
         self.owners = [i * count // len(blocks) for i in range(len(blocks))]
-        self._shares = [[b for b in blocks if self.owners[b.number] == i] for i in range(count)]
+        shares = [[b for b in blocks if self.owners[b.number] == i] for i in range(count)]
+        self._shares = [(share, objective) for share in shares]
         self._actors: list[Any] = [None] * count
-        self._objective = objective
         self.infos = [self._start(owner) for owner in range(count)]
         self.plan: ClusterPlan  # once it is known
 
@@ -215,7 +212,7 @@ class _Actors:
         """Start an actor, perhaps in place of a lost one; the ref of what it says of its blocks."""
         made: Any = ray.remote(RowsActor)
         self._actors[owner] = made.options(scheduling_strategy="SPREAD").remote()
-        return self._actors[owner].hold.remote(self._shares[owner], self._objective)
+        return self._actors[owner].hold.remote(*self._shares[owner])
 
     def peers(self) -> list[str]:
         return list(self.plan.groups)
@@ -224,30 +221,23 @@ class _Actors:
         asked: dict[int, dict[str, _Asked]] = {}
         for seed, (name, group) in enumerate(self.plan.groups.items()):
             if name in envelopes:
-                asked.setdefault(self.owners[group[0]], {})[name] = (
-                    tuple(group),
-                    seed,
-                    envelopes[name],
-                )
+                one = tuple(group), seed, envelopes[name]
+                asked.setdefault(self.owners[group[0]], {})[name] = one
         waiting = {owner: self._ask(owner, asked[owner]) for owner in asked}
-        replies: dict[str, Reply] = {}
-        for owner, ref in waiting.items():
-            replies |= zip(asked[owner], self._answers(owner, asked[owner], ref), strict=True)
-        return replies
+        found = [self._answers(owner, asked[owner], ref) for owner, ref in waiting.items()]
+        return dict(zip(chain(*asked.values()), chain(*found), strict=True))
 
     def _ask(self, owner: int, asked: dict[str, _Asked]) -> Any:
         return self._actors[owner].answer.remote(list(asked.values()), self.plan.canonical)
 
-    def _answers(
-        self, owner: int, asked: dict[str, _Asked], ref: Any, starts: int = STARTS
-    ) -> list[Reply]:
+    def _answers(self, owner: int, asked: dict[str, _Asked], ref: Any, left: int = STARTS) -> Any:
         try:
-            return ray.get(ref)  # type: ignore[no-any-return]
+            return ray.get(ref)
         except RayActorError:
-            if not starts:
+            if not left:
                 raise
             self._start(owner)
-            return self._answers(owner, asked, self._ask(owner, asked), starts - 1)
+            return self._answers(owner, asked, self._ask(owner, asked), left - 1)
 
     def end(self) -> None:
         """Let the actors end, and with them the rows and the states of the peers."""
