@@ -236,6 +236,18 @@ CLUSTERING = [
         "laws/test_minibatch_laws.py",
     ),
     Mutant(
+        "centres of mini-batches leave the sphere", "refining.minibatch",
+        "directions(self._means, self.centers) if self._unit else self._means",
+        "self._means",
+        "laws/test_cosine_laws.py",
+    ),
+    Mutant(
+        "a centre of an on-line step leaves the sphere", "streaming.online",
+        "centers = directions(centers, state.centers) if unit else centers",
+        "",
+        "laws/test_cosine_laws.py",
+    ),
+    Mutant(
         "a Kullback-Leibler centre is the unweighted mean", "objectives.divergence_objective",
         "sum_rows(self._X[own], None if self._weight is None else weight)",
         "sum_rows(self._X[own], None) / max(len(own), 1) * weight.sum()",

@@ -13,6 +13,7 @@ import numpy as np
 from kvariates.guarantees import how_to_measure
 from kvariates.peers.vertical_session import VerticalTranscript
 from kvariates.privacy import ledger_report
+from kvariates.report.costs import DISTANCES
 from kvariates.report.figures import Bar, Fact, facts, share_bar
 from kvariates.report.page import (
     Section,
@@ -217,7 +218,8 @@ def stream_section(run: FitRun) -> Section:
     if spread is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
         items.append(Fact("spread", f"{number(spread.value)}{error}"))
-        words += " The spread is the sum of the rows' squared distances to their nearest synopses"
+        what = DISTANCES[record.metric].format(rows="rows").replace("centres", "nearest synopses")
+        words += f" The spread is the sum of the {what}"
         words += "; what follows ± is the standard error of its estimate." if error else "."
     return Section("stream", "Stream", facts(items) + paragraph(words))
 
