@@ -114,7 +114,7 @@ def test_private_kmedian_stays_as_it_was(monkeypatch):
     model = kvariates.PrivateKMedian(4, epsilon=5.0, missing="error")
     demand = np.arange(200).repeat(3)
     model.fit(X, demand=demand)
-    before, store = state(model), kvariates.PrivateKMedian._store
+    before, store = state(model), kvariates.PrivateKMedian._store_releases
     for rows, people in ((BAD["nan"], demand), (OTHER, demand), (OTHER, None)):
         with pytest.raises(ValueError, match=r"NaN|no point of X|needs demand"):
             model.fit(rows, demand=people)
@@ -124,7 +124,7 @@ def test_private_kmedian_stays_as_it_was(monkeypatch):
         store(self, *args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kvariates.PrivateKMedian, "_store", fails)
+    monkeypatch.setattr(kvariates.PrivateKMedian, "_store_releases", fails)
     with pytest.raises(KeyboardInterrupt):
         model.fit(OTHER, demand=demand % 150)
     assert_unchanged(model, before)
