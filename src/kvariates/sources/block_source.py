@@ -49,7 +49,7 @@ def blocks(
     source : path or object
         - The path of a text table (.csv, .tsv and others, plain or .gz), or of a .parquet, .arrow,
           .feather, .ipc or .npy file. A folder of .parquet files, and a pattern such as
-          "rows/*.parquet", are read in the order of their paths, and a list of paths in its order.
+          ``"rows/*.parquet"``, are read in the order of their paths; a list of paths in its order.
         - A URL that pyarrow or fsspec opens, such as "s3://bucket/rows.parquet".
         - A DuckDB relation, a pandas or polars frame, a polars LazyFrame, or anything with Arrow's
           C stream interface.

@@ -157,7 +157,7 @@ def read(
     path : str or Path, or list of them
         A text table (.csv, .tsv, ..., plain or .gz), or a .parquet, .arrow, .feather, .npz, .npy or
         .mtx file; "-" is standard input. A folder of .parquet files, and a pattern such as
-        "rows/*.parquet", are read in the order of their paths, and a list of paths in its order.
+        ``"rows/*.parquet"``, are read in the order of their paths; a list of paths in its order.
     columns : sequence of str, optional
         The columns to read, in this order. A named column that holds no numbers is converted where
         each of its values reads as a number. By default every numeric column is read.
