@@ -84,9 +84,7 @@ def clustered_coreset(
     n, d, k = len(peers), shards[0].shape[1], options.k
     coreset = distributed_coreset(peers, options, rng)
     points = coreset.positive()
-    centers = sample_rows(
-        SeedingProblem(Rows.of(points.points), points.weights, k, rng=rng)
-    ).centers
+    centers = sample_rows(SeedingProblem(points.data, k, rng=rng)).centers
     sent = sum(peer.sent for peer in coreset.traffic) - n  # less the costs of the first round
     received = sum(peer.received for peer in coreset.traffic)
     shared = sum(peer.points for peer in coreset.traffic)

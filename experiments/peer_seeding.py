@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from benchmarks.workloads import Array
 
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.numerics.draws import I64
 from kvariates.seeding.euclidean_potential import EuclideanPotential
@@ -57,7 +58,7 @@ def kmeans_parallel_run(rows: Rows, k: int, rng: np.random.Generator) -> Paralle
     potential = EuclideanPotential(rows, None, 1 + int(sizes.sum()) + k)
     taken = np.concatenate(draw_candidates(potential, sizes, k, rng))
     mass = potential.masses()
-    few = SeedingProblem(rows.subset(taken[mass > 0]), mass[mass > 0], k, rng=rng)
+    few = SeedingProblem(HostData(rows.subset(taken[mass > 0]), mass[mass > 0]), k, rng=rng)
     return ParallelRun(cost_at(rows, sample_rows(few).centers), len(taken))
 
 

@@ -107,7 +107,7 @@ def synopsis_costs(
         kept = _summarised(stream, synopsis, rng)
         if nearest:
             kept = _weighed_by_nearest(stream.X, kept)
-        problem = SeedingProblem(Rows.of(kept.points), kept.weights, stream.k, rng=rng)
+        problem = SeedingProblem(kept.data, stream.k, rng=rng)
         begin = time.perf_counter()
         centers = sample_rows(problem).centers
         seconds.append(time.perf_counter() - begin)
