@@ -19,9 +19,9 @@ def client():
         yield connected
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_cluster():
-    """Ray on this machine, while a test asks for it."""
+    """Ray on this machine, for the tests of one file: Flower starts Ray with other settings."""
     import warnings
 
     import ray

@@ -12,6 +12,8 @@ from privacy.private_models import make_task
 from sampling.chi_square import ALPHA, follows
 from scipy import stats
 
+from kvariates import PrivateKMeans
+
 pytestmark = pytest.mark.slow
 
 # --- charges ---------------------------------------------------------------------------------
@@ -95,7 +97,9 @@ def test_resized_rows_have_the_size_and_keep_real_rows(n, size):
 def test_bad_constants_raise():
     for delta_w in (None, 0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="delta_w must be a number > 0"):
-            Conditional(delta_w)(make_task(np.eye(9, 2), 3))
+            PrivateKMeans(3, epsilon=1.0, bounds=(0, 1), method=Conditional(delta_w)).fit(
+                np.eye(9, 2)
+            )
     for alpha in (0.0, -1.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="alpha"):
             Floored(alpha)
