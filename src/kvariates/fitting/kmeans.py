@@ -91,7 +91,7 @@ class Unwatched:
         pass
 
 
-def check_options(options: FitOptions, data: Data, objective: Objective) -> None:
+def _check_offers(options: FitOptions, data: Data, objective: Objective) -> None:
     """ValueError unless the data and the objective offer what seeding and refinement need."""
     offers = objective.offers | data.offers
     if isinstance(options.init, str):
@@ -103,7 +103,8 @@ def fit_kmeans(
     data: Data, objective: Objective, options: FitOptions, rng: np.random.Generator,
     watch: Watch | None = None,
 ) -> LloydResult:  # fmt: skip
-    """Seed, refine, and keep the best run. Pre: `check_options`; at least k rows."""
+    """Seed, refine, and keep the best run. Pre: at least k rows."""
+    _check_offers(options, data, objective)
     fit = KMeansFit(data, objective, options, rng, watch or Unwatched())
     if data.summary is not None and not isinstance(options.init, np.ndarray):
         fit = replace(fit, options=fit.options_from_summary())
