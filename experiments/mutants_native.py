@@ -86,7 +86,23 @@ MUTANTS = [
     ),
     NativeMutant(
         "a bound is rounded to the nearest float32", "row_bounds.hpp",
-        "ONE_ROUNDING = 0x1p-22f", "ONE_ROUNDING = 0", "row_bounds_test",
+        "ONE_ROUNDING = 0x1p-22f;", "ONE_ROUNDING = 0;", "row_bounds_test",
+    ),
+    NativeMutant(
+        "bounds leave out their own roundings", "row_bounds.hpp",
+        "ROUNDING = 0x1p-20f;", "ROUNDING = 0;", "row_bounds_test",
+    ),
+    NativeMutant(
+        "the slack of a row leaves out the row's part", "filter_dense.cpp",
+        "tile.slack[r] = half * tile.norm2[r];", "tile.slack[r] = 0 * half;", "row_bounds_test",
+    ),
+    NativeMutant(
+        "the slack of a row leaves out the centre's part", "filter_shift.hpp",
+        "row_part[r] + tile.eps[r] * packed.radius2[tile.arg[r]]", "row_part[r]", "row_bounds_test",
+    ),
+    NativeMutant(
+        "limits of costs leave out the slack", "row_bounds.hpp",
+        "/ 2 + tile.slack[r] * (1 + ROUNDING);", "/ 2;", "row_bounds_test",
     ),
     NativeMutant(
         "the filter trusts a difference within its error", "filter_shift.hpp",

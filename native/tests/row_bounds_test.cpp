@@ -31,15 +31,25 @@ Real square_between(const T* x, const double* c, index_t d) {
     return sum;
 }
 
+// The longest chain of operations in a value of row i, as filter.hpp counts them.
+template <class T>
+index_t longest_chain(const Dense<T>& rows, index_t) {
+    return std::min(rows.d, CHUNK) + rows.d / CHUNK;
+}
+template <class T>
+index_t longest_chain(const Csr<T>& rows, index_t i) {
+    return rows.start[i + 1] - rows.start[i];
+}
+
 struct Worst {
     int wrong = 0;
     double width = 0;  // the largest upper - lower, relative to the norms of row and centre
 };
 
 // Checks the bounds on the distances of one tile.
-template <class T>
-void check_distances(const Data<T>& data, const std::vector<double>& c, index_t first, const PackedCenters& packed,
-                     const Tile& tile, Worst& worst) {
+template <class T, class Rows>
+void check_distances(const Data<T>& data, const Rows& rows, const std::vector<double>& c, index_t first,
+                     const PackedCenters& packed, const Tile& tile, Worst& worst) {
     const index_t d = data.d;
     const RowBounds bounds(tile, packed, tile.rows);
     const Real square = static_cast<Real>(packed.scale) * packed.scale;
@@ -47,6 +57,10 @@ void check_distances(const Data<T>& data, const std::vector<double>& c, index_t 
     for (int r = 0; r < tile.rows; ++r) {
         const T* x = &data.x[(first + r) * d];
         const Real norm2 = square_between(x, middle.data(), d);
+        // The slack is X + E of the nearest centre.
+        const Real least_slack = norm2 * square / 2 + packed.radius2[tile.arg[r]] / Real{ENLARGED};
+        worst.wrong += !(tile.slack[r] >= static_cast<Real>(tile.eps[r]) * least_slack);
+        worst.wrong += !(tile.eps[r] >= 10 * UNIT + longest_chain(rows, first + r) * UNIT);
         for (index_t j = 0; j < packed.k; ++j) {
             const float value = tile.values[j * TILE + r];
             const Real exact = square_between(x, &c[j * d], d), distance = std::sqrt(exact);
@@ -102,7 +116,7 @@ void check_rows(const Data<T>& data, const Rows& rows, const std::string& what) 
     Worst worst;
     for_tiles(0, data.n, [&](const index_t* id, int count) {
         filter_tile(rows, id, count, packed, Candidates{nullptr, k}, true, tile);
-        check_distances(data, c, id[0], packed, tile, worst);
+        check_distances(data, rows, c, id[0], packed, tile, worst);
         check_limits(data, c, id[0], packed, tile, worst);
     });
     check(worst.wrong == 0, what + ": " + std::to_string(worst.wrong) + " bounds are wrong");
@@ -124,6 +138,47 @@ void check_type() {
             }
 }
 
+// For tiles of any numbers, whatever a filter would give: the bounds hold up to the largest error that the tile admits,
+// so each rounding of their own and each term of the error is covered.
+void check_all_tiles() {
+    std::mt19937 rng(3);
+    std::uniform_real_distribution<double> unit(0, 1), exponent(-7, 0);
+    PackedCenters packed;
+    Tile tile;
+    int uppers = 0, lowers = 0, limits = 0, widths = 0, values = 0;
+    for (int i = 0; i < 2000; ++i) {
+        double cost[TILE];
+        float limit[TILE], width[TILE];
+        tile.norm_error = static_cast<int>(2 + 30 * unit(rng)) * UNIT;
+        for (int r = 0; r < TILE; ++r) {
+            tile.norm2[r] = static_cast<float>(std::pow(2.0, 30 * unit(rng) - 15));
+            tile.slack[r] = tile.norm2[r] * static_cast<float>(std::pow(10.0, exponent(rng)));
+            cost[r] = tile.norm2[r] * 2 * unit(rng);
+        }
+        const RowBounds bounds(tile, packed);
+        cost_limits(tile, cost, packed.scale, limit);
+        limit_widths(tile, cost, packed.scale, width);
+        for (int r = 0; r < TILE; ++r) {
+            const float value = tile.norm2[r] * static_cast<float>(2 * unit(rng) - 0.5);
+            const Real slack = tile.slack[r], half_norm = static_cast<Real>(tile.norm2[r]) / 2;
+            const Real most = half_norm * (1 + static_cast<Real>(tile.norm_error));
+            const Real least = half_norm * (1 - static_cast<Real>(tile.norm_error));
+            const Real half_cost = static_cast<Real>(cost[r]) / 2;
+            uppers += !(bounds.upper(r, value) >= std::sqrt(std::max(2 * (value + 2 * slack + most), Real{0})));
+            lowers += !(bounds.lower(r, value) <= std::sqrt(std::max(2 * (value - slack + least), Real{0})));
+            limits += !(limit[r] >= half_cost - least + slack);
+            widths += !(limit[r] - (half_cost - most) + slack <= width[r]);
+            const float eps = static_cast<float>(tile.norm_error), radius2 = tile.norm2[r];
+            values += !(most_value(value, eps, radius2) >= value + 2 * static_cast<Real>(eps) * radius2);
+        }
+    }
+    check(uppers == 0, "all tiles: " + std::to_string(uppers) + " upper bounds are wrong");
+    check(lowers == 0, "all tiles: " + std::to_string(lowers) + " lower bounds are wrong");
+    check(limits == 0, "all tiles: " + std::to_string(limits) + " limits are wrong");
+    check(widths == 0, "all tiles: " + std::to_string(widths) + " widths are wrong");
+    check(values == 0, "all tiles: " + std::to_string(values) + " largest values are wrong");
+}
+
 // One float32 operation and the step outwards never end on the wrong side.
 void check_outward_steps() {
     std::mt19937 rng(2);
@@ -143,6 +198,7 @@ void check_outward_steps() {
 
 int main() {
     check_outward_steps();
+    check_all_tiles();
     check_type<float>();
     check_type<double>();
     std::printf("%d passed, %d failed\n", passed, failed);
