@@ -191,7 +191,7 @@ CLUSTERING = [
         "contracts/test_streaming_kmeans.py",
     ),
     Mutant(
-        "coresets always take the same draws", "data.cells",
+        "coresets always take the same draws", "data.rows",
         "seed = int(rng.integers(2**64, dtype=np.uint64))",
         "seed = 0",
         "sampling/test_summary_distribution.py",
@@ -266,7 +266,7 @@ CLUSTERING = [
         "laws/test_certificate_laws.py",
     ),
     Mutant(
-        "a certificate ignores the rounding of distances", "certificates.dual",
+        "a certificate ignores the rounding of distances", "data.metrics",
         "bound = bound * (1 - error.relative)",
         "bound = bound",
         "laws/test_certificate_laws.py",

@@ -88,7 +88,7 @@ PRIVATE = [
         "privacy/test_demand_swaps.py privacy/test_replay_demand.py",
     ),
     Mutant(
-        "distances of a private swap have no cap", "data.capped_distances",
+        "distances of a private swap have no cap", "data.lattice_rows",
         "capped = np.minimum(distances.astype(np.float64), self.cap)",
         "capped = distances.astype(np.float64)",
         "privacy/test_demand_swaps.py",

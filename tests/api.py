@@ -23,18 +23,17 @@ certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
 certificates.kmeans_dual: lower_bound WeightedDistances
 certificates.kmeans_relaxation: capped_bound KnownClusters solve
 certificates.sampled_bound: smallest_mean
-cli: main_of_command=main
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
 cli.saved_model: load_model
+cli: main_of_command=main
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.clients: threads_of_task
 dask.partitions: moves TOLERATED
 data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
-data.capped_distances: CappedDistances farthest
 data.cluster_sums: ClusterSums SumsByLabel SumScale
 data.distance_tables: DistanceLists DistanceTable StreamedDistances
 data.exact_sums: ExactSums exponent_of from_float LIMBS to_float unscaled whole
@@ -42,14 +41,14 @@ data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
 data.host_data: HostData ShardData
 data.hst_tree: grow HstTree
-data.lattice_rows: Balls largest_values lattice_sums NORMS on_unit_lattice outside_radius quantize
-    quantize_sparse sparse_sums squared_distances SquaredDistances
-data.metric_spaces: CallableMetric DistanceMatrix NATIVE_METRICS Vectors
-data.metrics: DISTANCES EDGES METRICS PLACES ROWS
+data.lattice_rows: Balls CappedDistances farthest largest_values lattice_sums NORMS
+    on_unit_lattice outside_radius quantize quantize_sparse sparse_sums squared_distances
+    SquaredDistances
+data.metric_spaces: CallableMetric DistanceMatrix
+data.metrics: DISTANCES EDGES METRICS NATIVE_METRICS PLACES ROWS SparseCosine Vectors
 data.row_costs: RowCosts stay_limit
 data.rows: joint_cost Rows SMALL total_cost unit_rows
 data.scans: SCANS
-data.sparse_cosine: SparseCosine
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.facilities: load_town straight_choice
@@ -64,10 +63,10 @@ estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
 federated.client: FEDERATED
-federated.flower_transport: FlowerTransport content_of MESSAGE_TYPE record_of decode_questions
-    encode_questions Questions VERTICAL_DTYPES VerticalQuestion
+federated.flower_transport: content_of decode_questions encode_questions FlowerTransport
+    MESSAGE_TYPE Questions record_of VERTICAL_DTYPES VerticalQuestion
 federated.inputs: checked_bounds
-federated.private_fit: SummingPeer ledger_of
+federated.private_fit: ledger_of SummingPeer
 federated.private_peer: PrivatePeer Refused UNIT
 federated.releases: FileReleases Releases
 federated.server: fit server_app server_options wait_for_peers
@@ -97,13 +96,14 @@ peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
 peers.fitting: fit_peers guarantee_of PeersProblem
 peers.masked_peer: MaskedPeer SUMMED SummedQuestion
-peers.masks: bound_exponent exact_sum FixedPoint row_at fingerprint KeyPair PairwiseKeys PART
+peers.masks: bound_exponent exact_sum fingerprint FixedPoint KeyPair PairwiseKeys PART row_at
     stream
 peers.peer: Envelope LogNeeded Peer Policy TRUSTING
 peers.peers_data: dk_means_plusplus PeersData PeersPotential
 peers.questions: Question QUESTIONS
 peers.transport: Dropped Failure LocalTransport reply_of Transcript
-peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential VerticalOptions
+peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
+    VerticalOptions
 peers.vertical_party: VerticalParty
 peers.vertical_session: InProcessParties VerticalSession
 privacy.auditing: audit near
@@ -112,7 +112,7 @@ privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
 privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
-privacy.noise_source: Calibrated calibrated CHOICES ForkGuard GUARD measurement
+privacy.noise_source: calibrated Calibrated CHOICES ForkGuard GUARD measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
     sum_query total_query
@@ -127,7 +127,8 @@ private_methods.domain: Domain
 private_methods.methods: AutoMethod ENOUGH_FEW PRIVATE_KMEDIAN_METHODS PRIVATE_METHODS
 private_methods.noisy_centers: CHANCE NoisyCounts PassedCells RATE
 private_methods.noisy_grid: clear_centers GridMethod make_grid
-private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize WithLaplace
+private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy resize
+    WithLaplace
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
 private_methods.noisy_tree: NoisyMoments TreeMethod
 private_methods.principal_axes: Axes locate RowsLocation worthwhile

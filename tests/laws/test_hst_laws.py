@@ -3,7 +3,6 @@
 import itertools
 import math
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,8 +107,7 @@ def test_vectors_matrix_and_callable_give_one_tree(n, d, dtype, metric):
     X = rng(n + d).normal(size=(n, d)).astype(dtype)
     gaps = X[:, None].astype(float) - X[None]
     D = np.sqrt((gaps**2).sum(axis=2)) if metric == "euclidean" else np.abs(gaps).sum(axis=2)
-    # Only what `grow` uses of a space.
-    any_metric = SimpleNamespace(n=n, distances=lambda i, j: D[np.ix_(i, j)])
+    any_metric = CallableMetric(np.arange(n)[:, None], lambda i, j: D[i[0], j[0]])
     for seed in range(3):
         tree = grow(Vectors(X, metric), rng(seed))
         assert same(tree, grow(DistanceMatrix(D), rng(seed)))
@@ -126,10 +124,13 @@ def test_many_points_and_threads_give_the_same_tree():
         trees = on_threads(lambda X=X: grow(Vectors(X, "euclidean"), rng(5)))
         assert all(same(trees[0], other) for other in trees[1:])
 
-    def distances(points, columns):
-        return np.sqrt(np.einsum("ij,ij->i", gap := X[columns] - X[points], gap))[None]
+    class FromPoint(CallableMetric):
+        """Distances from one point at a time, by NumPy."""
 
-    assert same(trees[0], grow(SimpleNamespace(n=len(X), distances=distances), rng(5)))
+        def distances(self, points, columns):
+            return np.sqrt(np.einsum("ij,ij->i", gap := X[columns] - X[points], gap))[None]
+
+    assert same(trees[0], grow(FromPoint(X, None), rng(5)))
 
 
 def test_errors_of_a_callable_are_raised():

@@ -26,9 +26,8 @@ import numpy as np
 
 from kvariates.data.distance_tables import DistanceOracle
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import DistanceRows, Ints, MetricSpace
 from kvariates.data.rows import F64
-from kvariates.data.sparse_cosine import SparseCosine
 from kvariates.progress import Progress, Report
 
 MEMORY = 0.7  # the share of the previous direction in the next one
@@ -71,21 +70,8 @@ class CertifiedProblem:
         return factor * np.maximum(self.nearest, self.cost / math.fsum(self.weight))
 
     def below(self, bound: float) -> float:
-        """A bound for the exact distances from a bound for the computed ones.
-
-        Distances of a matrix or a callable are exact. `Graph.ball` adds lengths in the opposite
-        order. Vectors: a distance is at most 1 + e times the true one, plus t where squares
-        underflow; on the sphere, rows are rounded too, so that chords are off by up to `chord`.
-        There d >= D - chord sqrt(2 D) for the computed D, and the sum of w sqrt(2 D) over all
-        points is at most sqrt(2 (sum of w) (sum of w D)), by Cauchy and Schwarz.
-        """
-        if isinstance(self.space, Graph):
-            return bound * (1 - 4 * self.space.n * ROUNDING)
-        if not isinstance(self.space, Vectors | SparseCosine):
-            return bound
-        error, weight = self.space.rounding, math.fsum(self.weight)
-        bound = bound * (1 - error.relative) - weight * error.absolute
-        return max(0.0, bound - error.chord * math.sqrt(2 * weight * max(0.0, bound)))
+        """A bound for the exact distances from a bound for the computed ones."""
+        return self.space.below(bound, math.fsum(self.weight))
 
 
 def measured_at(space: MetricSpace, points: Ints) -> DistanceRows:

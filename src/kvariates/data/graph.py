@@ -12,14 +12,18 @@ apart. A stored zero is an edge of length zero, and an edge has to be stored fro
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64, TwoNearest
+
+FINER = 20  # bits: a step of capped distances has 2^20 of the parts that edges are rounded to
 
 
 class NeighborLists(NamedTuple):
@@ -36,6 +40,9 @@ class Graph:
     Arrays of the right types are shared with `csr`, not copied.
     """
 
+    half_squares = False
+    quick_swaps = False
+
     def __init__(self, csr: Any) -> None:
         tidy = csr if csr.has_sorted_indices else csr.sorted_indices()
         indptr = np.ascontiguousarray(tidy.indptr, dtype=np.int64)
@@ -43,6 +50,28 @@ class Graph:
         data = np.ascontiguousarray(tidy.data, dtype=np.float64)
         self.csr, self.view = csr, _native.graph_view(indptr, indices, data)
         self.n = self.n_candidates = self.view.n
+
+    @property
+    def pass_work(self) -> float:
+        """It takes long to look at an edge."""
+        return self.n * len(self.csr.data) * 2**9
+
+    def distance_bound(self) -> float:
+        return float(self.csr.data.sum())
+
+    def below(self, bound: float, weight: float) -> float:
+        """`ball` adds lengths in the opposite order."""
+        return bound * (1 - 4 * self.n * 2.0**-53)
+
+    def capped(self, cap: float, step: float) -> Graph:
+        """Paths are sums of edges: of rounded ones, these are exact both ways."""
+        part = math.ldexp(step, -FINER)
+        lengths = np.floor(np.minimum(self.csr.data, 2 * cap) / part) * part
+        edges = lengths, self.csr.indices, self.csr.indptr
+        return Graph(scipy.sparse.csr_array(edges, shape=self.csr.shape))
+
+    def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
+        return _native.tree_over_lists(*self.least_elements(rng.permutation(self.n)), seed)
 
     def distances(self, points: Ints, columns: Ints | None = None) -> F64:
         """See `MetricSpace`. With `columns`, each search ends at the farthest of them."""

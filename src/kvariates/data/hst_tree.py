@@ -29,20 +29,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import DistanceMatrix, Ints, MetricSpace, Vectors
+from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
-from kvariates.data.sparse_cosine import SparseCosine
 from kvariates.notebook_html import HtmlTable, boxed
-
-ARC = 1.5707963267948968  # just above pi / 2
 
 
 @dataclass(frozen=True)
@@ -100,13 +94,14 @@ class HstTree:
         return out
 
     def distortion(self, space: MetricSpace, pairs: NDArray[np.int64]) -> F64:
-        """Tree distance / distance of every pair; NaN at distance 0."""
+        """Tree distance / distance (or chord) of every pair; NaN at distance 0."""
         true = np.empty(len(pairs))
         for point in np.unique(pairs[:, 0]).tolist():
             own = pairs[:, 0] == point
             true[own] = space.distances(np.array([point]), np.ascontiguousarray(pairs[own, 1]))[0]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(true > 0, self.distances(pairs) / lengths(space, true), np.nan)
+            lengths = np.sqrt(2 * true) if space.half_squares else true
+            return np.where(true > 0, self.distances(pairs) / lengths, np.nan)
 
     @property
     def log_unit(self) -> int:
@@ -121,37 +116,4 @@ class HstTree:
 def grow(space: MetricSpace | Rows, rng: np.random.Generator) -> HstTree:
     """A random 2-HST over all points of the space; over `Rows`, with Euclidean distances."""
     seed = int(rng.integers(2**64, dtype=np.uint64))
-    if isinstance(space, Rows):
-        return HstTree(*_over_rows(space.X, False, seed))
-    if isinstance(space, Vectors | SparseCosine):
-        # An arc is at most pi / 2 times its chord.
-        X = space.X * ARC if space.metric == "haversine" else space.X
-        return HstTree(*_over_rows(X, space.metric == "manhattan", seed))
-    if isinstance(space, DistanceMatrix):
-        return HstTree(*_native.tree_over_matrix(space.D, seed))
-    if isinstance(space, Graph):
-        lists = space.least_elements(rng.permutation(space.n))
-        return HstTree(*_native.tree_over_lists(*lists, seed))
-
-    def distances(point: int, others: Ints) -> F64:
-        return np.ascontiguousarray(space.distances(np.array([point]), others)[0], dtype=np.float64)
-
-    return HstTree(*_native.tree_over_callable(distances, space.n, seed))
-
-
-def lengths(space: MetricSpace | Rows, distances: F64) -> F64:
-    """The distances that a tree over `space` approximates: chords if `is_squared(space)`."""
-    return np.sqrt(2 * distances) if is_squared(space) else distances
-
-
-def is_squared(space: MetricSpace | Rows) -> bool:
-    """The space's distances are half the squares of the distances of its trees."""
-    return isinstance(space, Vectors | SparseCosine) and space.metric == "cosine"
-
-
-def _over_rows(X: Any, manhattan: bool, seed: int) -> _native.Nodes:
-    if not scipy.sparse.issparse(X):
-        return _native.tree_over_rows(X, manhattan, seed)
-    indices = X.indices.astype(np.int32, copy=False)
-    indptr = X.indptr.astype(np.int64, copy=False)
-    return _native.tree_over_csr(X.data, indices, indptr, X.shape[1], manhattan, seed)
+    return HstTree(*space.tree_nodes(seed, rng))

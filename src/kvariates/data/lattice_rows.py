@@ -1,8 +1,17 @@
-"""Rows on a lattice: rounding them to it, and exact sums of their clusters."""
+"""Rows and distances on a lattice, so that their sums are exact, as private methods need them.
+
+| what is rounded | how |
+|---|---|
+| rows, dense or CSR | towards zero, clipped to a ball |
+| points of the unit ball | coarsely: their squared distances are exact in float32 |
+| distances of any space | down to a step, and capped |
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,11 +19,21 @@ import scipy
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.metric_spaces import KEPT_BYTES, DistanceRows, Ints
+from kvariates.data.metric_spaces import (
+    KEPT_BYTES,
+    DistanceMatrix,
+    DistanceRows,
+    Ints,
+    MetricSpace,
+)
 from kvariates.data.rows import F64, Floats, Labels
 from kvariates.numerics.lattice import Lattice, Norm
 
+I64 = NDArray[np.int64]
+
 NORMS: dict[Norm, int] = {"linf": 0, "l1": 1, "l2": 2}  # the codes of the native functions
+MOST = 2**18  # values of a row; of more, the largest are kept, so that integers cannot overflow
+SHORTER = 1 - 2.0**-40  # a row that is too long is multiplied by this much less than needed
 
 
 # proof: sums.md
@@ -93,69 +112,6 @@ def _check_number(rows: NDArray[np.floating], lattice: Lattice) -> None:
         raise ValueError(f"More rows than n_max = {lattice.n_max}: their sums might not be exact.")
 
 
-# ---- Squared distances of points on a coarse lattice of the unit ball: exact in float32 ----------
-#
-# Coordinates are multiples of 2^-10, so squared distances are multiples of 2^-20 and at most 4:
-# they have 22 bits. Every partial sum of a product of two such points is at most 1 (Cauchy and
-# Schwarz), so a matrix product has no rounding error, however it is blocked; nor have float64
-# sums over 2^31 points.
-
-
-FARTHEST = 4.0  # squared distance of two points of the unit ball
-
-
-def unit_lattice(p: int) -> Lattice:
-    """The lattice of step 2^-10 in the unit ball."""
-    return Lattice(1.0, p, "l2", n_max=2**42)
-
-
-def on_unit_lattice(points: F64) -> F64:
-    """Points clipped to the unit ball and rounded towards zero, each by itself."""
-    return quantize(points, unit_lattice(points.shape[1]))
-
-
-class SquaredDistances(DistanceRows):
-    """From points of the unit lattice that may become centres to others, `at`."""
-
-    def __init__(self, points: F64, at: F64) -> None:
-        self.X, self.at = points.astype(np.float32), at.astype(np.float32)
-        self.n_candidates, self.n, self.dtype = len(points), len(at), np.dtype(np.float32)
-        self._squares = _squares(self.X)
-        self._at_squares = _squares(self.at)
-
-    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
-        at, squares = self.at, self._at_squares
-        if columns is not None:
-            at, squares = at[columns], squares[columns]
-        out = self.X[points] @ (np.float32(-2) * at).T
-        out += squares
-        out += self._squares[points, None]
-        return np.asarray(out)
-
-    def measured_at(self, demand: Ints) -> SquaredDistances:
-        return SquaredDistances(self.X.astype(np.float64), self.at[demand].astype(np.float64))
-
-
-def squared_distances(points: F64, at: F64) -> DistanceRows:
-    """The same, all computed at once if they are few: a long search asks for them many times."""
-    space = SquaredDistances(points, at)
-    kept = space.dtype.itemsize * space.n_candidates * space.n <= KEPT_BYTES
-    return space.matrix() if kept else space
-
-
-def _squares(points: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->i", points, points))
-
-
-# ---- CSR rows on a lattice: rounded, cut to few values, and summed by cluster, each row by
-# itself
-
-
-I64 = NDArray[np.int64]
-MOST = 2**18  # values of a row; of more, the largest are kept, so that integers cannot overflow
-SHORTER = 1 - 2.0**-40  # a row that is too long is multiplied by this much less than needed
-
-
 def quantize_sparse(X: Any, lattice: Lattice, half: F64 | None = None) -> Any:
     """CSR rows clipped to the ball of an l2 lattice and rounded towards zero, each by itself.
 
@@ -215,3 +171,132 @@ def _inside(steps: I64, row: I64, n: int, most: int) -> I64:
 
 def _row_numbers(X: Any) -> I64:
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
+# ---- Squared distances of points on a coarse lattice of the unit ball: exact in float32 ----------
+#
+# Coordinates are multiples of 2^-10, so squared distances are multiples of 2^-20 and at most 4:
+# they have 22 bits. Every partial sum of a product of two such points is at most 1 (Cauchy and
+# Schwarz), so a matrix product has no rounding error, however it is blocked; nor have float64
+# sums over 2^31 points.
+
+
+FARTHEST = 4.0  # squared distance of two points of the unit ball
+
+
+def unit_lattice(p: int) -> Lattice:
+    """The lattice of step 2^-10 in the unit ball."""
+    return Lattice(1.0, p, "l2", n_max=2**42)
+
+
+def on_unit_lattice(points: F64) -> F64:
+    """Points clipped to the unit ball and rounded towards zero, each by itself."""
+    return quantize(points, unit_lattice(points.shape[1]))
+
+
+class SquaredDistances(DistanceRows):
+    """From points of the unit lattice that may become centres to others, `at`."""
+
+    def __init__(self, points: F64, at: F64) -> None:
+        self.X, self.at = points.astype(np.float32), at.astype(np.float32)
+        self.n_candidates, self.n, self.dtype = len(points), len(at), np.dtype(np.float32)
+        self._squares = _squares(self.X)
+        self._at_squares = _squares(self.at)
+
+    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
+        at, squares = self.at, self._at_squares
+        if columns is not None:
+            at, squares = at[columns], squares[columns]
+        out = self.X[points] @ (np.float32(-2) * at).T
+        out += squares
+        out += self._squares[points, None]
+        return np.asarray(out)
+
+    def measured_at(self, demand: Ints) -> SquaredDistances:
+        return SquaredDistances(self.X.astype(np.float64), self.at[demand].astype(np.float64))
+
+
+def squared_distances(points: F64, at: F64) -> DistanceRows:
+    """The same, all computed at once if they are few: a long search asks for them many times."""
+    space = SquaredDistances(points, at)
+    kept = space.dtype.itemsize * space.n_candidates * space.n <= KEPT_BYTES
+    return space.matrix() if kept else space
+
+
+def _squares(points: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
+# ---- Distances as whole numbers of a step, none above a cap: their sums are exact ----------------
+#
+# A private search adds distances up, and one point of the demand may change such a sum by at most
+# the cap. That must hold for the numbers that are computed, not only for the exact ones. So
+# distances are capped and rounded down to a step, a power of two of about cap / 2^20, and counted
+# in steps: these are whole numbers below 2^21, which float32 holds. Sums of fewer than 2^31 of them
+# are exact.
+
+STEPS = 20  # bits: the cap has between 2^20 and 2^21 steps
+PIVOTS = 16  # points from which distances are measured, for a bound on all
+BLOCK_BYTES = 2**26
+EXACT_WORK = 2**37  # multiplications up to which all distances are computed
+
+
+@dataclass(frozen=True, eq=False)
+class CappedDistances:
+    """The distances of a space, capped and in steps. Pre: cap > 0."""
+
+    space: MetricSpace
+    cap: float
+
+    @property
+    def step(self) -> float:
+        return math.ldexp(1.0, math.frexp(self.cap)[1] - 1 - STEPS)
+
+    @cached_property
+    def _space(self) -> MetricSpace:
+        return self.space.capped(self.cap, self.step)
+
+    def matrix(self, candidates: Ints, points: Ints) -> DistanceMatrix:
+        """In steps, from candidates (rows) to points (columns), which are numbers of points."""
+        out = np.empty((len(candidates), len(points)), dtype=np.float32)
+        space = self._space
+        if isinstance(space, DistanceRows):
+            at = space.measured_at(points)
+            for part in _blocks(len(candidates), len(points)):
+                out[part] = self._in_steps(at.distances(candidates[part]))
+        elif len(candidates) <= len(points):
+            for part in _blocks(len(candidates), space.n):
+                out[part] = self._in_steps(space.distances(candidates[part])[:, points])
+        else:
+            for part in _blocks(len(points), space.n):
+                out[:, part] = self._in_steps(space.distances(points[part])[:, candidates]).T
+        return DistanceMatrix(out)
+
+    def _in_steps(self, distances: Floats) -> Floats:
+        capped = np.minimum(distances.astype(np.float64), self.cap)
+        return np.asarray(np.floor(capped / self.step), dtype=np.float32)
+
+
+def farthest(space: MetricSpace, rng: np.random.Generator) -> float:
+    """A number that about no distance exceeds; the largest distance, if that is quickly computed.
+
+    Otherwise twice the least, over a few points, of the distance to the farthest point: in a metric
+    this is a bound. Infinite distances do not count.
+    """
+    n, exact = space.n, space.pass_work <= EXACT_WORK
+    points = np.arange(n) if exact else rng.permutation(n)[:PIVOTS].astype(np.int64)
+    far, connected = np.zeros(len(points)), True
+    for part in _blocks(len(points), n):
+        distances = space.distances(points[part])
+        finite = np.isfinite(distances)
+        connected = connected and bool(finite.all())
+        far[part] = np.where(finite, distances, 0.0).max(axis=1)
+    if exact:
+        return float(far.max(initial=0.0))
+    bound = 2.0 * float(far.min() if connected else far.max())
+    return min(bound, 2.0) if space.half_squares else bound
+
+
+def _blocks(rows: int, columns: int) -> list[slice]:
+    size = max(1, BLOCK_BYTES // (8 * max(1, columns)))
+    return [slice(i, i + size) for i in range(0, rows, size)]

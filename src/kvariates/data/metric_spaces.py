@@ -1,9 +1,9 @@
 """Points under any metric, as k-median uses them.
 
 A space has `n_candidates` points that may become medoids and `n` points at which costs are
-measured; they are the same points unless `measured_at` left some out. Vectors, a distance matrix
-and a callable compute rows of distances and share what follows from rows (`DistanceRows`). A graph
-(`data.graph`) answers by searches instead.
+measured; they are the same points unless `measured_at` left some out. A distance matrix, a callable
+and rows (`data.metrics`) compute rows of distances and share what follows from rows of distances
+(`DistanceRows`). A graph (`data.graph`) answers by searches instead.
 
 Medoids are numbers of points. A slot is an index into the array of medoids, as a label is an index
 into the array of centres. Distances have the type of the input. Ties go to the lowest slot.
@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,21 +23,24 @@ from numpy.typing import NDArray
 
 from kvariates import _native
 from kvariates.data.rows import F64, Floats, TwoNearest
-from kvariates.data.sphere import arc_lengths
 
 Ints = NDArray[np.int64]
 
-# Great-circle distances are computed from straight ones.
-NATIVE_METRICS = {"manhattan": 0, "euclidean": 1, "cosine": 2, "haversine": 1}
-FEW = 16  # features up to which a transposed copy of the rows is kept
 ROWS_BYTES = 2**24  # of distances computed at once
 KEPT_BYTES = 2**29  # of distances kept for later
+CALLS = 2 * 10**6  # of a callable, to fill a matrix
 FARTHEST = 1e200  # the largest distance of a callable; sums of larger ones could overflow
 
 
 class MetricSpace(Protocol):
     n: int  # the number of points at which costs are measured
     n_candidates: int  # the number of points that may become medoids
+    half_squares: bool  # distances are half the squares of those of a tree (`tree_nodes`)
+    quick_swaps: bool  # there is time for random restarts of a search by swaps
+
+    @property
+    def pass_work(self) -> float:
+        """About how many multiplications it takes to compute all distances."""
 
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
         """From each of `points` to the measured points at `columns`; to all n if None."""
@@ -48,6 +52,21 @@ class MetricSpace(Protocol):
 
     def update_two_nearest(self, near: TwoNearest, medoids: Ints, slot: int) -> TwoNearest:
         """The two nearest after `medoids[slot]` was replaced. The arrays of `near` are reused."""
+
+    def distance_bound(self) -> float:
+        """A number that no finite distance exceeds."""
+
+    def below(self, bound: float, weight: float) -> float:
+        """A bound for the exact distances from one for the computed ones, of this total weight."""
+
+    def capped(self, cap: float, step: float) -> MetricSpace:
+        """A space for distances that are then capped and rounded down to multiples of `step`.
+
+        What is secret may not show in them, as by an error or by the order of additions.
+        """
+
+    def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
+        """The nodes of a random tree over all points (see `data.hst_tree`)."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,9 @@ class DistanceRows(ABC):
     n_candidates: int
     dtype: np.dtype[Any]
     work: float = 1.0  # the time to compute a distance, relative to a point in the plane
+    half_squares: bool = False
+    quick_swaps: bool = True
+    most_cells: float = math.inf  # of a matrix that is computed before any distance is needed
 
     @abstractmethod
     def distances(self, points: Ints, columns: Ints | None = None) -> Floats: ...
@@ -96,6 +118,27 @@ class DistanceRows(ABC):
     def exact_if_whole(self, farthest: float) -> bool:
         """Distances that are whole numbers up to this one have no rounding error."""
         return True
+
+    @property
+    def pass_work(self) -> float:
+        return self.n * self.n * 2**17
+
+    def distance_bound(self) -> float:
+        return FARTHEST
+
+    def below(self, bound: float, weight: float) -> float:
+        """Distances of a matrix or a callable are exact."""
+        return bound
+
+    def capped(self, cap: float, step: float) -> DistanceRows:
+        return self
+
+    def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
+        def distances(point: int, others: Ints) -> F64:
+            row = self.distances(np.array([point]), others)[0]
+            return np.ascontiguousarray(row, dtype=np.float64)
+
+        return _native.tree_over_callable(distances, self.n, seed)
 
     @property
     def block(self) -> int:
@@ -131,83 +174,6 @@ class DistanceRows(ABC):
 
 
 @dataclass(frozen=True)
-class Rounding:
-    """Computed distances are at most (1 + relative) d + absolute, for d of rows off by `chord`."""
-
-    relative: float
-    absolute: float
-    chord: float
-
-
-class Vectors(DistanceRows):
-    """Rows of X under L1, L2, cosine or great-circle distance ("haversine").
-
-    `at` holds the rows at which costs are measured; None means X. Pre: finite, C order; of length
-    one for the last two, and for "haversine" float64 points in three dimensions.
-    """
-
-    def __init__(self, X: Floats, metric: str, at: Floats | None = None) -> None:
-        self.X, self.metric = X, metric
-        self.at = X if at is None else at
-        self.n_candidates, self.n, self.dtype = len(X), len(self.at), X.dtype
-        self._transposed = _transposed(self.at)
-        d = int(X.shape[1])
-        self.work = 1 + d / 16 if d <= FEW else d / 4
-
-    @property
-    def rounding(self) -> Rounding:
-        """Differences, squares and sums of at least eight lanes, and the root, are rounded."""
-        d, limits = self.X.shape[1], np.finfo(self.dtype)
-        if self.metric == "haversine":
-            # The arcsine of half a chord near 1 has a relative error of up to sqrt(2 eps).
-            return Rounding(2.0**-24, 32 * float(limits.eps), 0.0)
-        eps, cosine = float(limits.eps), self.metric == "cosine"
-        terms = min(d, d / 8 + 20) + 8
-        absolute = (
-            0.0 if self.metric == "manhattan" else math.sqrt(d * float(limits.smallest_subnormal))
-        )
-        # Unit rows are computed in float64.
-        chord = eps + (d + 8) * 2.0**-52 if cosine else 0.0
-        return Rounding(terms * eps, absolute, chord)
-
-    def exact_if_whole(self, farthest: float) -> bool:
-        """If the rows are whole numbers too, and squares have few digits."""
-        digits = np.finfo(self.dtype).nmant / 2 - 1
-        if self.metric == "haversine":
-            return False
-        return farthest < 2.0**digits and bool(np.all(np.rint(self.X) == self.X))
-
-    def distances(self, points: Ints, columns: Ints | None = None) -> Floats:
-        at, transposed = self.at, self._transposed
-        if columns is not None:
-            at = np.ascontiguousarray(at[columns])
-            transposed = _transposed(at)
-        out = np.empty((len(points), len(at)), dtype=self.dtype)
-        rows = np.ascontiguousarray(self.X[points])
-        _native.metric_rows(at, transposed, rows, NATIVE_METRICS[self.metric], out)
-        return arc_lengths(out) if self.metric == "haversine" else out
-
-    def two_nearest(self, medoids: Ints) -> TwoNearest:
-        near = TwoNearest.empty(self.n, self.dtype)
-        step = max(1, ROWS_BYTES // (self.dtype.itemsize * len(medoids)))
-        for first in range(0, self.n, step):
-            part = slice(first, first + step)
-            rows = Vectors(self.X, self.metric, self.at[part]).distances(medoids)
-            _native.two_nearest_rows(rows, *(values[part] for values in near))
-        return near
-
-    def measured_at(self, demand: Ints) -> Vectors:
-        return Vectors(self.X, self.metric, np.ascontiguousarray(self.at[demand]))
-
-    def matrix(self) -> DistanceMatrix:
-        if self.at is not self.X:
-            return super().matrix()
-        out = np.empty((self.n, self.n), dtype=self.dtype)
-        _native.metric_square(self.X, self._transposed, NATIVE_METRICS[self.metric], out)
-        return DistanceMatrix(arc_lengths(out) if self.metric == "haversine" else out)
-
-
-@dataclass(frozen=True)
 class MetricFlaw:
     """The first entry of a distance matrix that breaks a law of metrics. `via` is a third point."""
 
@@ -236,6 +202,16 @@ class DistanceMatrix(DistanceRows):
 
     def matrix(self) -> DistanceMatrix:
         return self
+
+    @property
+    def pass_work(self) -> float:
+        return 0.0
+
+    def distance_bound(self) -> float:
+        return float(self.D.max(initial=0.0))
+
+    def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
+        return _native.tree_over_matrix(self.D, seed)
 
     def as_float32(self) -> DistanceMatrix:
         """The same distances as float32 if that changes none of them, else the matrix itself."""
@@ -277,6 +253,7 @@ class CallableMetric(DistanceRows):
     """Rows of X under a function of two rows. Distances are kept, up to KEPT_BYTES."""
 
     work = 1000.0
+    most_cells = CALLS
 
     def __init__(self, X: Any, function: Callable[[Any, Any], float], at: Any = None) -> None:
         self.X, self.function = X, function
@@ -304,6 +281,14 @@ class CallableMetric(DistanceRows):
         for i in range(1, self.n):
             D[i, :i] = D[:i, i] = self._call(i, range(i))
         return DistanceMatrix(D)
+
+    def capped(self, cap: float, step: float) -> CallableMetric:
+        """A pair without a distance has the cap.
+
+        The function may fail for a few of many pairs, which were not all tried. If it failed here,
+        it would tell that such a point is in the demand.
+        """
+        return CallableMetric(self.X, partial(_distance_or_cap, self.function, cap), self.at)
 
     def _row(self, point: int) -> F64:
         row = self._kept.get(point)
@@ -338,5 +323,9 @@ def _is_distance(value: Any) -> bool:
         return False
 
 
-def _transposed(at: Floats) -> Floats | None:
-    return np.ascontiguousarray(at.T) if at.shape[1] <= FEW else None
+def _distance_or_cap(function: Callable[[Any, Any], float], cap: float, a: Any, b: Any) -> float:
+    try:
+        far = float(function(a, b))
+    except Exception:
+        return cap
+    return far if 0.0 <= far <= cap else cap

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -64,6 +64,7 @@ class Rows:
 
     X: Any
     view: _native.RowsView
+    half_squares: ClassVar[bool] = False  # as in a metric space
 
     @classmethod
     def of(cls, X: Any) -> Rows:
@@ -145,6 +146,10 @@ class Rows:
         _native.distances(self.view, centers, squared, out)
         return out
 
+    def tree_nodes(self, seed: int, rng: np.random.Generator) -> _native.Nodes:
+        """As in a metric space."""
+        return tree_over(self.X, False, seed)
+
     def spread(self) -> float:
         """As `joint_spread`, of these rows."""
         return joint_spread([self])
@@ -194,6 +199,15 @@ def spread_around(mean: F64, shards: Iterable[Rows], n: int) -> float:
     return spread
 
 
+def tree_over(X: Any, manhattan: bool, seed: int) -> _native.Nodes:
+    """The nodes of a random tree over rows, under L1 or L2 (see `data.hst_tree`)."""
+    if not scipy.sparse.issparse(X):
+        return _native.tree_over_rows(X, manhattan, seed)
+    indices = X.indices.astype(np.int32, copy=False)
+    indptr = X.indptr.astype(np.int64, copy=False)
+    return _native.tree_over_csr(X.data, indices, indptr, X.shape[1], manhattan, seed)
+
+
 def count_distinct(rows: Rows, limit: int) -> int:
     """The number of distinct rows, or `limit` if there are at least so many."""
     distinct, first = np.empty((0, rows.d)), 0
@@ -205,6 +219,27 @@ def count_distinct(rows: Rows, limit: int) -> int:
             return limit
         first, step = first + step, max(limit, 2**20 // rows.d)
     return len(distinct)
+
+
+class DrawnCells(NamedTuple):
+    """One row of each cell, and the weight of the cell (see native/cells.hpp)."""
+
+    rows: NDArray[np.int64]
+    weights: F64
+
+
+def draw_cells(
+    rows: Rows, weights: F64, centers: F64, size: int, rng: np.random.Generator
+) -> DrawnCells:
+    """Draw at most `size` rows by their scores around these centres.
+
+    The weights of the drawn rows add up to those of all rows, and the expected new weight of a row
+    is its weight. Pre: 2 * len(centers) < size < rows.n.
+    """
+    labels = rows.nearest(centers)
+    cost = rows.costs(centers, labels)
+    seed = int(rng.integers(2**64, dtype=np.uint64))
+    return DrawnCells(*_native.draw_cells(labels, cost, weights, len(centers), size, seed))
 
 
 def sum_of_squares(values: Floats) -> float:

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
 from kvariates.certificates.certificate import Certificate, certify
-from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
 from kvariates.data.metrics import EDGES, METRICS, metric_entry
 from kvariates.estimators import metric_input, validation
@@ -185,7 +184,7 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         most = 10**9 if self.max_swaps is None else int(self.max_swaps)
         restarts = self.n_restarts
         if restarts == "auto":
-            restarts = 0 if isinstance(points.space, Graph) else 3
+            restarts = 3 if points.space.quick_swaps else 0
         return search_task(
             points.space, points.weight, int(self.n_clusters), restarts=int(restarts),
             max_swaps=most, rng=rng,

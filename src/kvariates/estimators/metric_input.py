@@ -11,24 +11,23 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kvariates.data.graph import Graph
-from kvariates.data.metric_spaces import (
-    FARTHEST,
-    CallableMetric,
-    DistanceMatrix,
-    Ints,
-    MetricSpace,
+from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, Ints, MetricSpace
+from kvariates.data.metrics import (
+    DISTANCES,
+    EDGES,
+    OBJECTS,
+    SPARSE_ROWS,
+    Metric,
     Vectors,
+    metric_entry,
 )
-from kvariates.data.metrics import DISTANCES, EDGES, OBJECTS, SPARSE_ROWS, Metric, metric_entry
 from kvariates.data.rows import F64, check_sparse
-from kvariates.data.sparse_cosine import SparseCosine
 from kvariates.estimators import input_errors, validation
 from kvariates.guarantees import LOST
 
 TOLERANCE = 1e-6  # times the largest distance: how much equal distances may differ
 TRIANGLES = 5e6  # about so many are checked; of up to 270 points, all
 PAIRS = 16  # pairs for which a callable is called in both orders
-FARTHEST_ANGLES = {"cosine": 2.0, "haversine": np.pi}  # the largest distance there is
 LARGEST, SMALLEST = 1e300, 1e-290  # of weights times distances
 
 
@@ -181,7 +180,7 @@ def check_triangles(matrix: DistanceMatrix, name: str, known: TriangleCheck) -> 
 
 def _check_costs(space: MetricSpace, weight: F64 | None) -> None:
     """ValueError if sums of weight * distance leave the range of float64."""
-    far, total = _farthest(space), float(space.n if weight is None else weight.sum())
+    far, total = space.distance_bound(), float(space.n if weight is None else weight.sum())
     heaviest = 1.0 if weight is None else float(weight.max())
     if not far * total <= LARGEST or 0 < far * heaviest < SMALLEST:
         weights = "" if weight is None else f" and weights up to {heaviest:.3g}"
@@ -189,20 +188,6 @@ def _check_costs(space: MetricSpace, weight: F64 | None) -> None:
             f"Distances up to {far:.3g}{weights} give costs outside the range of float64; rescale "
             f"{'X' if weight is None else 'X or the weights'}."
         )
-
-
-def _farthest(space: MetricSpace) -> float:
-    """A number that no finite distance exceeds."""
-    with np.errstate(over="ignore"):
-        if isinstance(space, Vectors | SparseCosine) and space.metric in FARTHEST_ANGLES:
-            return FARTHEST_ANGLES[space.metric]
-        if isinstance(space, Vectors):
-            X = space.X
-            spans = X.max(axis=0).astype(np.float64) - X.min(axis=0)
-            return float(spans.sum())
-        if isinstance(space, DistanceMatrix):
-            return float(space.D.max(initial=0.0))
-        return float(space.csr.data.sum()) if isinstance(space, Graph) else FARTHEST
 
 
 def _edges(X: Any) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.data.metric_spaces import Ints, MetricSpace, Vectors
-from kvariates.data.metrics import METRICS
+from kvariates.data.metric_spaces import Ints, MetricSpace
+from kvariates.data.metrics import METRICS, Vectors
 from kvariates.estimators import validation
 from kvariates.estimators.callbacks import FitReport, reported_fit
 from kvariates.estimators.fit_record import FitRecord

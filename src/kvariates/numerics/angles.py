@@ -10,12 +10,14 @@ that this notice is preserved.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
+
+BLOCK = 2**15  # distances converted at once, which fit into a cache
 
 QUARTER = 1.57079632673412561417  # the first 33 bits of pi / 2
 QUARTER_REST = 6.07710050650619224932e-11
@@ -71,6 +73,15 @@ def arcsine(x: F64) -> F64:
     ratio = _polynomial(square, ARCSINE_TOP) / _polynomial(square, ARCSINE_BOTTOM)
     small = base + base * (square * ratio)
     return np.where(large, HALF_PI - (2 * small - HALF_PI_REST), small)
+
+
+def arc_lengths(chords: NDArray[Any]) -> NDArray[Any]:
+    """The great-circle distances for straight ones; the array is reused."""
+    flat = chords.reshape(-1)
+    for first in range(0, len(flat), BLOCK):
+        part = flat[first : first + BLOCK]
+        part[:] = 2 * arcsine(np.minimum(0.5 * part, 1.0))
+    return chords
 
 
 def _polynomial(x: F64, coefficients: tuple[float, ...]) -> F64:

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.capped_distances import CappedDistances
-from kvariates.data.metric_spaces import Ints, Vectors
+from kvariates.data.lattice_rows import CappedDistances
+from kvariates.data.metric_spaces import Ints
+from kvariates.data.metrics import Vectors
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost

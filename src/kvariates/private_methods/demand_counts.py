@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.graph import Graph
-from kvariates.data.hst_tree import HstTree, grow, is_squared
+from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
@@ -115,7 +114,7 @@ class NoisyTree:
 
     def seeds(self, task: DemandTask) -> Ints:
         """K points by Algorithm 4 with the noisy counts."""
-        return seed_on_tree(self.tree, self.counts, task.k, 2 if is_squared(task.space) else 1)
+        return seed_on_tree(self.tree, self.counts, task.k, 2 if task.space.half_squares else 1)
 
 
 # proof: hst_counts.md
@@ -195,7 +194,7 @@ class DemandCells(PrivateMethod[DemandTask]):
             number = self.second or self._most(total, cost.deviation(task.adjacency))
             counted = _count(task, estimate, number, "round 2", cost, accountant)
             estimate = counted.estimate(estimate)
-        restarts = 0 if isinstance(task.space, Graph) else RESTARTS
+        restarts = RESTARTS if task.space.quick_swaps else 0
         medoids = weighted_medoids(task, estimate, task.k, restarts)
         nearest = task.space.two_nearest(medoids).labels
         counts = counted.counts(np.maximum(nearest, 0), estimate, task.k)
@@ -248,7 +247,7 @@ def _count(
     """Release the demand of the cells of medoids of the weights."""
     number = min(number, task.space.n)
     # Swaps of many medoids of a large graph take long, and cells need not be the best ones.
-    large = isinstance(task.space, Graph) and task.space.n > SWAPPED
+    large = not task.space.quick_swaps and task.space.n > SWAPPED
     medoids = weighted_medoids(task, weight, number, 0, max_swaps=0 if large else MAX_SWAPS)
     labels = task.space.two_nearest(medoids).labels
     cells = np.maximum(labels, 0).astype(np.int64)  # what no medoid reaches is in the first cell

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kvariates.data.capped_distances import CappedDistances
 from kvariates.data.hst_tree import HstTree, grow
+from kvariates.data.lattice_rows import CappedDistances
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency

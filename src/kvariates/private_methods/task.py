@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.capped_distances import farthest
+from kvariates.data.lattice_rows import farthest
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Adjacency, Lattice

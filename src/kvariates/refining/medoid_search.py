@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kvariates.data import metric_spaces as spaces
-from kvariates.data.hst_tree import is_squared
-from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace, Vectors
+from kvariates.data.metric_spaces import Ints, MedoidSearchResult, MetricSpace
+from kvariates.data.metrics import Vectors
 from kvariates.data.rows import F64, Floats
 from kvariates.numerics.draws import priority_sample
 from kvariates.progress import Report
@@ -29,7 +29,6 @@ from kvariates.refining import swaps
 from kvariates.refining.swaps import MedoidProblem, SwapSearch
 
 MATRIX_BYTES = 2**30
-CALLS = 2 * 10**6  # of a callable, to fill a matrix
 EXHAUSTIVE = 50_000  # nodes of a graph up to which all are candidates
 SAMPLE = 8_192
 PATIENCE = 256  # plus k: sampled candidates in a row without a swap that end a search
@@ -69,7 +68,7 @@ def search_task(
     if isinstance(measured, spaces.DistanceRows) and _matrix_fits(measured):
         measured = measured.matrix().as_float32()
         # Seeding can use the matrix too, except that a cosine tree needs the chords.
-        space = measured if measured.n == space.n and not is_squared(space) else space
+        space = measured if measured.n == space.n and not space.half_squares else space
     if mass is not None and (mass == 1).all():
         mass = None
     problem = MedoidProblem(measured, mass, points)
@@ -78,9 +77,7 @@ def search_task(
 
 def _matrix_fits(space: spaces.DistanceRows) -> bool:
     cells = space.n_candidates * space.n
-    return cells * space.dtype.itemsize <= MATRIX_BYTES and (
-        not isinstance(space, spaces.CallableMetric) or cells <= CALLS
-    )
+    return cells * space.dtype.itemsize <= MATRIX_BYTES and cells <= space.most_cells
 
 
 def find_medoids(task: SearchTask, start: Start) -> MedoidSearchResult:

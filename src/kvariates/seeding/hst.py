@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvariates.data.hst_tree import HstTree, grow, is_squared
+from kvariates.data.hst_tree import HstTree, grow
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, Rows
 
@@ -45,5 +45,5 @@ def hst_seed(
 ) -> Ints:
     """Grow a tree, count the weight on it, seed. Pre: 1 <= k <= n; a weight for every point."""
     tree = grow(space, rng)
-    power = 2 * power if is_squared(space) else power
+    power = 2 * power if space.half_squares else power
     return seed_on_tree(tree, tree.counts(weight), k, power)

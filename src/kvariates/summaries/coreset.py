@@ -27,8 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kvariates.data.cells import draw_cells
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, Rows, draw_cells
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.kmeans_parallel import draw_round
