@@ -44,19 +44,19 @@ BALANCING = [
         LAWS,
     ),
     Mutant(
-        "the integer program forgets what single units add", "balancing.exact_groups",
+        "the integer program forgets what single units add", "balancing.anticlusters",
         "x_cost = np.concatenate([pairs.own.T.ravel(), np.zeros(model.n - m * G)])",
         "x_cost = np.zeros(model.n)",
         LAWS,
     ),
     Mutant(
-        "bisection ends one distance too low", "balancing.exact_groups",
+        "bisection ends one distance too low", "balancing.anticlusters",
         "while high - low > 1:",
         "while high - low > 2:",
         LAWS,
     ),
     Mutant(
-        "folds of groups may have any size", "balancing.group_folds",
+        "folds of groups may have any size", "balancing.anticlusters",
         "np.full(n_folds, sizes.max())",
         "np.full(n_folds, 10 * sizes.max())",
         FOLDS,

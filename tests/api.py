@@ -11,18 +11,15 @@ from typing import Any
 
 _PLACES = """
 __main__: main
-balancing.balance_plot: differences random_deviation
+balancing.anticlusters: evenly_packed
 balancing.feasible_groups: dealt FirstGroups NO_LINKS
-balancing.group_balance: group_balance NamedColumns
-balancing.group_folds: evenly_packed
+balancing.group_balance: differences group_balance NamedColumns random_deviation
 balancing.group_objectives: centred GROUP_OBJECTIVES
 balancing.group_problem: group_problem
 balancing.units: InfeasibleError Links
-certificates.certificate: Certificate certify
+certificates.certificate: Certificate certify smallest_mean
 certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
-certificates.kmeans_dual: lower_bound WeightedDistances
-certificates.kmeans_relaxation: capped_bound KnownClusters solve
-certificates.sampled_bound: smallest_mean
+certificates.kmeans_dual: capped_bound KnownClusters lower_bound solve WeightedDistances
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
@@ -76,9 +73,8 @@ federated.vertical_server: FlowerParties
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4
-k_selection.choice: suggest
+k_selection.choice: elbow_of guess Guess silhouette_of suggest
 k_selection.confirmation: Confirmation FALSE_ALARM
-k_selection.criteria: elbow_of Guess guess silhouette_of
 k_selection.search: DivisionTest settled
 numerics.angles: arcsine sine_cosine
 numerics.draws: draw_proportional priority_sample
@@ -112,7 +108,7 @@ privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
 privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
-privacy.noise_source: calibrated Calibrated CHOICES ForkGuard GUARD measurement
+privacy.noise_source: Calibrated calibrated CHOICES ForkGuard GUARD measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
     sum_query total_query
@@ -157,7 +153,7 @@ report.plots: cluster_styles
 report.proof_sections: release_costs times_as_likely
 report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: scatter Scatter
+report.scatter_figure: Scatter scatter
 report.tree_plot: _top
 seeding.densities: Dirac EveryPoint UniformOver
 seeding.euclidean_potential: euclidean_potential EuclideanPotential
@@ -191,9 +187,9 @@ tables: Entry Table
 
 # Modules whose attributes tests replace.
 _MODULES = """
-balancing.anticlusters balancing.balance_plot balancing.exact_groups balancing.feasible_groups
+balancing.anticlusters balancing.feasible_groups balancing.group_balance
 certificates.certificate certificates.dual certificates.kmeans_certificate
-certificates.sampled_bound cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
+cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
 federated.client federated.private_peer federated.vertical_server peers.masks privacy.empty_cells

@@ -81,8 +81,7 @@ def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
     each row are written. At most 40 columns are drawn, those with the largest differences.
     """
     needed("matplotlib", "plot")
-    from kvariates.balancing.balance_plot import draw_balance
-    from kvariates.balancing.group_balance import GroupBalance
+    from kvariates.balancing.group_balance import GroupBalance, draw_balance
 
     _check("balance", balance, GroupBalance, "balance_ of a fitted AntiClustering")
     drawn: Axes = draw_balance(balance, ax)

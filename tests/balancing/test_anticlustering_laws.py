@@ -14,7 +14,6 @@ from api import (
     group_problem,
 )
 from api import anticlusters_module as anticlusters
-from api import exact_groups_module as exact_groups
 from balancing.brute_groups import OBJECTIVES, even_sizes, groupings
 from laws.cases import rows
 from laws.threads import on_threads
@@ -68,7 +67,7 @@ def test_exact_is_brute_force_and_exchanges_are_near(objective):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("sizes", [None, (4, 3, 2)])
 def test_integer_programs_are_brute_force(objective, sizes, monkeypatch):
-    monkeypatch.setattr(exact_groups, "all_groups", lambda problem: None)
+    monkeypatch.setattr(anticlusters, "all_groups", lambda problem: None)
     for seed in range(3):
         X = rows(8 if sizes is None else 9, 2, seed=seed)
         table = groupings(len(X), sizes or (4, 4))

@@ -54,11 +54,11 @@ def test_groups_are_those_of_the_estimator_and_files_agree(people, tmp_path):
 
 
 def test_the_picture_has_the_names_of_the_columns(people, tmp_path, monkeypatch):
-    from api import balance_plot_module as balance_plot
+    from api import group_balance_module as group_balance
 
-    drawn, draw = [], balance_plot.draw_balance
+    drawn, draw = [], group_balance.draw_balance
     monkeypatch.setattr(
-        balance_plot, "draw_balance", lambda *given: drawn.append(draw(*given)) or drawn[0]
+        group_balance, "draw_balance", lambda *given: drawn.append(draw(*given)) or drawn[0]
     )
     words = ("anticluster", people, "-g", 4, "--balance", "sex", "--seed", 3, "-o", tmp_path / "o")
     assert run(*words).exit_code == 0

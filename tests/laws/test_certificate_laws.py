@@ -25,7 +25,6 @@ from api import (
 from api import certificate_module as certificate
 from api import distance_tables_module as distance_tables
 from api import dual_module as dual
-from api import sampled_bound_module as sampled_bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.certified import as_graph, blobs, certified, exact_cost, line_optimum, optimum
@@ -296,7 +295,7 @@ def test_large_problems_are_sampled(monkeypatch):
     assert certified(Vectors(X, "euclidean"), medoids).sample
     monkeypatch.setattr(certificate, "EXACT_WORK", 1000)
     made = certified(Vectors(X, "euclidean"), medoids)
-    assert made.sample == sampled_bound.SIZES[1]
+    assert made.sample == certificate.SIZES[1]
     monkeypatch.setattr(certificate, "BALL_ENTRIES", 5000)
     assert certified(as_graph(Vectors(X, "euclidean").matrix().D), medoids).sample
 

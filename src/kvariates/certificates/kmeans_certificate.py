@@ -29,10 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from kvariates.certificates.certificate import Certificate
-from kvariates.certificates.kmeans_dual import WeightedDistances
-from kvariates.certificates.kmeans_relaxation import KnownClusters, Solution, capped_bound, solve
-from kvariates.certificates.sampled_bound import smallest_mean
+from kvariates.certificates.certificate import Certificate, smallest_mean
+from kvariates.certificates.kmeans_dual import (
+    KnownClusters,
+    Solution,
+    WeightedDistances,
+    capped_bound,
+    solve,
+)
 from kvariates.data.rows import F64, Labels, Rows
 from kvariates.progress import Progress, Report
 

@@ -129,3 +129,34 @@ def graph_lists(
     by_node = csr_array((distance, point, start), shape=(len(points), graph.n)).tocsc()
     by_candidate = by_node.indptr.astype(np.int64), by_node.indices, by_node.data
     return DistanceLists(weight, NeighborLists(*by_candidate))
+
+
+@dataclass(frozen=True)
+class ListsOfRows:
+    lists: DistanceLists
+    whole: bool  # all distances are whole numbers, also those left out
+
+
+def row_lists(space: DistanceRows, cap: F64, weight: F64, limit: int) -> ListsOfRows | None:
+    """Lists of all distances below the cap; None if there seem to be more than `limit`."""
+    counts, points, kept, whole, size = [], [], [], True, 0
+    for first in range(0, space.n_candidates, space.block):
+        rows = space.distances(np.arange(first, min(first + space.block, space.n_candidates)))
+        whole = whole and space.exact_if_whole(float(rows.max())) and all_whole(rows)
+        below = rows < cap
+        counts.append(np.count_nonzero(below, axis=1))
+        size += int(counts[-1].sum())
+        if size > limit * min(1.0, 0.1 + (first + len(rows)) / space.n_candidates):
+            return None
+        points.append(np.nonzero(below)[1].astype(np.int32))
+        kept.append(rows[below].astype(np.float64))
+    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    lists = NeighborLists(start, np.concatenate(points), np.concatenate(kept))
+    return ListsOfRows(DistanceLists(weight, lists), whole)
+
+
+def all_whole(D: Floats) -> bool:
+    """Whether all numbers of a table are whole."""
+    step = max(1, 2**20 // max(1, D.shape[1]))
+    parts = (D[first : first + step] for first in range(0, len(D), step))
+    return all(bool(np.all(part == np.rint(part))) for part in parts)

@@ -13,8 +13,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from kvariates.balancing.anticlusters import SearchOptions
-from kvariates.balancing.group_folds import grouped_folds
+from kvariates.balancing.anticlusters import SearchOptions, grouped_folds
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS, standardised, with_squares
 from kvariates.data.rows import F64, Labels
 from kvariates.estimators import group_input, input_errors, validation
