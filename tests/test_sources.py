@@ -366,6 +366,18 @@ class TestSeveralFiles:
             assert self.rows(source, filesystem=files) == here
         assert self.rows("z.csv.gz", filesystem=tree) == [1, 2]
 
+    def test_arrays_elsewhere(self, folder):
+        elsewhere = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+        rows = np.arange(24.0).reshape(8, 3)
+        for dtype in (np.float64, np.float32, np.int16):
+            np.save(folder / "X.npy", rows.astype(dtype))
+            assert self.rows("X.npy", filesystem=elsewhere) == rows[:, 0].tolist()
+        np.save(folder / "X.npy", np.asfortranarray(rows))
+        assert self.rows(folder / "X.npy") == rows[:, 0].tolist()
+        assert read("X.npy", filesystem=elsewhere).X.shape == (8, 3)
+        with pytest.raises(ValueError, match=r"^X.npy: is stored column by column.*it first$"):
+            blocks("X.npy", filesystem=elsewhere)
+
     def test_what_cannot_be_opened(self, folder):
         for url in ("https://example.org/a.csv", "ftp://example.org/a.csv"):
             for reader in (read, blocks):

@@ -46,6 +46,31 @@ class TestReading:
             found = np.loadtxt(out / "centers.csv", delimiter=",", skiprows=1)[:, 2:]
             np.testing.assert_allclose(found, model.cluster_centers_, atol=1e-12, err_msg=path.name)
 
+    def test_urls(self, folder, tmp_path, monkeypatch):
+        memory = pytest.importorskip("fsspec").filesystem("memory")
+        monkeypatch.chdir(tmp_path)
+        memory.pipe_file("/bucket/a.csv", (folder / "a.csv").read_bytes())
+        rows = pa.table({"x": [0.0, 1, 9], "y": [0.0, 1, 9]})
+        with memory.open("/bucket/rows/a.parquet", "wb") as file:
+            pq.write_table(rows, file)
+        words = ["-k", 3, "--columns", "x,y", "--seed", 0, "--force"]
+        done("fit", folder / "a.csv", *words, "-o", "here")
+        centers = Path("here/centers.csv").read_text()
+        for url in (f"file://{folder}/a.csv", "memory://bucket/a.csv"):
+            for how in ("--stream", "--no-stream"):
+                done("fit", url, *words, how, "-o", "there")
+                data = json.loads(Path("there/summary.json").read_text())["data"]
+                assert data["path"] == url.removeprefix("file://")
+            assert Path("there/centers.csv").read_text() == centers
+            result = done("predict", "here", url, "-o", "labels.parquet", "--force", "--json")
+            assert json.loads(result.stdout)["data"] == url.removeprefix("file://")
+        assert "rows is a folder" in done("fit", "memory://bucket/rows", *words).stderr
+        for command in (["fit", "-k", 3], ["predict", "here"]):
+            line = failure(*command, "memory://bucket/no.csv", "-o", "no.csv")
+            assert line.endswith("memory://bucket/no.csv: no such file")
+        line = failure("fit", "https://example.org/a.csv", *words)
+        assert line.endswith("files are not read over https://; download it first")
+
     def test_graphs(self, tmp_path):
         n = 24
         edges = [(f"n{i}", f"n{(i + 1) % n}", 1 + i % 3) for i in range(n)]

@@ -154,13 +154,13 @@ def predict(
         printed = str(out) == "-"
         if printed and as_json:
             raise ValueError("-o - prints the labels and --json the result; leave out one")
-        inputs = [data, model / "model.skops" if model.is_dir() else model]
+        inputs = [reading.data, model / "model.skops" if model.is_dir() else model]
         written = printed_file() if printed else written_file(out, inputs, force=force)
         with written as file, progress_display(quiet) as progress:
             found = predict_file(model, reading, file, progress, quiet=quiet)
         notes.say(quiet=quiet)
         if as_json:
-            show_json(found.summary(model, data, out))
+            show_json(found.summary(model, reading.data, out))
         elif not quiet and not printed:
             rows = [(str(j), f"{n:,}") for j, n in enumerate(found.sizes.tolist())]
             print_table([">cluster", ">rows"], rows)

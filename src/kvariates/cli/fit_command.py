@@ -156,7 +156,7 @@ def _in_memory(
 
 def _is_large(request: FitRequest) -> bool:
     """Whether a file is large compared with the memory. Nothing is read of a small file."""
-    if request.data.stat().st_size < input_file.memory() / 100:
+    if input_file.input_file(request.data).size < input_file.memory() / 100:
         return False
     from kvariates.cli.fit_stream import too_large
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from kvariates.cli.app import Notes
 from kvariates.cli.reading import ReadRequest
+from kvariates.sources.input_file import PathOrUrl
 
 DEMAND = (
     "a private file with the point of each person, a line each (the rows of DATA, the points, are "
@@ -77,7 +78,7 @@ class FitRequest:
     quiet: bool = False
 
     @property
-    def data(self) -> Path:
+    def data(self) -> PathOrUrl:
         return self.reading.data
 
     @property

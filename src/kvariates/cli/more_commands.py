@@ -105,7 +105,7 @@ def anticluster(
                            identifier=identifier, notes=notes)  # fmt: skip
         names, links = given.names_of(balance) or [], (must_link, cannot_link)
         request = command.GroupRequest(reading, names, standardize, choices, quiet, *links)
-        refuse_inputs(out, command.FILES, [data])
+        refuse_inputs(out, command.FILES, [reading.data])
         with (
             progress_display(quiet) as progress,
             moved_into_place(out, command.FILES, force=force) as folder,

@@ -80,16 +80,14 @@ def _folder(words: str | Path) -> Path:
     return _place(words)
 
 
-def _file(words: str | Path) -> Path:
+def _file(words: str) -> str:
     """What to read: an empty word, as of a variable that is not set, is not the current folder."""
-    if not str(words):
+    if not words:
         raise typer.BadParameter("the name of the file is empty.")
-    if re.match(r"[a-z0-9+]+://", str(words)):
-        raise typer.BadParameter(f"{words} is an address; fetch the file and give its name.")
-    return Path(words)
+    return words
 
 
-Data = Annotated[Path, typer.Argument(parser=_file, metavar="DATA", help=ARGUMENTS["data"])]
+Data = Annotated[str, typer.Argument(callback=_file, metavar="DATA", help=ARGUMENTS["data"])]
 Clusters = Annotated[
     str, typer.Option("-k", "--clusters", callback=_one_k, help="Number of clusters, or auto.")
 ]
@@ -290,7 +288,7 @@ def names_of(by_comma: str | None) -> list[str] | None:
 
 
 def gathered(
-    data: Path,
+    data: str,
     columns: str | None,
     missing: str | None,
     text: tuple[Any, ...],
@@ -299,8 +297,11 @@ def gathered(
     """What to read. `text`: the options of `TextOptions` in their order, None if not given."""
     from kvariates.cli.reading import ReadRequest
     from kvariates.sources import TextOptions
+    from kvariates.sources.input_file import path_or_url
 
     delimiter, decimal, encoding, header, na, skip = text
     written = TextOptions(delimiter, decimal, encoding, header, tuple(na or ()), skip)
     how = missing or "error"
-    return ReadRequest(data, names_of(columns), missing=str(how), text=written, **others)
+    return ReadRequest(
+        path_or_url(data), names_of(columns), missing=str(how), text=written, **others
+    )

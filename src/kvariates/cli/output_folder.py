@@ -17,6 +17,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kvariates.sources.input_file import PathOrUrl
 
 OURS = "-kvariates-"  # in the names of temporary folders, so that no other folder is removed
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -69,10 +73,10 @@ def check_free(files: Sequence[Path], force: bool) -> None:
             raise OutputExistsError(f"{file}: exists; --force replaces it, -o names another place")
 
 
-def refuse_inputs(out: Path, files: Sequence[str], inputs: Sequence[Path | None]) -> None:
+def refuse_inputs(out: Path, files: Sequence[str], inputs: Sequence[PathOrUrl | None]) -> None:
     """Raise ValueError if files in `out` would replace what is read, or lie in a folder of it."""
     for read in inputs:
-        if read is None or str(read) == "-" or not read.exists():
+        if not isinstance(read, Path) or str(read) == "-" or not read.exists():
             continue
         if read.is_dir() and out.resolve().is_relative_to(read.resolve()):
             raise ValueError(f"{out}: is in the folder that is read; write to another place")
@@ -92,7 +96,7 @@ def printed_file() -> Iterator[Path]:
 
 
 @contextmanager
-def written_file(path: Path, inputs: Sequence[Path], *, force: bool) -> Iterator[Path]:
+def written_file(path: Path, inputs: Sequence[PathOrUrl], *, force: bool) -> Iterator[Path]:
     """Yield a path to write a single file to, which moves to `path` on success.
 
     `inputs` are files that it must not replace.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy import sparse
 from kvariates.cli.app import DROP, REMEDY, Notes
 from kvariates.sources import DataTable, MissingValuesError, OpenedTable, TextOptions, open_table
 from kvariates.sources.columns import check_names, listed
+from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.text_numbers import first_formula, formula_of
 
 APART = 100.0  # times the smallest deviation of a column: very different scales
@@ -31,7 +31,7 @@ class ReadRequest:
 
     Attributes
     ----------
-    data : Path
+    data : Path or Url
         The file, or "-".
     columns : list of str or None
         The columns to use; None: all numeric ones.
@@ -49,7 +49,7 @@ class ReadRequest:
         What is said at the end of the command.
     """
 
-    data: Path
+    data: PathOrUrl
     columns: list[str] | None = None
     weights: str | None = None
     identifier: str | None = None
@@ -133,7 +133,7 @@ def _aside(request: ReadRequest) -> list[str]:
     return [name for name in dict.fromkeys(names) if name is not None]
 
 
-def shown_name(path: Path) -> str:
+def shown_name(path: PathOrUrl) -> str:
     """The name of a file for messages."""
     return "standard input" if str(path) == "-" else path.name or str(path)
 

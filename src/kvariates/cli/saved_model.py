@@ -26,7 +26,7 @@ from kvariates.cli.screen import phase
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.extras import needed
 from kvariates.sources import Scale
-from kvariates.sources.input_file import check_size
+from kvariates.sources.input_file import PathOrUrl, check_size
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
@@ -214,7 +214,7 @@ class Prediction:
     sizes: Any
     rows: int
 
-    def summary(self, model: Path, data: Path, out: Path) -> dict[str, Any]:
+    def summary(self, model: Path, data: PathOrUrl, out: Path) -> dict[str, Any]:
         clusters = [{"label": j, "rows": n} for j, n in enumerate(self.sizes.tolist())]
         names = {"model": str(model), "data": str(data), "labels": str(out)}
         return names | {"rows": self.rows, "clusters": clusters}

@@ -27,6 +27,7 @@ from kvariates.estimators.validation import TooFewRowsError
 from kvariates.report.page import as_options
 from kvariates.report.result_files import json_text
 from kvariates.sources import MissingValuesError
+from kvariates.sources.input_file import PathOrUrl
 
 if TYPE_CHECKING:
     from kvariates.report.run import FitRun
@@ -133,7 +134,7 @@ def said_warnings(notes: Notes) -> Iterator[None]:
 
 
 @contextmanager
-def command_words(data: Path, unit: str = "rows") -> Iterator[None]:
+def command_words(data: PathOrUrl, unit: str = "rows") -> Iterator[None]:
     """Errors in the words of the command, with the name of the file."""
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from kvariates.data.exact_sums import to_float
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.k_selection import Choice
 from kvariates.palette import Array
+from kvariates.sources.input_file import PathOrUrl
 
 NOTHING_KNOWN = FitRecord()
 
@@ -21,7 +21,7 @@ NOTHING_KNOWN = FitRecord()
 class FittedTable:
     """What was read, and how."""
 
-    path: Path | None  # None: not from a file
+    path: PathOrUrl | None  # None: not from a file
     names: tuple[str, ...]  # of the columns that were clustered
     left_out: tuple[str, ...]
     rows: int | None = None  # None: a secret

@@ -1,17 +1,25 @@
-"""Reads .npy, .npz and Matrix Market files. A header that lies, or a zip bomb, is a ValueError."""
+"""Reads .npy, .npz and Matrix Market files. A header that lies, or a zip bomb, is a ValueError.
+
+`NpyReader` reads a .npy file in blocks.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import zipfile
-from typing import IO, Any
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from kvariates.sources.columns import listed
+from kvariates.sources.columns import listed, matrix_fields
 from kvariates.sources.input_file import InputFile, check_size
+from kvariates.sources.pieces import MatrixPiece, Place, Values
+from kvariates.sources.readers import FileReader, Part, one_line_errors
 
 MAGIC = b"\x93NUMPY"
 
@@ -32,25 +40,94 @@ def read_array(file: InputFile) -> Any:
             return _npz(archive, file.name)
 
 
-def _npy(raw: IO[bytes], size: int, name: str) -> Any:
-    """An array whose header agrees with the size of its file."""
+class _Header(NamedTuple):
+    """What the beginning of a .npy file says of its array, which begins at the byte `start`."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    start: int
+
+
+def _header(raw: IO[bytes], size: int, name: str) -> _Header:
+    """The header of an array, which agrees with the size of its file."""
     try:
         version = np.lib.format.read_magic(raw)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else (
             np.lib.format.read_array_header_2_0
         )  # fmt: skip
-        shape, _, dtype = header(raw)
+        found = _Header(*header(raw), raw.tell())
     except ValueError:
         raise ValueError(f"{name}: is damaged: the header of the array cannot be read") from None
-    needed, rest = math.prod(shape) * dtype.itemsize, size - raw.tell()
-    if needed > rest and not dtype.hasobject:
-        words = " x ".join(f"{n:,}" for n in shape)
+    rest = size - found.start
+    if math.prod(found.shape) * found.dtype.itemsize > rest and not found.dtype.hasobject:
+        words = " x ".join(f"{n:,}" for n in found.shape)
         raise ValueError(
-            f"{name}: the header says {words} values of {dtype}, but only {rest:,} bytes follow"
+            f"{name}: the header says {words} values of {found.dtype}, but only {rest:,} bytes "
+            "follow"
         )
-    check_size(needed, name)
+    return found
+
+
+def _npy(raw: IO[bytes], size: int, name: str) -> Any:
+    header = _header(raw, size, name)
+    check_size(math.prod(header.shape) * header.dtype.itemsize, name)
     raw.seek(0)
     return np.load(raw, allow_pickle=False)
+
+
+@dataclass(frozen=True)
+class NpyReader(FileReader):
+    """Reads a .npy file in blocks.
+
+    Every piece has a memory map of its own, which is freed with it, or is read from a remote file.
+    """
+
+    named = False
+
+    @property
+    def decodes(self) -> bool:
+        return self.file.files is not None
+
+    @cached_property
+    def _array(self) -> _Header:
+        name = self.description
+        with one_line_errors(name), self.file.opened() as raw:
+            header = _header(raw, self.n_bytes, name)
+        if len(header.shape) != 2:
+            raise ValueError(f"{name}: the array has {len(header.shape)} dimensions, not 2")
+        if header.dtype.hasobject:
+            raise ValueError(f"{name}: holds Python objects, not numbers")
+        if header.by_columns and self.file.files is not None:
+            raise ValueError(
+                f"{name}: is stored column by column, so a remote file of it cannot be read in "
+                "blocks; save it with numpy.ascontiguousarray(X), or download it first"
+            )
+        return header
+
+    @property
+    def n_rows(self) -> int:
+        return self._array.shape[0]
+
+    @property
+    def parts(self) -> list[Part]:
+        return [Part(self.description, matrix_fields(self._array.shape[1], self._array.dtype))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
+        for first in range(0, self.n_rows, rows):
+            with one_line_errors(self.description):
+                X = self._rows(first, min(first + rows, self.n_rows))
+            done = self.n_bytes * (first + len(X)) // self.n_rows
+            yield MatrixPiece(X, Place(self.description, first), done)
+
+    def _rows(self, first: int, last: int) -> Values:
+        if self.file.files is None:
+            return np.asarray(np.lib.format.open_memmap(self.file.path, mode="r"))[first:last]
+        shape, _, dtype, start = self._array
+        with self.file.opened() as raw:
+            raw.seek(start + first * shape[1] * dtype.itemsize)
+            part = raw.read((last - first) * shape[1] * dtype.itemsize)
+        return np.frombuffer(part, dtype).reshape(last - first, shape[1])
 
 
 def _npz(archive: zipfile.ZipFile, name: str) -> Any:

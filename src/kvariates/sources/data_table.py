@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.rows import F64
 from kvariates.sources.columns import Layout
+from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.pieces import ChosenColumns, Place, Values
 
 Missing = Literal["error", "drop", "mean", "keep"]
@@ -132,7 +132,7 @@ class DataTable:
         Finite, C-contiguous.
     names : tuple of str
         One name for each column of X.
-    path : Path
+    path : Path or Url
         The file.
     left_out : tuple of str
         Columns of the file that hold no numbers, if no columns were named.
@@ -148,7 +148,7 @@ class DataTable:
 
     X: Any
     names: tuple[str, ...]
-    path: Path
+    path: PathOrUrl
     left_out: tuple[str, ...] = ()
     weight: npt.NDArray[np.float64] | None = None
     kept: npt.NDArray[np.bool_] | None = None

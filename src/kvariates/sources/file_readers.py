@@ -5,7 +5,7 @@
 | text: .csv, .tsv and others, plain or .gz | `text_reader.py` | 4 MB of text |
 | .parquet | `ParquetReader` | at most 65,536 rows, whatever the size of row groups |
 | .arrow, .feather, .ipc: file or stream format | `IpcReader` | record batches |
-| .npy | `NpyReader` | a memory map of a block |
+| .npy | `NpyReader` | a memory map of a block; a part of a file that is elsewhere |
 | .npy, .npz, .mtx | `array_files.py`, in memory only | |
 | a folder, a pattern, a list | `FilesReader`: one file after the other | those of the files |
 """
@@ -21,16 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kvariates.sources.array_files import read_array
-from kvariates.sources.columns import listed, matrix_fields
-from kvariates.sources.input_file import InputFile, input_file, input_files
+from kvariates.sources.array_files import NpyReader, read_array
+from kvariates.sources.columns import listed
+from kvariates.sources.input_file import InputFile, Source, input_file, input_files
 from kvariates.sources.memory_readers import MatrixReader
 from kvariates.sources.pieces import (
     ArrowPiece,
-    MatrixPiece,
     Piece,
     Place,
-    Values,
     arrow_fields,
 )
 from kvariates.sources.readers import (
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 IPC_MAGIC = b"ARROW1"  # the first bytes of the file format; the stream format has none
 COLUMN_BYTES = 2**20  # of each column; without a limit, a whole row group is read at once
 STREAMED = (".parquet", ".csv", ".tsv", ".txt", ".arrow", ".feather", ".ipc", ".npy")
-Source = str | Path | Sequence[str | Path]
 
 
 def file_reader(
@@ -86,7 +83,7 @@ def _reader(file: InputFile, text: TextOptions, whole: bool) -> Reader:
         if X.ndim != 2:
             raise ValueError(f"{file.name}: the array has {X.ndim} dimensions, not 2")
         return MatrixReader(X, file.name)
-    if file.path.name.lower().endswith(".npy") and file.files is None:
+    if file.path.name.lower().endswith(".npy") and not file.gzipped:
         return NpyReader(file)
     raise ValueError(f"{file.name}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
@@ -241,32 +238,3 @@ def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
     if isinstance(stream, ipc.RecordBatchFileReader):
         return (stream.get_batch(i) for i in range(stream.num_record_batches))
     return iter(stream)
-
-
-@dataclass(frozen=True)
-class NpyReader(FileReader):
-    """Reads a .npy file. Every piece has a memory map of its own, which is freed with it."""
-
-    named = decodes = False
-
-    @cached_property
-    def n_rows(self) -> int:
-        return len(self._map())
-
-    @property
-    def parts(self) -> list[Part]:
-        X = self._map()
-        return [Part(self.description, matrix_fields(X.shape[1], X.dtype))]
-
-    def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
-        for first in range(0, self.n_rows, rows):
-            X = self._map()[first : first + rows]
-            done = self.n_bytes * (first + len(X)) // self.n_rows
-            yield MatrixPiece(X, Place(self.description, first), done)
-
-    def _map(self) -> Values:
-        with one_line_errors(self.description):
-            X = np.asarray(np.lib.format.open_memmap(self.file.path, mode="r"))
-        if X.ndim != 2:
-            raise ValueError(f"{self.description}: the array has {X.ndim} dimensions, not 2")
-        return X

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kvariates.sources.columns import listed
+from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.opened_table import OpenedTable, open_table
 from kvariates.sources.text_format import TextOptions
 
@@ -39,7 +39,7 @@ class GraphTable:
     remarks: tuple[str, ...]
 
 
-def read_graph(path: str | Path, text: TextOptions | None = None) -> GraphTable:
+def read_graph(path: str | PathOrUrl, text: TextOptions | None = None) -> GraphTable:
     """Read a graph. Raises ValueError if the file holds none."""
     opened = open_table(path, text)
     if opened.matrix is not None:
@@ -125,7 +125,7 @@ class NodePlaces:
 
 
 def read_places(
-    path: str | Path, nodes: NDArray[Any], text: TextOptions | None = None
+    path: str | PathOrUrl, nodes: NDArray[Any], text: TextOptions | None = None
 ) -> NodePlaces:
     """Read where nodes are: a table with a column of nodes and two columns of coordinates.
 

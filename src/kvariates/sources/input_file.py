@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from kvariates.extras import needed
 from kvariates.sources.columns import listed
@@ -44,11 +46,51 @@ MAGIC = {
 }  # fmt: skip
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
 OTHERS = (".json", ".jsonl", ".xml", ".html", ".pkl", ".pickle", ".h5", ".hdf5", ".sqlite", ".db")
+SCHEME = re.compile(r"([A-Za-z][\w+.-]+)://")
 PIECE = 2**20
 
 
 class TooLargeError(ValueError):
     """A file that does not fit the memory."""
+
+
+@dataclass(frozen=True)
+class Url(os.PathLike[str]):
+    """The URL of a file or folder, where a path is asked for. A path would change its slashes."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __fspath__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.url).name
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.url).suffix
+
+    def is_file(self) -> bool:
+        return input_file(self).is_file
+
+    def is_dir(self) -> bool:
+        return input_file(self).is_folder
+
+
+PathOrUrl = Path | Url
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def path_or_url(words: str | os.PathLike[str]) -> PathOrUrl:
+    """What `words` name: a path on this machine, of which file:// is one too, or a URL."""
+    text = os.fspath(words)
+    if text.startswith("file:///"):
+        return Path(url2pathname(urlsplit(text).path))
+    return Url(text) if SCHEME.match(text) else Path(text)
 
 
 @dataclass(frozen=True)
@@ -94,6 +136,10 @@ class InputFile:
         if self.files is not None:
             return int(self.files.get_file_info(self.path.as_posix()).size)
         return self.path.stat().st_size
+
+    @property
+    def is_file(self) -> bool:
+        return self._type == "file"
 
     @property
     def is_folder(self) -> bool:
@@ -222,11 +268,11 @@ class InputFile:
         return [replace(self, path=path, url="") for path in sorted(paths)]
 
 
-def input_file(source: str | Path, files: Any = None) -> InputFile:
+def input_file(source: str | os.PathLike[str], files: Any = None) -> InputFile:
     """The file at a path, in a file system of pyarrow or fsspec, or at a URL."""
     if files is not None:
         return InputFile(Path(source), _of_arrow(files))
-    scheme = re.match(r"([A-Za-z][\w+.-]+)://", str(source))
+    scheme = SCHEME.match(str(source))
     return InputFile(Path(source)) if scheme is None else _of_url(str(source), scheme[1])
 
 
@@ -267,7 +313,7 @@ def _of_url(url: str, scheme: str) -> InputFile:
     return InputFile(Path(path)) if here else InputFile(Path(path), files, url)
 
 
-def input_files(source: str | Path | Sequence[str | Path], files: Any = None) -> list[InputFile]:
+def input_files(source: Source, files: Any = None) -> list[InputFile]:
     """The files of a path, a folder, a pattern, or a list of paths. Each of them exists."""
     if not isinstance(source, str | os.PathLike):
         return [file for path in source for file in input_files(path, files)]

@@ -6,10 +6,10 @@ line: the file, what is wrong, and where.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,14 @@ from scipy import sparse
 
 from kvariates.sources.columns import ColumnChoice, check_names
 from kvariates.sources.data_table import DataTable, Missing, check_weights, complete
-from kvariates.sources.file_readers import FilesReader, Source, file_reader
-from kvariates.sources.input_file import InputFile, check_size
+from kvariates.sources.file_readers import FilesReader, file_reader
+from kvariates.sources.input_file import (
+    PathOrUrl,
+    Source,
+    check_size,
+    input_file,
+    path_or_url,
+)
 from kvariates.sources.memory_readers import MatrixReader
 from kvariates.sources.passes import collected
 from kvariates.sources.pieces import Place
@@ -34,7 +40,7 @@ class OpenedTable:
 
     Attributes
     ----------
-    path : Path
+    path : Path or Url
     names : list of str
     numeric : set of str
         The columns of numbers.
@@ -46,7 +52,7 @@ class OpenedTable:
         Columns of text that look numeric: a line about each.
     """
 
-    path: Path
+    path: PathOrUrl
     reader: Reader
     private: bool = False
 
@@ -191,7 +197,8 @@ def open_table(
     `table(columns, missing="keep")` reads every row by itself.
     """
     reader = (_private_reader if private else _reader)(path, text or TextOptions(), filesystem)
-    opened = OpenedTable(Path(path if isinstance(path, str | Path) else path[0]), reader, private)
+    first = path if isinstance(path, str | os.PathLike) else path[0]
+    opened = OpenedTable(path_or_url(first), reader, private)
     _ = opened.names, opened.remarks  # an error is raised here
     return opened
 
@@ -201,8 +208,8 @@ def _reader(path: Source, text: TextOptions, files: Any) -> Reader:
 
 
 def _private_reader(path: Source, text: TextOptions, files: Any) -> Reader:
-    if isinstance(path, str | Path):
-        file = InputFile(Path(path))
+    if isinstance(path, str | os.PathLike):
+        file = input_file(path, files)
         file.check()
         if file.kind == "matrix market":
             raise ValueError(

@@ -182,7 +182,10 @@ class FileReader(Reader):
     """What readers of one file share."""
 
     file: InputFile
-    decodes = True
+
+    @property
+    def decodes(self) -> bool:
+        return True
 
     @property
     def description(self) -> str:
