@@ -114,13 +114,13 @@ PEERS = [
         "federated/test_vertical_messages.py",
     ),
     Mutant(
-        "vertical over Flower: a message is answered twice", "federated.vertical_client",
-        'if number <= kept["number"]:',
-        'if number < kept["number"]:',
+        "vertical over Flower: a message is answered twice", "federated.vertical",
+        "if number <= messages:",
+        "if number < messages:",
         "federated/test_vertical_messages.py",
     ),
     Mutant(
-        "vertical over Flower: columns may change in a session", "federated.vertical_client",
+        "vertical over Flower: columns may change in a session", "federated.vertical",
         'if kept["columns"] != loaded.columns:',
         "if False:",
         "federated/test_vertical_messages.py",

@@ -60,16 +60,14 @@ estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
 federated.client: FEDERATED
-federated.flower_transport: content_of decode_questions encode_questions FlowerTransport
-    MESSAGE_TYPE Questions record_of VERTICAL_DTYPES VerticalQuestion
+federated.flower_transport: FlowerTransport content_of MESSAGE_TYPE record_of
 federated.inputs: checked_bounds
 federated.private_fit: ledger_of SummingPeer
 federated.private_peer: PrivatePeer Refused UNIT
 federated.releases: FileReleases Releases
 federated.server: fit server_app server_options wait_for_peers
 federated.simulation: run_apps simulate simulate_vertical
-federated.vertical_client: SESSION STATE
-federated.vertical_server: FlowerParties
+federated.vertical: SESSION STATE
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4
@@ -90,6 +88,7 @@ palette: FAINT INK lighter looks MARKERS PALETTE spread_colors
 peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
+    VERTICAL_DTYPES
 peers.fitting: fit_peers guarantee_of PeersProblem
 peers.masked_peer: MaskedPeer SUMMED SummedQuestion
 peers.masks: bound_exponent exact_sum fingerprint FixedPoint KeyPair PairwiseKeys PART row_at
@@ -192,7 +191,7 @@ certificates.certificate certificates.dual certificates.kmeans_certificate
 cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
-federated.client federated.private_peer federated.vertical_server peers.masks privacy.empty_cells
+federated.client federated.private_peer peers.masks peers.vertical_session privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps

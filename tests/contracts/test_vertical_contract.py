@@ -1,11 +1,13 @@
 """VerticalKMeans as an estimator: its input, its errors, and what a failed fit leaves."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from api import InProcessParties, VerticalParty, VerticalSession
+from api import InProcessParties, Question, VerticalParty, VerticalSession
+from peers.party_transports import ask
 from sklearn.base import clone
 
 from kvariates import VerticalKMeans
@@ -159,7 +161,7 @@ def test_questions_that_come_too_early_or_do_not_exist():
         ("spread", {"round": 1}, "ask 'keys' and 'peers' first"),
     ):
         with pytest.raises(ValueError, match=message):
-            party.answer(question, arguments)
+            ask(party, question, arguments)
 
 
 def session():
@@ -172,10 +174,10 @@ def test_a_party_answers_a_round_once_and_meets_its_peers_once():
     met.ask("start", rows=np.arange(3))
     met.masked_sum("distances", (90, 3), first=0, last=90)
     with pytest.raises(ValueError, match="Round 1 was used already"):
-        parties[0].answer("distances", {"first": 0, "last": 90, "round": 1})
+        ask(parties[0], "distances", {"first": 0, "last": 90, "round": 1})
     keys = [party._keys for party in parties]
     with pytest.raises(ValueError, match="Ask 'keys' before 'peers'"):
-        parties[0].answer("peers", {"index": 0, "public_keys": [b"1" * 32, b"2" * 32]})
+        ask(parties[0], "peers", {"index": 0, "public_keys": [b"1" * 32, b"2" * 32]})
     assert parties[0]._keys is keys[0]
 
 
@@ -192,7 +194,7 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
         VerticalSession(InProcessParties(parties))
     assert seen == [parties[0].fingerprint]
     with pytest.raises(ValueError, match="There is no session"):
-        parties[1].answer("agree", {"sealed": [b"", b""]})
+        ask(parties[1], "agree", {"sealed": [b"", b""]})
     answer = True
     assert VerticalSession(InProcessParties(parties)).fingerprint == seen[-1]
 
@@ -200,16 +202,16 @@ def test_a_fingerprint_that_is_not_confirmed_ends_the_session(answer):
 def test_messages_of_all_parties_are_needed_once():
     """One party's exponent alone, or two agreements, would disclose its columns."""
     parties = [VerticalParty(X[:, :2]), VerticalParty(X[:, 2:])]
-    keys = [party.answer("keys", {})["public_key"] for party in parties]
+    keys = [ask(party, "keys", {})["public_key"] for party in parties]
     sealed = [
-        party.answer("peers", {"index": i, "public_keys": keys})["sealed"]
+        ask(party, "peers", {"index": i, "public_keys": keys})["sealed"]
         for i, party in enumerate(parties)
     ]
     with pytest.raises(ValueError, match="1 messages of 2 parties"):
-        parties[0].answer("agree", {"sealed": [b""]})
-    parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
+        ask(parties[0], "agree", {"sealed": [b""]})
+    ask(parties[0], "agree", {"sealed": [b"", sealed[1][0]]})
     with pytest.raises(ValueError, match="agreed already"):
-        parties[0].answer("agree", {"sealed": [b"", sealed[1][0]]})
+        ask(parties[0], "agree", {"sealed": [b"", sealed[1][0]]})
 
 
 def test_hashed_ids_of_two_sessions_have_nothing_in_common():
@@ -218,13 +220,13 @@ def test_hashed_ids_of_two_sessions_have_nothing_in_common():
     digests, tokens = [], []
     for _ in range(2):
         met = VerticalSession(InProcessParties(parties))
-        public = [party.answer("keys", {})["public_key"] for party in parties]
+        public = [ask(party, "keys", {})["public_key"] for party in parties]
         sealed = [
-            party.answer("peers", {"index": i, "public_keys": public})["sealed"]
+            ask(party, "peers", {"index": i, "public_keys": public})["sealed"]
             for i, party in enumerate(parties)
         ]
         for i, party in enumerate(parties):
-            digests.append(party.answer("agree", {"sealed": [s[i] for s in sealed]})["digest"])
+            digests.append(ask(party, "agree", {"sealed": [s[i] for s in sealed]})["digest"])
         tokens.append(met.ask("tokens"))
     assert digests[0] == digests[1] != digests[2] == digests[3]
     found = [[answer["tokens"] for answer in answers] for answers in tokens]
@@ -236,16 +238,20 @@ def test_an_answer_of_another_round_is_noticed():
     parties, met = session()
     met.ask("start", rows=np.arange(3))
     answer = parties[1].answer
-    parties[1].answer = lambda question, arguments: answer(
-        question, {**arguments, "round": arguments["round"] + 1}
-    )
+
+    def of_next_round(envelope):
+        name, arguments = envelope.question.name, envelope.question.arguments
+        later = Question(name, {**arguments, "round": arguments["round"] + 1})
+        return answer(replace(envelope, question=later))
+
+    parties[1].answer = of_next_round
     with pytest.raises(ValueError, match="masks of the parties did not cancel in round 1"):
         met.masked_sum("distances", (90, 3), first=0, last=90)
 
 
 def test_an_answer_of_another_shape_is_noticed():
     parties, met = session()
-    parties[1].answer("start", {"rows": np.arange(2)})
-    parties[0].answer("start", {"rows": np.arange(3)})
+    ask(parties[1], "start", {"rows": np.arange(2)})
+    ask(parties[0], "start", {"rows": np.arange(3)})
     with pytest.raises(ValueError, match=r"Party 1 answered 'distances' with uint64 of shape"):
         met.masked_sum("distances", (90, 3), first=0, last=90)

@@ -8,19 +8,18 @@ from api import (
     MESSAGE_TYPE,
     VERTICAL_DTYPES,
     Aggregator,
-    FlowerParties,
+    Envelope,
     FlowerTransport,
     InProcessParties,
-    Questions,
+    Question,
     VerticalOptions,
     VerticalParty,
-    VerticalQuestion,
     VerticalSession,
     content_of,
     decode,
     decode_reply,
     encode,
-    encode_questions,
+    encode_envelope,
     record_of,
 )
 from api import client_module as client
@@ -30,20 +29,25 @@ from flwr.app import Message
 from kvariates.federated import vertical_client_app
 
 
+def message_of(number, *questions):
+    """The bytes of the message of this number."""
+    *before, asked = [Question(name, arguments) for name, arguments in questions]
+    return encode_envelope(Envelope(0, number - 1, asked, before))
+
+
 def ask(node, number, *questions):
-    asked = [VerticalQuestion(name, arguments) for name, arguments in questions]
-    return send(node, encode_questions(Questions(number, asked)))
+    return send(node, message_of(number, *questions))
 
 
 def send(node, data):
-    message = Message(content_of(questions=data), 999, MESSAGE_TYPE)
+    message = Message(content_of(envelope=data), 999, MESSAGE_TYPE)
     return decode_reply(record_of(node.answer(message))["reply"], dtypes=VERTICAL_DTYPES)
 
 
 def met():
     """The grid of two parties after three messages."""
     grid = grid_of(split((3,)))
-    VerticalSession(FlowerParties(FlowerTransport(grid, 5.0)))
+    VerticalSession(FlowerTransport(grid, 5.0, dtypes=VERTICAL_DTYPES))
     return grid
 
 
@@ -65,14 +69,14 @@ def test_a_replayed_message_and_a_second_mask_of_a_round_are_refused(fresh):
     grid = met()
     node = (FreshParty if fresh else Party)(app_of(split((3,))[0]), "bank")
     node.context = grid.nodes[1000].context
-    one = encode_questions(Questions(4, [VerticalQuestion(*SPREAD)]))
+    one = message_of(4, SPREAD)
     assert send(node, one)["masked"].shape == (2,)
     assert send(node, one).reason == "message 4 came after message 4: each is answered once"
     assert "Round 4 was used already" in ask(node, 5, SPREAD).reason
     assert ask(node, 5, START, DISTANCES)["masked"].shape == (9, 2)  # failures change nothing
     assert "Round 5 was used already" in ask(node, 6, DISTANCES).reason
     for old in grid.questions:
-        if b"keys" not in (data := record_of(old).get("questions", b"keys")):
+        if b"keys" not in (data := record_of(old).get("envelope", b"keys")):
             assert "each is answered once" in send(node, data).reason
 
 
@@ -90,7 +94,7 @@ def test_a_state_comes_back_whole_from_its_bytes():
 
 def test_a_repeated_question_for_keys_starts_a_session_with_new_keys():
     grid = met()
-    node, asked = grid.nodes[1000], [record_of(m).get("questions") for m in grid.questions]
+    node, asked = grid.nodes[1000], [record_of(m).get("envelope") for m in grid.questions]
     first = next(data for data in asked if data and b'"keys"' in data)
     peers = [data for data in asked if data and b'"peers"' in data]
     keys = {send(node, first)["public_key"] for _ in range(3)}
@@ -105,7 +109,7 @@ def test_a_message_after_one_that_is_missing_and_one_of_other_kind():
     assert (early.reason, early.log_needed) == ("it has the state of message 3 at message 9", True)
     assert "no state" in ask(Party(app_of(X), "new"), 2, SPREAD).reason
     assert "no question 'rows'" in ask(node, 4, ("rows", {})).reason
-    for data in (b"", b"nonsense", encode_questions(Questions(0, [])), 7):
+    for data in (b"", b"nonsense", encode({"fit": 0}), 7):
         assert "message" in send(node, data).reason
     assert ask(node, 4, ("distances", {"of": 1})).reason.startswith("TypeError; see the log")
 

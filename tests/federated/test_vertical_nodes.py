@@ -7,11 +7,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from api import Failure, PeerLost, decode, decode_questions, record_of
+from api import Failure, PeerLost, decode, record_of
 from api import masks_module as masks
-from api import vertical_server_module as vertical_server
+from api import vertical_session_module as vertical_session
 from federated.fake_grid import FakeGrid
-from federated.vertical_grid import IDS, NAMES, K, LyingParty, Party, X, app_of, grid_of, split
+from federated.vertical_grid import (
+    IDS,
+    NAMES,
+    K,
+    LyingParty,
+    Party,
+    X,
+    app_of,
+    envelope_of,
+    grid_of,
+    split,
+)
 from flwr.common.serde import context_from_proto, context_to_proto
 
 from kvariates import KMeans, VerticalKMeans
@@ -194,7 +205,7 @@ class SlowContext(Party):
     behind = None
 
     def answer(self, message):
-        if "questions" not in record_of(message):
+        if "envelope" not in record_of(message):
             return super().answer(message)
         current = self.context
         if self.behind is not None:
@@ -204,13 +215,13 @@ class SlowContext(Party):
             return reply
         before = context_from_proto(context_to_proto(self.context))
         reply = super().answer(message)
-        self.behind = before if decode_questions(
-            record_of(message)["questions"]).number % 3 == 0 else None  # fmt: skip
+        third = envelope_of(record_of(message)["envelope"]).position % 3 == 2
+        self.behind = before if third else None
         return reply
 
 
 def test_a_context_that_is_stored_late_is_waited_for(monkeypatch):
-    monkeypatch.setattr(vertical_server, "PAUSE", 0.0)
+    monkeypatch.setattr(vertical_session, "PAUSE", 0.0)
     parts = split((3,))
     slow = SlowContext(app_of(parts[1]), "hospital", 1)
     found = fitted(FakeGrid([Party(app_of(parts[0]), "bank"), slow], fresh=True))

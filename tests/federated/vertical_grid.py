@@ -8,7 +8,7 @@ from api import (
     STATE,
     VERTICAL_DTYPES,
     content_of,
-    decode_questions,
+    decode_envelope,
     decode_reply,
     encode_reply,
     record_of,
@@ -46,6 +46,10 @@ class Party(Node):
         return reply
 
 
+def envelope_of(data):
+    return decode_envelope(data, dtypes=VERTICAL_DTYPES)
+
+
 class LyingParty(Party):
     """`change` maps the last question and the answer to another answer."""
 
@@ -55,10 +59,10 @@ class LyingParty(Party):
 
     def answer(self, message):
         reply = super().answer(message)
-        if (sent := record_of(message).get("questions")) is None:
+        if (sent := record_of(message).get("envelope")) is None:
             return reply
         answer = decode_reply(record_of(reply)["reply"], dtypes=VERTICAL_DTYPES)
-        changed = self.change(decode_questions(sent).asked[-1].question, answer)
+        changed = self.change(envelope_of(sent).question.name, answer)
         if changed is None:
             return None
         return Message(content_of(reply=encode_reply(changed)), reply_to=message)

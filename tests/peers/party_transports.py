@@ -1,9 +1,22 @@
 """Transports for tests: one records all messages, one carries them as bytes."""
 
-import json
-
 import numpy as np
-from api import InProcessParties, VerticalParty
+from api import (
+    VERTICAL_DTYPES,
+    Envelope,
+    InProcessParties,
+    Question,
+    VerticalParty,
+    decode_envelope,
+    decode_reply,
+    encode_envelope,
+    encode_reply,
+)
+
+
+def ask(party, name, arguments):
+    """The answer of a party to one question."""
+    return party.answer(Envelope(0, 0, Question(name, arguments)))
 
 
 class RecordedParties(InProcessParties):
@@ -13,11 +26,17 @@ class RecordedParties(InProcessParties):
         super().__init__(parties)
         object.__setattr__(self, "answers", {})
 
-    def ask(self, question, arguments):
-        answers = super().ask(question, arguments)
-        copies = [{name: np.copy(a) for name, a in answer.items()} for answer in answers]
-        self.answers.setdefault(question, []).append(copies)
-        return answers
+    def __len__(self):
+        return len(self.parties)
+
+    def send(self, envelopes):
+        replies = super().send(envelopes)
+        asked = next(iter(envelopes.values()))
+        for question in asked.log:
+            self.answers.setdefault(question.name, []).append([{}] * len(envelopes))
+        copies = [{name: np.copy(a) for name, a in one.items()} for one in replies.values()]
+        self.answers.setdefault(asked.question.name, []).append(copies)
+        return replies
 
     def masked(self, question, party):
         """What this party sent, one row a round: the rounds with the most values."""
@@ -26,47 +45,18 @@ class RecordedParties(InProcessParties):
         return np.array([s for s in sent if len(s) == size])
 
 
-class WireParties:
-    """Messages travel as text; a message of other types than those of any network fails."""
+class WireParties(InProcessParties):
+    """Messages travel as bytes; a message of other types than those of any network fails."""
 
-    def __init__(self, parties):
-        self.parties = parties
-
-    def __len__(self):
-        return len(self.parties)
-
-    def ask(self, question, arguments):
-        pairs = zip(self.parties, arguments, strict=True)
-        return [unpack(pack(party.answer(question, unpack(pack(own))))) for party, own in pairs]
-
-
-def pack(message):
-    return json.dumps({name: _packed(value) for name, value in message.items()})
-
-
-def unpack(text):
-    return {name: _unpacked(*value) for name, value in json.loads(text).items()}
-
-
-def _packed(value):
-    if isinstance(value, np.ndarray):
-        return "array", [value.dtype.str, value.shape, value.tobytes().hex()]
-    if isinstance(value, bytes):
-        return "bytes", value.hex()
-    if isinstance(value, list):
-        return "list", [_packed(item) for item in value]
-    if type(value) in (int, float):
-        return "number", value
-    raise TypeError(f"a message holds a {type(value)}")
-
-
-def _unpacked(kind, value):
-    if kind == "array":
-        dtype, shape, content = value
-        return np.frombuffer(bytes.fromhex(content), dtype=dtype).reshape(shape)
-    if kind == "bytes":
-        return bytes.fromhex(value)
-    return [_unpacked(*item) for item in value] if kind == "list" else value
+    def send(self, envelopes):
+        there = {
+            name: decode_envelope(encode_envelope(own), dtypes=VERTICAL_DTYPES)
+            for name, own in envelopes.items()
+        }
+        return {
+            name: decode_reply(encode_reply(answer), dtypes=VERTICAL_DTYPES)
+            for name, answer in super().send(there).items()
+        }
 
 
 def parties_of(X, cuts, ids=None):

@@ -6,7 +6,7 @@ in two rounds, and masks of several parties that are related. The last tests pla
 
 import numpy as np
 import pytest
-from api import Aggregator, PairwiseKeys, VerticalOptions, VerticalSession
+from api import Aggregator, Envelope, PairwiseKeys, Question, VerticalOptions, VerticalSession
 from peers.party_transports import RecordedParties, parties_of
 from peers.uniform_words import p_uniform, worst
 from sampling.chi_square import ALPHA
@@ -152,8 +152,9 @@ def test_the_tests_see_masks_that_do_not_fill_all_bits(monkeypatch, bits):
     monkeypatch.setattr(PairwiseKeys, "mask", narrow)
     monkeypatch.setattr(Aggregator, "fit", lambda self, *_: None)
     parties, _ = fit((3,))
-    parties.ask("start", [{"rows": np.arange(K)}] * 2)
-    parties.ask("distances", [{"first": 0, "last": len(X), "round": 2}] * 2)
+    start = Question("start", {"rows": np.arange(K)})
+    asked = Question("distances", {"first": 0, "last": len(X), "round": 2})
+    parties.send(dict.fromkeys("01", Envelope(0, 3, asked, (start,))))
     assert p_uniform(parties.masked("distances", 0)) < ALPHA
 
 

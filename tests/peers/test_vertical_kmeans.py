@@ -7,6 +7,7 @@ from api import (
     HiddenCenters,
     HiddenMeans,
     InProcessParties,
+    LocalTransport,
     MaskedAssigner,
     StopRule,
     VerticalOptions,
@@ -146,17 +147,23 @@ def test_blocks_change_nothing(block_bytes):
     assert model.transcript_.by_question["distances"].rounds == lloyd_rounds + seed_rounds
 
 
-def test_messages_can_travel_as_text():
+def over_threads(parties):
+    """The transport of peers with rows."""
+    return LocalTransport({str(i): party.answer for i, party in enumerate(parties)})
+
+
+def test_the_transport_changes_nothing():
     X, ids = SETS["groups"], [f"row {i}" for i in range(800)]
     options = VerticalOptions(6, 2, 300, 1e-4)
     found = [
         Aggregator(VerticalSession(kind(parties_of(X, (1, 4), ids)))).fit(
             options, np.random.default_rng(5)
         )
-        for kind in (InProcessParties, WireParties)
+        for kind in (InProcessParties, WireParties, over_threads)
     ]
-    assert np.array_equal(found[0].labels, found[1].labels)
-    assert found[0].inertia == found[1].inertia
+    for other in found[1:]:
+        assert np.array_equal(found[0].labels, other.labels)
+        assert found[0].inertia == other.inertia
 
 
 def test_each_party_ends_with_the_labels_and_its_part_of_the_centers():
@@ -187,7 +194,7 @@ def test_the_transcript_counts_what_was_sent():
     parties = RecordedParties(parties_of(X, (1, 4)))
     aggregator = Aggregator(VerticalSession(parties))
     result = aggregator.fit(VerticalOptions(k, 1, 300, 0.0), np.random.default_rng(0))
-    transcript, passes = aggregator.transcript, result.n_iter
+    transcript, passes = aggregator.session.transcript, result.n_iter
     assert result.converged
     counts = transcript.by_question
     assert counts["distances"].bytes_from_parties == 8 * r * n * (k + k * passes)

@@ -64,7 +64,7 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
         Iterations of the best run.
     seed_rows_ : ndarray of shape (n_clusters,)
         The rows that the first centres of the best run were.
-    transcript_ : VerticalTranscript
+    transcript_ : Transcript
         Rounds, messages, bytes, and what each side learns.
     guarantee_ : Guarantee
         The theorem that holds for this fit.
@@ -145,7 +145,7 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
             result = aggregator.fit(options, validation.generator(self.random_state))
         self._store(result)
         self.cluster_centers_ = [party.centers for party in parties]
-        self.transcript_ = aggregator.transcript
+        self.transcript_ = aggregator.session.transcript
         report.end()
         return self
 

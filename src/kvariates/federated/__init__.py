@@ -12,15 +12,18 @@ needed("cryptography", "federated")
 
 from kvariates.federated.client import FEDERATED, client_app  # noqa: E402
 from kvariates.federated.releases import Private  # noqa: E402
-from kvariates.federated.result import FederatedResult  # noqa: E402
+from kvariates.federated.result import (  # noqa: E402
+    FederatedResult,
+    PartyResult,
+    VerticalFederatedResult,
+)
 from kvariates.federated.server import server_app  # noqa: E402
 from kvariates.federated.simulation import simulate, simulate_vertical  # noqa: E402
-from kvariates.federated.vertical_client import PartyResult, vertical_client_app  # noqa: E402
-from kvariates.federated.vertical_server import (  # noqa: E402
-    PartyLost,
-    VerticalFederatedResult,
+from kvariates.federated.vertical import (  # noqa: E402
+    vertical_client_app,
     vertical_server_app,
 )
+from kvariates.peers.vertical_session import PartyLost  # noqa: E402
 
 __all__ = [
     "FEDERATED",

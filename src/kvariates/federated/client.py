@@ -31,7 +31,6 @@ from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer
 from kvariates.federated.releases import FileReleases, Private, locked
 from kvariates.peers.bounds import PublicBounds
-from kvariates.peers.encoding import decode_envelope
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
 from kvariates.peers.peer import Envelope, Peer, Policy
 from kvariates.peers.questions import QUESTIONS, Answer
@@ -142,12 +141,7 @@ def client_app(
     return answering_app(partial(_reply, options))
 
 
-def _reply(options: ClientOptions, fields: dict[str, Any], context: Context) -> Reply:
-    data = fields.get("envelope")
-    try:
-        envelope = decode_envelope(data if isinstance(data, bytes) else b"")
-    except ValueError as error:
-        return Failure(str(error))
+def _reply(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
     with _one_at_a_time:  # here, as a simulation pickles the app with all that it names
         return _reply_to(options, envelope, context)
 

@@ -1,14 +1,13 @@
 """Flower as a transport: a peer is a node that is connected to the SuperLink.
 
-A Flower message is one record of bytes: an envelope or its reply, or numbered questions to a party
-that holds columns.
+A Flower message is one record of bytes: an envelope or its reply.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
@@ -17,10 +16,8 @@ from flwr.serverapp import Grid
 from kvariates.peers.encoding import (
     DTYPES,
     MAX_BYTES,
-    UNSIGNED,
-    decode,
+    decode_envelope,
     decode_reply,
-    encode,
     encode_envelope,
     encode_reply,
 )
@@ -47,8 +44,13 @@ def content_of(**fields: str | bytes) -> RecordDict:
     return RecordDict({RECORD: ConfigRecord(dict(fields))})
 
 
-def answering_app(reply: Callable[[dict[str, Any], Context], Reply]) -> ClientApp:
-    """The ClientApp that answers a greeting by its name, and other messages by `reply`."""
+def answering_app(
+    reply: Callable[[Envelope, Context], Reply], dtypes: frozenset[str] = DTYPES
+) -> ClientApp:
+    """The ClientApp that answers a greeting by its name, and envelopes by `reply`.
+
+    `dtypes`: of the arrays in an envelope.
+    """
     app = ClientApp()
 
     @app.query(ACTION)
@@ -56,8 +58,14 @@ def answering_app(reply: Callable[[dict[str, Any], Context], Reply]) -> ClientAp
         fields = record_of(message)
         if "greeting" in fields:
             return Message(content_of(name=node_name(context)), reply_to=message)
-        content = content_of(reply=encode_reply(reply(fields, context)))
-        return Message(content, reply_to=message)
+        data = fields.get("envelope")
+        try:
+            envelope = decode_envelope(data if isinstance(data, bytes) else b"", dtypes=dtypes)
+        except ValueError as error:
+            found: Reply = Failure(str(error))
+        else:
+            found = reply(envelope, context)
+        return Message(content_of(reply=encode_reply(found)), reply_to=message)
 
     return app
 
@@ -66,56 +74,6 @@ def node_name(context: Context) -> str:
     """What the operator of the node calls it; "" if nothing."""
     config = context.node_config
     return str(config.get("name", config.get("partition-id", "")))
-
-
-# -- messages of vertical k-means ------------------------------------------------------------------
-
-
-VERTICAL_DTYPES = DTYPES | UNSIGNED
-
-
-class VerticalQuestion(NamedTuple):
-    """One question with its arguments."""
-
-    question: str
-    arguments: dict[str, Any]
-
-
-class Questions(NamedTuple):
-    """The questions of one message: only the last one has an answer.
-
-    `number`: messages of a session are numbered 1, 2, 3, and each is answered once.
-    """
-
-    number: int
-    asked: Sequence[VerticalQuestion]
-
-
-def encode_questions(questions: Questions) -> bytes:
-    """The bytes of questions."""
-    return encode({"number": questions.number, "asked": [list(one) for one in questions.asked]})
-
-
-def decode_questions(data: Any) -> Questions:
-    """ValueError if the bytes are not questions."""
-    value = decode(data if isinstance(data, bytes) else b"", MAX_BYTES, VERTICAL_DTYPES)
-    if not isinstance(value, dict) or value.keys() != {"number", "asked"}:
-        raise ValueError("the message should have the parts asked, number")
-    number, asked = value["number"], value["asked"]
-    if type(number) is not int or number < 1:
-        raise ValueError("the number of a message should be an integer >= 1")
-    if not isinstance(asked, list) or not asked or not all(map(_is_question, asked)):
-        raise ValueError("a message should hold questions with arguments")
-    return Questions(number, [VerticalQuestion(*one) for one in asked])
-
-
-def _is_question(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and isinstance(value[0], str)
-        and isinstance(value[1], dict)
-    )
 
 
 # -- the transport ---------------------------------------------------------------------------------
@@ -136,14 +94,23 @@ class FlowerTransport:
         How long to wait for an answer. A message that was not answered is not valid any more.
     max_bytes : int
         A longer answer is a failure.
+    dtypes : frozenset of str
+        An answer with other arrays is a failure.
 
     Nodes say a name when they are met; without one it is the number of the node. Those that are met
     at the same time are in the order of their names, so that a run can be repeated: the numbers of
     Flower's nodes are random.
     """
 
-    def __init__(self, grid: Grid, timeout: float = 60.0, max_bytes: int = MAX_BYTES) -> None:
-        self._grid, self._timeout, self._max_bytes = grid, timeout, max_bytes
+    def __init__(
+        self,
+        grid: Grid,
+        timeout: float = 60.0,
+        max_bytes: int = MAX_BYTES,
+        dtypes: frozenset[str] = DTYPES,
+    ) -> None:
+        self._grid, self._timeout = grid, timeout
+        self._max_bytes, self._dtypes = max_bytes, dtypes
         self._nodes: dict[str, int] = {}
         self._silent: dict[str, Failure] = {}  # nodes that did not say their name
 
@@ -153,36 +120,27 @@ class FlowerTransport:
         return [name for name, node in self._nodes.items() if node in connected]
 
     def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
-        contents = {
-            name: content_of(envelope=encode_envelope(envelope))
-            for name, envelope in envelopes.items()
-        }
-        return self.deliver(contents)
-
-    def deliver(
-        self, contents: Mapping[str, RecordDict], dtypes: frozenset[str] = DTYPES
-    ) -> dict[str, Reply]:
-        """Send a message to each named node, and wait for the replies.
-
-        `dtypes`: an answer with other arrays is a failure.
-        """
-        asked = {self._nodes[name]: own for name, own in contents.items()
-                 if name not in self._silent}  # fmt: skip
-        answered = self._exchange(asked)
+        answered = self._exchange(
+            {
+                self._nodes[name]: content_of(envelope=encode_envelope(envelope))
+                for name, envelope in envelopes.items()
+                if name not in self._silent
+            }
+        )
         replies: dict[str, Reply] = {}
-        for name in contents:
+        for name in envelopes:
             found = self._silent.get(name) or answered[self._nodes[name]]
-            replies[name] = found if isinstance(found, Failure) else self._reply(found, dtypes)
+            replies[name] = found if isinstance(found, Failure) else self._reply(found)
         return replies
 
     def end(self) -> None:
         """Do nothing: a node does nothing between two messages."""
 
-    def _reply(self, fields: dict[str, Any], dtypes: frozenset[str]) -> Reply:
+    def _reply(self, fields: dict[str, Any]) -> Reply:
         data = fields.get("reply")
         if not isinstance(data, bytes):
             return Failure("its message has no reply")
-        return decode_reply(data, self._max_bytes, dtypes)
+        return decode_reply(data, self._max_bytes, self._dtypes)
 
     def _meet(self, nodes: Iterable[int]) -> None:
         """Ask new nodes for their names."""

@@ -1,4 +1,4 @@
-"""The result of a federated fit, and its file."""
+"""The results of federated fits, for peers with rows and parties with columns, and their files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kvariates.data.rows import Floats
+import numpy as np
+from numpy.typing import NDArray
+
+from kvariates.data.rows import F64, Floats
 from kvariates.estimators.fit_record import FitRecord, HasRecord
 from kvariates.file_writing import write_aside
 from kvariates.guarantees import Guarantee
+from kvariates.numerics.draws import I64
 from kvariates.peers.transport import Transcript
 from kvariates.privacy.ledger import Ledger
 from kvariates.private_methods.noisy_centers import Mask
@@ -70,8 +74,79 @@ class FederatedResult(HasRecord):
             "converged": self.converged,
             "guarantee": None if self.guarantee is None else str(self.guarantee),
             "guarantee_lost": self.guarantee_lost,
-            "transcript": asdict(self.transcript),
+            "transcript": self.transcript.as_page(),
             "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
+        }
+        write_json(path, page)
+
+
+@dataclass(frozen=True, eq=False)
+class PartyResult:
+    """What a party has in the end.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_columns)
+        Its part of the centres.
+    labels : ndarray of shape (n_rows,)
+    fingerprint : str
+        Of the public keys; equal at all parties if the aggregator relayed the same keys to all.
+    """
+
+    centers: F64
+    labels: NDArray[np.int32]
+    fingerprint: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        page = {
+            "centers": self.centers.tolist(),
+            "labels": self.labels.tolist(),
+            "fingerprint": self.fingerprint,
+        }
+        write_json(path, page)
+
+
+@dataclass(frozen=True, eq=False)
+class VerticalFederatedResult:
+    """What the aggregator knows in the end. The centres stay at the parties.
+
+    Attributes
+    ----------
+    parties : tuple of str
+        Their names.
+    labels : ndarray of shape (n_rows,)
+    inertia : float
+        The sum of squared distances to the nearest centre.
+    n_iter : int
+    converged : bool
+    seed_rows : ndarray of shape (n_clusters,)
+        The rows that the first centres were.
+    guarantee : Guarantee
+    transcript : Transcript
+        Rounds, bytes, what each side learns, and the fingerprint of the public keys.
+    """
+
+    parties: tuple[str, ...]
+    labels: NDArray[np.int32]
+    inertia: float
+    n_iter: int
+    converged: bool
+    seed_rows: I64
+    guarantee: Guarantee
+    transcript: Transcript
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        page = {
+            "parties": list(self.parties),
+            "labels": self.labels.tolist(),
+            "inertia": self.inertia,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "seed_rows": self.seed_rows.tolist(),
+            "guarantee": str(self.guarantee),
+            "transcript": self.transcript.as_page(),
         }
         write_json(path, page)
 

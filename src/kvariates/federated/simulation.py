@@ -11,10 +11,9 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 
 from kvariates.federated.client import client_app
-from kvariates.federated.result import FederatedResult
+from kvariates.federated.result import FederatedResult, VerticalFederatedResult
 from kvariates.federated.server import server_app
-from kvariates.federated.vertical_client import vertical_client_app
-from kvariates.federated.vertical_server import VerticalFederatedResult, vertical_server_app
+from kvariates.federated.vertical import vertical_client_app, vertical_server_app
 
 TIMEOUT = 600.0  # the first answer waits until Ray has started
 

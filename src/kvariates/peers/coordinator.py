@@ -20,7 +20,14 @@ from kvariates.peers.questions import (
     logged,
     scale_of_numbers,
 )
-from kvariates.peers.transport import Dropped, Failure, Reply, Transcript, Transport, n_bytes
+from kvariates.peers.transport import (
+    Dropped,
+    Failure,
+    Reply,
+    Transcript,
+    Transport,
+    revealed_by,
+)
 
 T = TypeVar("T")
 
@@ -164,7 +171,8 @@ class Coordinator:
         return answers
 
     def _answers(self, calls: Mapping[str, Call[T]]) -> dict[str, T]:
-        self.transcript.rounds += 1
+        self.transcript.begin(asked.question.name for asked in calls.values())
+        self.transcript.revealed = revealed_by(self.transcript.by_question)
         replies = self._send(calls, with_log=[n for n in calls if self._lost[n] >= FORGETFUL])
         lost = [name for name, r in replies.items() if isinstance(r, Failure) and r.log_needed]
         if lost:
@@ -224,17 +232,16 @@ class Coordinator:
             )
             for name, asked in calls.items()
         }  # fmt: skip
-        self.transcript.messages += len(envelopes)
         for envelope in envelopes.values():
-            self.transcript.bytes_sent += n_bytes(envelope.question.arguments)
-            self.transcript.bytes_sent += sum(n_bytes(q.arguments) for q in envelope.log or ())
+            asked_before = (question.arguments for question in envelope.log or ())
+            arguments = envelope.question.arguments
+            self.transcript.sent(envelope.question.name, arguments, *asked_before)
         return self._transport.send(envelopes)
 
     def _read(self, name: str, asked: Call[T], reply: Reply) -> T:
         if isinstance(reply, Failure):
             raise ValueError(reply.reason)
-        self.transcript.messages += 1
-        self.transcript.bytes_received += n_bytes(reply)
+        self.transcript.received(asked.question.name, reply)
         entry = QUESTIONS.get(asked.question.name, PLAIN)
         value = asked.read(reply)
         if entry.points:

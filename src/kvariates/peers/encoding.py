@@ -30,6 +30,7 @@ MOST_AXES = 6
 LONGEST_REASON = 300
 DTYPES = frozenset({"<i8", "<i4", "<f8", "<f4", "|b1"})
 UNSIGNED = frozenset({"<u8", "<u2", "|u1"})  # masked numbers and labels of vertical k-means
+VERTICAL_DTYPES = DTYPES | UNSIGNED
 INTEGER = re.compile(r"-?[0-9a-f]{1,65536}")
 SHORT = 2**53  # JSON readers keep integers below it
 
@@ -76,7 +77,7 @@ def _to_json(value: Any, buffers: list[bytes]) -> Any:
         return {"bytes": len(value)}
     if isinstance(value, np.ndarray):
         code = value.dtype.newbyteorder("<").str
-        if code not in DTYPES | UNSIGNED:
+        if code not in VERTICAL_DTYPES:
             raise TypeError(f"an array of {value.dtype} is not sent")
         buffers.append(np.ascontiguousarray(value, dtype=code).tobytes())
         return {"array": [code, list(value.shape)]}
@@ -180,9 +181,11 @@ def encode_envelope(envelope: Envelope) -> bytes:
     )
 
 
-def decode_envelope(data: bytes, max_bytes: int = MAX_BYTES) -> Envelope:
+def decode_envelope(
+    data: bytes, max_bytes: int = MAX_BYTES, dtypes: frozenset[str] = DTYPES
+) -> Envelope:
     """ValueError if the bytes are not an envelope."""
-    fields = _fields(decode(data, max_bytes), {"fit", "position", "question", "log"})
+    fields = _fields(decode(data, max_bytes, dtypes), {"fit", "position", "question", "log"})
     fit, position, log = fields["fit"], fields["position"], fields["log"]
     if not _whole(fit) or not _whole(position):
         raise ValueError("the numbers of the fit and of the question should be integers >= 0")

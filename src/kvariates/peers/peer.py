@@ -32,7 +32,8 @@ class Envelope:
         How many questions before it have changed the state of the peer.
     question : Question
     log : sequence of Question or None
-        Those questions, for a peer that has lost its state. None: not sent.
+        Those questions, for a peer that has lost its state. None: not sent. For a party that holds
+        columns: questions without answers that come before this one.
     """
 
     fit: int

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -121,9 +121,17 @@ class Dropped:
     reason: str
 
 
+class Traffic(NamedTuple):
+    """Of one question: how often it was asked, and the bytes of all its messages."""
+
+    rounds: int = 0
+    bytes_to_parties: int = 0
+    bytes_from_parties: int = 0
+
+
 @dataclass
 class Transcript:
-    """Counts of all that was sent.
+    """Counts of all that was sent, and what each side learned from it.
 
     Attributes
     ----------
@@ -131,15 +139,24 @@ class Transcript:
         Questions to one or several peers at the same time.
     messages : int
         Questions and answers, one for each peer.
-    bytes_sent, bytes_received : int
-        Of the arguments and the answers, without what a transport adds.
+    bytes_sent, bytes_received, bytes : int
+        Of the arguments, of the answers, and of both, without what a transport adds.
     points_revealed : int
         Rows, or noisy rows, that peers have shown.
     dropped : list of Dropped
     joined : list of str
         Peers that came after the beginning.
     fingerprints : list of str
-        Of the public keys of each group of secure sums; each peer logs those that it was given.
+        Of the public keys of each group of secure sums, or of the parties, as the coordinator
+        relayed them; each peer logs those that it was given. `fingerprint` is the last one.
+    by_question : dict
+        The `Traffic` of each question.
+    revealed : dict
+        What the coordinator and a peer learn.
+    parties, rows : int
+        Of parties who hold columns: how many, and how many rows they have.
+    error : float
+        The largest error of a sum of the parties' squared distances by its encoding.
     """
 
     rounds: int = 0
@@ -150,6 +167,79 @@ class Transcript:
     dropped: list[Dropped] = field(default_factory=list)
     joined: list[str] = field(default_factory=list)
     fingerprints: list[str] = field(default_factory=list)
+    by_question: dict[str, Traffic] = field(default_factory=dict)
+    revealed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parties: int = 0
+    rows: int = 0
+    error: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_sent + self.bytes_received
+
+    @property
+    def fingerprint(self) -> str:
+        return self.fingerprints[-1] if self.fingerprints else ""
+
+    def begin(self, questions: Iterable[str]) -> None:
+        """Count a round in which these questions are asked."""
+        self.rounds += 1
+        for question in set(questions):
+            self._add(question, Traffic(rounds=1))
+
+    def sent(self, question: str, *arguments: Any) -> None:
+        """Count a message to a peer."""
+        size, self.messages = n_bytes(arguments), self.messages + 1
+        self.bytes_sent += size
+        self._add(question, Traffic(bytes_to_parties=size))
+
+    def received(self, question: str, answer: Answer) -> None:
+        """Count an answer."""
+        size, self.messages = n_bytes(answer), self.messages + 1
+        self.bytes_received += size
+        self._add(question, Traffic(bytes_from_parties=size))
+
+    def _add(self, question: str, more: Traffic) -> None:
+        before = self.by_question.get(question, Traffic())
+        self.by_question[question] = Traffic(*map(sum, zip(before, more, strict=True)))
+
+    def as_page(self) -> dict[str, Any]:
+        """For a JSON file."""
+        traffic = {question: t._asdict() for question, t in self.by_question.items()}
+        more = {"by_question": traffic, "bytes": self.bytes, "fingerprint": self.fingerprint}
+        return asdict(self) | more
+
+    def __str__(self) -> str:
+        who = f"{self.parties} parties, {self.rows} rows: " if self.parties else ""
+        lines = [f"{who}{self.rounds} rounds, {self.messages} messages, {self.bytes} bytes"]
+        lines += [f"{d.peer} was dropped in round {d.round}: {d.reason}" for d in self.dropped]
+        for side, facts in self.revealed.items():
+            lines += [f"{side} learns:", *(f"  - {fact}" for fact in facts)]
+        return "\n".join(lines)
+
+
+LEARNED = {
+    "describe": "of each peer: the numbers of rows and features, the weight, the sizes of values",
+    "spread": "of each peer: the sum of the rows' squared distances to their mean",
+    "potential": "of each peer: the cost of its rows at the first centres so far",
+    "draw": "a row, of the peer that was drawn, for each first centre",
+    "total": "of each peer: the cost of its rows at the first centres so far",
+    "take": "the rows that were drawn, and where they are",
+    "column_sums": "of each peer: the sums of its columns",
+    "assign": "of each peer, in every iteration: sums, weights and counts of the clusters",
+    "far_rows": "rows that cost most, to fill empty clusters",
+    "evaluate": "of each peer: the cost of its rows at some centres, and how many are nearest",
+    "masked_sum": "of all peers together: sums, weights and counts of the clusters, and costs",
+    "noisy_statistics": "of each peer, in every iteration: counts and sums of the clusters",
+    "sums_on_lattice": "of each peer, in every iteration: exact counts and sums of the clusters",
+    "ledger": "of each peer: what its noise has spent; all that is above is noisy",
+}
+
+
+def revealed_by(questions: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What the coordinator and the peers learn if these questions are asked about rows."""
+    learned = tuple(LEARNED[question] for question in questions if question in LEARNED)
+    return {"The coordinator": learned, "Each peer": ("the centres of every question",)}
 
 
 def n_bytes(values: Any) -> int:

@@ -18,7 +18,7 @@ from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.exact_sums import share_of
 from kvariates.numerics.draws import F64, I64
 from kvariates.peers.masks import exact_sum, row_at
-from kvariates.peers.vertical_session import VerticalSession, VerticalTranscript
+from kvariates.peers.vertical_session import VerticalSession
 from kvariates.refining.lloyd import Step, StopRule, lloyd
 from kvariates.seeding.medoid_seedings import PointIndex
 from kvariates.seeding.sampler import AddedCenters, sample
@@ -165,6 +165,8 @@ class VerticalOptions:
 class Aggregator:
     """Clusters rows whose columns are held by parties. It learns sums over the parties only."""
 
+    # Not `fit_kmeans`: only parties have the centres, and must be told which run to keep. As `Data`
+    # they would answer `spread` only, and an objective that repeats the rest of this class.
     session: VerticalSession
 
     def fit(self, options: VerticalOptions, rng: np.random.Generator) -> VerticalResult:
@@ -204,28 +206,7 @@ class Aggregator:
         assigner.assign(HiddenCenters(np.zeros(k)))
         return assigner.labels
 
-    @property
-    def transcript(self) -> VerticalTranscript:
-        return self.session.transcript(REVEALED)
-
 
 def short(labels: Labels, k: int) -> NDArray[np.unsignedinteger]:
     """Labels in the smallest type, for messages."""
     return labels.astype(np.min_scalar_type(k - 1))
-
-
-REVEALED = {
-    "The aggregator": (
-        "the number of rows, and that the ids agree (if not: which rows differ)",
-        "for every row, the sum over the parties of its squared distances to each drawn row",
-        "the same to each centre, in every iteration; so the labels, the inertia",
-        "for every centre and iteration, the squared length of its move (summed over the parties)",
-        "the number of columns and the sum of their variances, over all parties",
-        "a power of two that bounds squared distances, for all parties together",
-    ),
-    "Each party": (
-        "which rows the first centres were, and the labels of all rows in every iteration",
-        "for each other party, a power of two that bounds its squared distances",
-        "its own part of the centres",
-    ),
-}

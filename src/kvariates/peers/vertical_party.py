@@ -1,7 +1,6 @@
 """A party of vertical k-means: it holds some columns of all rows, and its part of the centres.
 
-A party answers questions. Questions and answers are dicts of arrays, numbers, bytes and lists of
-bytes, so that any transport can carry them.
+A party answers questions over the transport that peers with rows use.
 
 | question | arguments | answer |
 |---|---|---|
@@ -22,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,11 @@ from kvariates.data.assigners import FloatStatistics, squared_moves
 from kvariates.data.cluster_sums import ClusterSums
 from kvariates.data.rows import OVERFLOW, Rows
 from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Answer, Question
 from kvariates.refining.lloyd import mean_centers
 
 F64 = NDArray[np.float64]
-Message = dict[str, Any]
 
 SHARE = 32  # bytes of a party's share of the common secret
 TOKEN = 16  # bytes
@@ -92,16 +92,23 @@ class VerticalParty:
     def fingerprint(self) -> str:
         return self._session_keys.fingerprint
 
-    def answer(self, question: str, arguments: Message) -> Message:
-        """Answer one question of the aggregator."""
-        if question not in QUESTIONS:
-            known = ", ".join(QUESTIONS)
-            raise ValueError(f"There is no question {question!r}; ask one of {known}.")
-        if self._unit is not None:  # from here on all parties are asked the same
-            self._asked = _digest(self._asked, question, arguments)
-        return QUESTIONS[question](self, **arguments)
+    def answer(self, envelope: Envelope) -> Answer:
+        """Answer the question of the aggregator, after those of the log, which have no answer."""
+        answer: Answer = {}
+        for question in (*(envelope.log or ()), envelope.question):
+            answer = self._answer(question)
+        return answer
 
-    def state(self) -> Message:
+    def _answer(self, question: Question) -> Answer:
+        name, arguments = question.name, question.arguments
+        if name not in QUESTIONS:
+            known = ", ".join(QUESTIONS)
+            raise ValueError(f"There is no question {name!r}; ask one of {known}.")
+        if self._unit is not None:  # from here on all parties are asked the same
+            self._asked = _digest(self._asked, name, arguments)
+        return QUESTIONS[name](self, **arguments)
+
+    def state(self) -> Answer:
         """All it must know for the next question, but its columns and ids. It holds secret keys."""
         keys, unit = self._keys, self._unit
         own = self._key_pair if keys is None else keys.own
@@ -115,7 +122,7 @@ class VerticalParty:
             "centers": self.centers, "best": self._best,
         }  # fmt: skip
 
-    def restore(self, state: Message) -> None:
+    def restore(self, state: Answer) -> None:
         """Go on from what `state` returned, perhaps in another process."""
         secret, public_keys = state["secret_key"], state["public_keys"]
         own = None if secret is None else KeyPair(secret)
@@ -132,13 +139,13 @@ class VerticalParty:
 
     # -- start of a session ------------------------------------------------------------------------
 
-    def _new_keys(self) -> Message:
+    def _new_keys(self) -> Answer:
         """New keys: rounds of different sessions never share a mask."""
         self._key_pair, self._keys, self._unit = KeyPair(), None, None
         self._message, self._secret, self._asked = b"", b"", b""
         return {"public_key": self._key_pair.public_key, "rows": self._rows.n}
 
-    def _meet_peers(self, index: int, public_keys: Sequence[bytes]) -> Message:
+    def _meet_peers(self, index: int, public_keys: Sequence[bytes]) -> Answer:
         if self._key_pair is None:
             raise ValueError("Ask 'keys' before 'peers'.")
         keys = PairwiseKeys(self._key_pair, index, public_keys)
@@ -153,7 +160,7 @@ class VerticalParty:
         everyone = range(keys.parties)
         return {"sealed": [keys.seal(j, self._message) if j != index else b"" for j in everyone]}
 
-    def _agree(self, sealed: Sequence[bytes]) -> Message:
+    def _agree(self, sealed: Sequence[bytes]) -> Answer:
         keys = self._session_keys
         if self._unit is not None:
             raise ValueError("The parties have agreed already: ask for new 'keys' first.")
@@ -167,7 +174,7 @@ class VerticalParty:
         digest = b"" if self._ids is None else _hash(self._secret, ids)
         return {"exponent": self._unit.exponent, "digest": digest}
 
-    def _tokens(self) -> Message:
+    def _tokens(self) -> Answer:
         if not self._secret:  # without it, anybody could try names
             raise ValueError("The parties have no common secret: ask 'agree' first.")
         tokens = [_hash(self._secret, b"row" + row)[:TOKEN] for row in self._ids or []]
@@ -185,23 +192,23 @@ class VerticalParty:
 
     # -- rounds ------------------------------------------------------------------------------------
 
-    def _spread(self, round: int) -> Message:  # noqa: A002
+    def _spread(self, round: int) -> Answer:  # noqa: A002
         keys, unit = self._session_keys, self._session_unit
         variances = unit.encode(np.array([self._rows.spread() * self._rows.d]))
         values = np.append(variances, np.uint64(self._rows.d))
         return {"masked": values + keys.mask(2, round, self._asked)}
 
-    def _start(self, rows: NDArray[np.int64]) -> Message:
+    def _start(self, rows: NDArray[np.int64]) -> Answer:
         if len(rows) > self._rows.n:
             raise ValueError(f"{len(rows)} first centres were asked of {self._rows.n} rows.")
         self.centers = self._rows.take(rows)
         return {}
 
-    def _distances(self, first: int, last: int, round: int) -> Message:  # noqa: A002
+    def _distances(self, first: int, last: int, round: int) -> Answer:  # noqa: A002
         rows = Rows.of(self._rows.X[first:last])
         return self._masked(rows.distances(self.centers, squared=True), round)
 
-    def _update(self, labels: NDArray[Any], round: int) -> Message:  # noqa: A002
+    def _update(self, labels: NDArray[Any], round: int) -> Answer:  # noqa: A002
         k = len(self.centers)
         sums = ClusterSums.of(self._rows, None, labels.astype(np.int32), k)
         weights = sums.weights.values[:, 0]
@@ -211,18 +218,18 @@ class VerticalParty:
         self.centers = updated
         return self._masked(moves, round)
 
-    def _keep(self) -> Message:
+    def _keep(self) -> Answer:
         self._best = self.centers
         return {}
 
-    def _finish(self, labels: NDArray[Any]) -> Message:
+    def _finish(self, labels: NDArray[Any]) -> Answer:
         k = len(self._best)
         if labels.shape != (self._rows.n,) or labels.min() < 0 or labels.max() >= k:
             raise ValueError(f"The labels must be {self._rows.n} numbers from 0 to {k - 1}.")
         self.labels, self.centers = labels.astype(np.int32), self._best
         return {}
 
-    def _masked(self, values: F64, round_number: int) -> Message:
+    def _masked(self, values: F64, round_number: int) -> Answer:
         encoded = self._session_unit.encode(values)
         mask = self._session_keys.mask(values.size, round_number, self._asked)
         encoded += mask.reshape(values.shape)
@@ -241,7 +248,7 @@ class VerticalParty:
         return self._unit
 
 
-def _digest(before: bytes, question: str, arguments: Message) -> bytes:
+def _digest(before: bytes, question: str, arguments: Mapping[str, Any]) -> bytes:
     """A digest of all questions so far, after one more."""
     digest = hashlib.sha256(before + question.encode())
     for name, value in sorted(arguments.items()):
@@ -251,7 +258,7 @@ def _digest(before: bytes, question: str, arguments: Message) -> bytes:
     return digest.digest()
 
 
-QUESTIONS: dict[str, Callable[..., Message]] = {
+QUESTIONS: dict[str, Callable[..., Answer]] = {
     "keys": VerticalParty._new_keys,
     "peers": VerticalParty._meet_peers,
     "agree": VerticalParty._agree,

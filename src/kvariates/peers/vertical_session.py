@@ -5,133 +5,107 @@ The aggregator relays public keys and sealed messages, and adds masked answers. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.peers.masks import FixedPoint, fingerprint
-from kvariates.peers.transport import n_bytes
-from kvariates.peers.vertical_party import TOKEN, Message, VerticalParty
+from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Answer, Question
+from kvariates.peers.transport import Failure, Reply, Transcript, Transport
+from kvariates.peers.vertical_party import TOKEN, VerticalParty
 
 I64 = NDArray[np.int64]
 
 SAME_ROWS = "all parties must hold the same rows in the same order."
 
 
-class PartyTransport(Protocol):
-    """Carries questions to the parties, and their answers back."""
+UNANSWERED = {"start", "keep"}  # sent with the next question: each message may cost a process
+RETRIES, PAUSE = 5, 1.0  # if a transport has not stored the state of a party yet; seconds
+PUBLIC_KEY = 32  # bytes
+ANSWERS: dict[str, dict[str, type]] = {
+    "keys": {"public_key": bytes, "rows": int},
+    "peers": {"sealed": list},
+    "agree": {"exponent": int, "digest": bytes},
+    "tokens": {"tokens": bytes},
+    "spread": {"masked": np.ndarray},
+    "distances": {"masked": np.ndarray},
+    "update": {"masked": np.ndarray},
+    "finish": {},
+}
+REVEALED = {
+    "The aggregator": (
+        "the number of rows, and that the ids agree (if not: which rows differ)",
+        "for every row, the sum over the parties of its squared distances to each drawn row",
+        "the same to each centre, in every iteration; so the labels, the inertia",
+        "for every centre and iteration, the squared length of its move (summed over the parties)",
+        "the number of columns and the sum of their variances, over all parties",
+        "a power of two that bounds squared distances, for all parties together",
+    ),
+    "Each party": (
+        "which rows the first centres were, and the labels of all rows in every iteration",
+        "for each other party, a power of two that bounds its squared distances",
+        "its own part of the centres",
+    ),
+}
 
-    def __len__(self) -> int:
-        """The number of parties."""
 
-    def ask(self, question: str, arguments: Sequence[Message]) -> list[Message]:
-        """Ask each party, with its own arguments; return the answers in the order of parties."""
+class PartyLost(RuntimeError):  # noqa: N818
+    """A party did not answer, or not as it should."""
 
 
 @dataclass(frozen=True, eq=False)
 class InProcessParties:
-    """Parties in this process."""
+    """A transport to parties in this process. It asks one after the other, and raises errors."""
 
     parties: Sequence[VerticalParty]
 
-    def __len__(self) -> int:
-        return len(self.parties)
+    def peers(self) -> list[str]:
+        return list(map(str, range(len(self.parties))))
 
-    def ask(self, question: str, arguments: Sequence[Message]) -> list[Message]:
-        answers = []
-        for i, (party, own) in enumerate(zip(self.parties, arguments, strict=True)):
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        answers: dict[str, Reply] = {}
+        for name, envelope in envelopes.items():
             try:
-                answers.append(party.answer(question, own))
+                answers[name] = self.parties[int(name)].answer(envelope)
             except ValueError as error:
-                raise ValueError(f"Party {i}: {error}") from None
+                raise ValueError(f"Party {name}: {error}") from None
         return answers
 
-
-class Traffic(NamedTuple):
-    """Of one question: how often it was asked, and the bytes of all its messages."""
-
-    rounds: int
-    bytes_to_parties: int
-    bytes_from_parties: int
-
-
-@dataclass(frozen=True)
-class VerticalTranscript:
-    """What was sent, and what each side learned from it.
-
-    Attributes
-    ----------
-    parties, rows : int
-        How many.
-    rounds : int
-        Questions; all parties are asked at the same time.
-    messages : int
-        Questions and answers, over all parties.
-    bytes : int
-        Of arrays, numbers and bytes in all messages.
-    by_question : dict
-        The `Traffic` of each question.
-    error : float
-        The largest error of a sum of squared distances by its encoding.
-    fingerprint : str
-        Of the public keys that the aggregator relayed; the parties must see the same.
-    revealed : dict
-        What the aggregator and a party learn.
-    """
-
-    parties: int
-    rows: int
-    by_question: dict[str, Traffic]
-    error: float
-    fingerprint: str
-    revealed: dict[str, tuple[str, ...]]
-
-    @property
-    def rounds(self) -> int:
-        return sum(traffic.rounds for traffic in self.by_question.values())
-
-    @property
-    def messages(self) -> int:
-        return 2 * self.parties * self.rounds
-
-    @property
-    def bytes(self) -> int:
-        return sum(t.bytes_to_parties + t.bytes_from_parties for t in self.by_question.values())
-
-    def __str__(self) -> str:
-        counts = f"{self.rounds} rounds, {self.messages} messages, {self.bytes} bytes"
-        lines = [f"{self.parties} parties, {self.rows} rows: {counts}"]
-        for side, facts in self.revealed.items():
-            lines += [f"{side} learns:", *(f"  - {fact}" for fact in facts)]
-        return "\n".join(lines)
+    def end(self) -> None:
+        """Nothing is held."""
 
 
 class VerticalSession:
     """Parties that have met: they share keys and a unit, and hold the same rows.
 
     `block_bytes`: the most bytes of one masked matrix, unless one row has more. `names`: of the
-    parties, for errors; by default their numbers.
+    parties; by default, of all that the transport reaches.
     """
 
     def __init__(
         self,
-        transport: PartyTransport,
+        transport: Transport,
         block_bytes: int = 2**22,
         names: Sequence[str] | None = None,
     ) -> None:
         self._transport, self._block_bytes = transport, block_bytes
-        self._traffic: dict[str, Traffic] = {}
-        self._round = 0
-        self.parties = len(transport)
-        self._names = names or list(map(str, range(self.parties)))
+        self.names = tuple(transport.peers() if names is None else names)
+        self.parties = len(self.names)
+        self._waiting: dict[str, list[Question]] = {name: [] for name in self.names}
+        self._messages = self._round = 0
+        self.transcript = Transcript(revealed=dict(REVEALED), parties=self.parties)
         met = self.ask("keys")
-        self.rows = self._common_rows([answer["rows"] for answer in met])
+        self.rows = self.transcript.rows = self._common_rows([answer["rows"] for answer in met])
         public_keys = [answer["public_key"] for answer in met]
         self.fingerprint = fingerprint(public_keys)
+        self.transcript.fingerprints.append(self.fingerprint)
         self.unit = self._agree(public_keys)
+        self.transcript.error = self.unit.error
 
     def _agree(self, public_keys: list[bytes]) -> FixedPoint:
         """Relay keys and sealed messages; compare ids."""
@@ -148,44 +122,84 @@ class VerticalSession:
         """Why the ids do not agree."""
         party = next(i for i, digest in enumerate(digests) if digest != digests[0])
         if b"" in digests:
-            without = self._names[digests.index(b"")]
+            without = self.names[digests.index(b"")]
             return f"Party {without} has no ids, but others have; give ids to all or to none."
         tokens = [
             np.frombuffer(answer["tokens"], dtype=f"V{TOKEN}") for answer in self.ask("tokens")
         ]
         other = np.flatnonzero(tokens[party] != tokens[0])
         return (
-            f"Party {self._names[party]} has other ids than party {self._names[0]} in {len(other)} "
+            f"Party {self.names[party]} has other ids than party {self.names[0]} in {len(other)} "
             f"of {self.rows} rows, first in row {other[0]}; {SAME_ROWS}"
         )
 
     def _common_rows(self, rows: list[int]) -> int:
-        for name, n in zip(self._names, rows, strict=True):
+        for name, n in zip(self.names, rows, strict=True):
             if n != rows[0]:
                 raise ValueError(
-                    f"Party {name} has {n} rows and party {self._names[0]} has {rows[0]}; "
+                    f"Party {name} has {n} rows and party {self.names[0]} has {rows[0]}; "
                     f"{SAME_ROWS}"
                 )
         return rows[0]
 
-    def ask(self, question: str, **arguments: Any) -> list[Message]:
+    def ask(self, question: str, **arguments: Any) -> list[Answer]:
         """Ask all parties the same."""
         return self.ask_each(question, [arguments] * self.parties)
 
-    def ask_each(self, question: str, arguments: Sequence[Message]) -> list[Message]:
-        """Ask each party with its own arguments, and count the bytes."""
-        answers = self._transport.ask(question, arguments)
-        rounds, sent, received = self._traffic.get(question, (0, 0, 0))
-        sent, received = sent + n_bytes(list(arguments)), received + n_bytes(answers)
-        self._traffic[question] = Traffic(rounds + 1, sent, received)
+    def ask_each(self, question: str, arguments: Sequence[Answer]) -> list[Answer]:
+        """Ask each party with its own arguments. PartyLost if one fails: none can be left out."""
+        self.transcript.begin([question])
+        for name, own in zip(self.names, arguments, strict=True):
+            self.transcript.sent(question, own)
+            self._waiting[name].append(Question(question, own))
+        if question in UNANSWERED:
+            answers: list[Answer] = [{}] * self.parties
+        else:
+            answers = self._answers(question)
+        for answer in answers:
+            self.transcript.received(question, answer)
         return answers
+
+    def _answers(self, question: str) -> list[Answer]:
+        """Send all questions that wait; only this one, the last, has an answer."""
+        envelopes = {
+            name: Envelope(0, self._messages, asked[-1], tuple(asked[:-1]))  # keys tell fits apart
+            for name, asked in self._waiting.items()
+        }
+        self._messages += 1
+        self._waiting = {name: [] for name in self.names}
+        replies = self._send(envelopes)
+        failed = {name: r.reason for name, r in replies.items() if isinstance(r, Failure)}
+        failed |= {
+            name: f"its answer to '{question}' is not as it should be: {wrong}"
+            for name, answer in replies.items()
+            if name not in failed and (wrong := _wrong(question, answer, self.parties))
+        }
+        if failed:
+            reasons = "; ".join(f"Party {name}: {why}" for name, why in failed.items())
+            raise PartyLost(
+                f"{reasons.rstrip('.')}. No party can be left out, since the masks of the others "
+                "would not cancel: start the fit again with all parties."
+            )
+        return [dict(replies[name]) for name in self.names]  # type: ignore[arg-type]
+
+    def _send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        """The replies; a party whose state is not stored yet is asked again."""
+        replies = self._transport.send(envelopes)
+        for _ in range(RETRIES):
+            behind = [n for n, r in replies.items() if isinstance(r, Failure) and r.log_needed]
+            if not behind:
+                break
+            time.sleep(PAUSE)
+            replies |= self._transport.send({name: envelopes[name] for name in behind})
+        return replies
 
     def masked_sum(self, question: str, shape: tuple[int, ...], **arguments: Any) -> I64:
         """The sum of the masked answers of all parties, in units, by fresh masks."""
         self._round += 1
         total = np.zeros(shape, dtype=np.uint64)
         answers = self.ask(question, round=self._round, **arguments)
-        for name, answer in zip(self._names, answers, strict=True):
+        for name, answer in zip(self.names, answers, strict=True):
             masked = answer["masked"]
             if masked.shape != shape or masked.dtype != np.uint64:
                 raise ValueError(
@@ -210,8 +224,19 @@ class VerticalSession:
                 self.masked_sum("distances", (last - first, k), first=first, last=last),
             )
 
-    def transcript(self, revealed: dict[str, tuple[str, ...]]) -> VerticalTranscript:
-        return VerticalTranscript(
-            self.parties, self.rows, dict(self._traffic), self.unit.error, self.fingerprint,
-            revealed,
-        )  # fmt: skip
+
+def _wrong(question: str, answer: Any, parties: int) -> str | None:
+    """What is wrong with an answer; shapes of masked arrays are checked by the session."""
+    parts = ANSWERS[question]
+    if answer.keys() != parts.keys():
+        return f"it has the parts {', '.join(map(str, answer))[:60] or 'nothing'}"
+    for part, kind in parts.items():
+        if type(answer[part]) is not kind:
+            return f"{part} is a {type(answer[part]).__name__}"
+    if question == "keys" and len(answer["public_key"]) != PUBLIC_KEY:
+        return f"public_key has {len(answer['public_key'])} bytes"
+    if question == "peers" and not (
+        len(answer["sealed"]) == parties and all(type(s) is bytes for s in answer["sealed"])
+    ):
+        return "sealed is not one message for each party"
+    return None

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from kvariates.guarantees import how_to_measure
-from kvariates.peers.vertical_session import VerticalTranscript
 from kvariates.privacy import ledger_report
 from kvariates.report.costs import DISTANCES
 from kvariates.report.figures import Bar, Fact, facts, share_bar
@@ -238,19 +237,15 @@ def transcript_section(run: FitRun) -> Section:
     transcript = run.record.transcript
     if transcript is None:
         return Section("transcript", "Transcript", "")
-    items = [Fact("rounds", f"{transcript.rounds:,}"), Fact("messages", f"{transcript.messages:,}")]
-    if isinstance(transcript, VerticalTranscript):
-        items.append(Fact("bytes in all messages", n_bytes(transcript.bytes)))
-        details = _questions(transcript)
-    else:
-        items += [
-            Fact("sent to peers", n_bytes(transcript.bytes_sent)),
-            Fact("received", n_bytes(transcript.bytes_received)),
-            Fact("rows revealed", f"{transcript.points_revealed:,}"),
-        ]
-        details = _peers(transcript)
+    items = [
+        Fact("rounds", f"{transcript.rounds:,}"),
+        Fact("messages", f"{transcript.messages:,}"),
+        Fact("sent to peers", n_bytes(transcript.bytes_sent)),
+        Fact("received", n_bytes(transcript.bytes_received)),
+        Fact("rows revealed", f"{transcript.points_revealed:,}"),
+    ]
     words = paragraph("What was sent between the coordinator and those who hold the data.")
-    return Section("transcript", "Transcript", words + facts(items) + details)
+    return Section("transcript", "Transcript", words + facts(items) + _peers(transcript))
 
 
 def _peers(transcript: Any) -> str:
@@ -263,16 +258,11 @@ def _peers(transcript: Any) -> str:
     if transcript.fingerprints:
         parts.append("<h3>Fingerprints of the public keys</h3>")
         parts += [f"<pre>{text(words)}</pre>" for words in transcript.fingerprints]
-    return "".join(parts)
-
-
-def _questions(transcript: Any) -> str:
-    traffic = transcript.by_question
-    rows = [[name, *(f"{value:,}" for value in one)] for name, one in traffic.items()]
-    names = [name.replace("_", " ") for name in next(iter(traffic.values()))._fields]
-    parts = [table(["question", *names], rows)]
+    if traffic := transcript.by_question:
+        names = [name.replace("_", " ") for name in next(iter(traffic.values()))._fields]
+        rows = [(name, *(f"{value:,}" for value in one)) for name, one in traffic.items()]
+        parts.append(table(["question", *names], rows))
     for side, learned in transcript.revealed.items():
         items = "".join(f"<li>{text(words)}</li>" for words in learned)
         parts.append(f'<div class="box"><h3>What {text(side)} learns</h3><ul>{items}</ul></div>')
-    parts.append(paragraph(f"Fingerprint of the public keys: {transcript.fingerprint}", "note"))
     return "".join(parts)
