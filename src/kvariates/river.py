@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, nearest_centers
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.extras import needed
 
@@ -96,7 +96,7 @@ class RiverClusterer(base.Clusterer):
         if centers is None:
             return 0
         row = np.array([_values(x, self._names)])
-        return int(Rows.of(row).nearest(centers)[0])
+        return int(nearest_centers(row, centers)[0])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

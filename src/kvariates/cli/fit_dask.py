@@ -15,7 +15,7 @@ from kvariates.cli.fit_request import FitRequest
 from kvariates.cli.reading import beside_names
 from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import fit_with_bar, phase
-from kvariates.data.rows import Rows
+from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
@@ -63,7 +63,7 @@ def fit_on_cluster(address: str, request: FitRequest, folder: Path, progress: Pr
         table, choices | {"dask": address}, centers, totals.sizes, totals.masses, model.inertia_,
         model.n_iter_, seconds, fit_record_of(model), request.command, notes=request.notes.lines,
     )  # fmt: skip
-    nearest = Rows.of(points).nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    nearest = nearest_centers(points, centers)
     write_fit(run, ShownRows(points, nearest, centers, shares), folder)
     save_model(_in_memory(model, choices), names, None, folder / "model.skops")
     return run

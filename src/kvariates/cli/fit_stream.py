@@ -17,7 +17,7 @@ from kvariates.cli.saved_model import save_model
 from kvariates.cli.screen import ReadingProgress, phase, said_warnings
 from kvariates.data.blocks import SourceBlocks, assign_blocks
 from kvariates.data.exact_sums import exact_total
-from kvariates.data.rows import Floats, Rows
+from kvariates.data.rows import Floats, nearest_centers
 from kvariates.estimators.block_results import CoordinateBlocks
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.fit_record import fit_record_of
@@ -58,7 +58,7 @@ def fit_stream(request: FitRequest, folder: Path, progress: Progress) -> FitRun:
         model = StreamingKMeans(k, **choices).fit(source)
         synopses, centers = model.synopses_, model.cluster_centers_
     seconds = time.perf_counter() - begin
-    shown_labels = Rows.of(synopses).nearest(np.ascontiguousarray(centers, dtype=np.float64))
+    shown_labels = nearest_centers(synopses, centers)
     totals = ClusterTotals(len(centers))
     with reading.phase("writing labels"):
         parts = _labels(source, objective, centers, totals)

@@ -248,6 +248,12 @@ def sum_of_squares(values: Floats) -> float:
     return float(np.einsum("i,i->", flat, flat))
 
 
+def nearest_centers(X: Any, centers: Floats) -> Labels:
+    """The label of every row of an array."""
+    dense = X if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
+    return Rows.of(dense).nearest(np.ascontiguousarray(centers, dtype=np.float64))
+
+
 def total_cost(cost: F64, weight: F64 | None) -> float:
     """Sum of the weighted costs, exact and then rounded; infinite if a cost is."""
     return joint_cost([(cost, weight)])

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
 from kvariates.data.blocks import SourceBlocks
-from kvariates.data.rows import Rows
+from kvariates.data.rows import Rows, nearest_centers
 from kvariates.estimators import validation
 from kvariates.estimators.batches import (
     Batch,
@@ -188,7 +188,7 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
             self._learn(Batch(X[first:stop], part, 0))
             self._tell(report, number)
         self.n_rows_seen_, self.n_rows_dropped_ = table.X.shape[0], table.dropped
-        self.labels_ = Rows.of(table.X).nearest(self._float64_centers)
+        self.labels_ = nearest_centers(table.X, self._float64_centers)
 
     def _fit_batches(self, X: Any, sample_weight: Any, report: Report | None) -> None:
         with keeping_rows_seen(self):

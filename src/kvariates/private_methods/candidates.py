@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kvariates.data.lattice_rows import FARTHEST, on_unit_lattice, squared_distances
-from kvariates.data.rows import F64, Labels, Rows
+from kvariates.data.rows import F64, Labels, Rows, nearest_centers
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
 from kvariates.privacy.query import Query, Scores, score_query
@@ -92,7 +92,7 @@ def run_trial(
         problem = rows.map(partial(_problem, points))
         chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
     centers = points[chosen]
-    labels = rows.map(lambda of: Rows.of(of).nearest(centers))
+    labels = rows.map(lambda of: nearest_centers(of, centers))
     clusters = plan.recovery(task, labels, remaining.take(plan.recover), accountant)
     if plan.shrunken:
         lifted = clusters.shrunken_means(partial(project.lift, centers))
@@ -288,7 +288,7 @@ def _refine(
 def _recover_again(
     task: PrivateTask, plan: TrialPlan, start: Trial, cost: Cost, accountant: Accountant
 ) -> Trial:
-    labels = task.rows.map(lambda rows: Rows.of(rows).nearest(start.centers))
+    labels = task.rows.map(lambda rows: nearest_centers(rows, start.centers))
     clusters = plan.recovery(task, labels, cost, accountant)
     centers = task.domain.clip(clusters.shrunken_means(lambda _: start.centers))
     errors = clusters.errors(centers, task.domain)

@@ -26,7 +26,7 @@ import numpy as np
 from kvariates.data.lattice_rows import CappedDistances
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import Vectors
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, nearest_centers
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
@@ -221,7 +221,7 @@ class _Trials:
         """Different points, by the candidates and their counts or by swaps."""
         points, n, k = flat.space, flat.space.n, flat.k
         assert isinstance(points, Vectors)  # noqa: S101
-        nearest = Rows.of(np.ascontiguousarray(found.points)).nearest(points.X)
+        nearest = nearest_centers(found.points, points.X)
         candidates = np.unique(nearest).astype(np.int64)
         if len(candidates) <= k:
             others = np.setdiff1d(np.arange(n), candidates)

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, gammaincc, ndtri
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, nearest_centers
 from kvariates.privacy.ledger import Charge
 
 Mask = NDArray[np.bool_]
@@ -161,7 +161,7 @@ class PassedCells:
         """The centre of every cell."""
         if not len(self.points):
             return np.empty(0, dtype=np.int32)
-        return Rows.of(np.ascontiguousarray(self.points)).nearest(centers)
+        return nearest_centers(self.points, centers)
 
     def _chances(self, nearest: NDArray[np.int32], k: int) -> F64:
         """How likely as many cells without rows are so far above the threshold, at most.

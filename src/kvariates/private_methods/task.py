@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import farthest
 from kvariates.data.metric_spaces import Ints, MetricSpace
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, nearest_centers
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.mechanisms import Accountant
@@ -149,7 +149,7 @@ class PrivateTask(Task[F64]):
 
     def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Counted:
         def nearest(rows: F64) -> NDArray[np.int32]:
-            return Rows.of(rows).nearest(centers)
+            return nearest_centers(rows, centers)
 
         return self.count_cells(nearest, self.k, "rows of each centre", cost, accountant)
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from kvariates.data.rows import Rows
+from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.file_writing import write_aside
 from kvariates.palette import Array
@@ -186,7 +186,7 @@ def _synopses(record: FitRecord) -> ShownRows | None:
     if record.synopses is None:
         return None
     points, centers = as_rows(record, record.synopses), centers_of(record)
-    return ShownRows(points, Rows.of(points).nearest(centers), centers, record.synopsis_weights)
+    return ShownRows(points, nearest_centers(points, centers), centers, record.synopsis_weights)
 
 
 def _parameters(model: Any) -> dict[str, Any]:

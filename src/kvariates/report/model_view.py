@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kvariates.data.rows import Rows
+from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.palette import Array
 from kvariates.report.page import cut
@@ -117,7 +117,7 @@ def _labels_of(model: Any, record: FitRecord, X: Any, rows: Any) -> Array:
         return np.asarray(record.labels)
     if isinstance(model, BaseEstimator):
         return np.asarray(model.predict(X))
-    return Rows.of(np.ascontiguousarray(rows)).nearest(centers_of(record))  # of peers
+    return nearest_centers(rows, centers_of(record))  # of peers
 
 
 def as_rows(record: FitRecord, X: Any) -> Any:

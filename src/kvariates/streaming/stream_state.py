@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.exact_sums import exact_total, from_float, to_float
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.extras import needed
 from kvariates.file_writing import write_aside
 from kvariates.summaries.reservoir import Reservoir
@@ -152,7 +152,7 @@ class StreamState:
     def spread(self) -> SpreadEstimate:
         """Theorem 5's spread: how far rows are from their nearest synopses. Pre: as `synopses`."""
         witnesses = self._now(self._witnesses.points(self._apart(2)))
-        rows, synopses = Rows.of(witnesses.points), Rows.of(self.synopses().points)
+        rows, synopses = witnesses.data.rows, self.synopses().data.rows
         centers = synopses.take(np.arange(synopses.n))
         cost = rows.costs(centers, rows.nearest(centers))
         share = witnesses.weights / witnesses.total

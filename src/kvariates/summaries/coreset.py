@@ -27,9 +27,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from kvariates.data.rows import F64, Rows, draw_cells
+from kvariates.data.rows import F64, draw_cells
 from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.kmeans_parallel import draw_round
 from kvariates.seeding.sampler import sample
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
@@ -66,15 +66,14 @@ def _drawn_centers(
     if points.n > SEED_ROWS:
         few = points.take(np.sort(rng.choice(points.n, SEED_ROWS, replace=False)))
     k = max(1, min(options.k, options.size // 4))
-    rows = Rows.of(few.points)
-    return sample(EuclideanPotential(rows, few.weights, k), Dirac(), k, rng).centers
+    return sample(euclidean_potential(few.data, k), Dirac(), k, rng).centers
 
 
 def reduce_by_cells(
     points: WeightedPoints, centers: F64, size: int, rng: np.random.Generator
 ) -> WeightedPoints:
     """At most `size` points. Pre: there are more points."""
-    drawn = draw_cells(Rows.of(points.points), points.weights, centers, size, rng)
+    drawn = draw_cells(points.data.rows, points.weights, centers, size, rng)
     return replace(points.take(drawn.rows), weights=drawn.weights)
 
 
@@ -96,8 +95,8 @@ def kmeans_sharp(
     most = min(options.size, options.k * per_round)
     if points.n <= most:
         return points
-    rows = Rows.of(points.points)
-    potential = EuclideanPotential(rows, points.weights, most)
+    rows = points.data
+    potential = euclidean_potential(rows, most)
     first = [potential.draw(rng) for _ in range(min(per_round, most))]
     taken = [np.unique(np.array(first, dtype=np.int64))]
     potential.add(rows.take(taken[0]))

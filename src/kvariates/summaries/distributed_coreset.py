@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.seeding.densities import Dirac
-from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.euclidean_potential import euclidean_potential
 from kvariates.seeding.sampler import sample
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 
@@ -112,9 +112,9 @@ def distributed_coreset(
 
 def solve_locally(rows: WeightedPoints, k: int, rng: np.random.Generator) -> LocalSolution:
     """Round 1 at a peer: k centres drawn by D^2; fewer if the peer has fewer different rows."""
-    held = Rows.of(rows.points)
+    held = rows.data.rows
     k = min(k, held.n)
-    potential = EuclideanPotential(held, rows.weights, k)
+    potential = euclidean_potential(rows.data, k)
     picked = sample(potential, Dirac(), k, rng).indices
     used = picked[np.flatnonzero(potential.masses())]  # a centre that repeats another has no rows
     labels = held.nearest(held.take(used))
@@ -152,7 +152,7 @@ def draw_locally(
     left = np.bincount(labels, rows.weights, k) - np.bincount(labels[drawn], weights, k)
     taken = np.concatenate([drawn, solution.centers])
     return LocalCoreset(
-        Rows.of(rows.points).take(taken),
+        rows.data.take(taken),
         np.concatenate([weights, left]),
         np.concatenate([labels[drawn], np.arange(k)]),
     )

@@ -67,13 +67,13 @@ class WeightedPoints:
 
     def mean(self) -> F64:
         """The weighted mean, of shape (1, d)."""
-        rows, label = Rows.of(self.points), np.zeros(self.n, dtype=np.int32)
+        rows, label = self.data.rows, np.zeros(self.n, dtype=np.int32)
         scale = SumScale.of(rows, self.weights)
         return SumsByLabel(rows, self.weights, label, 1, scale).values / self.total
 
     def variance(self) -> float:
         """The mean over the features of their weighted variance."""
-        rows, label = Rows.of(self.points), np.zeros(self.n, dtype=np.int32)
+        rows, label = self.data.rows, np.zeros(self.n, dtype=np.int32)
         cost = joint_cost([(rows.costs(self.mean(), label), self.weights)])
         return cost / (self.total * rows.d)
 
