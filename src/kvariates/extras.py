@@ -33,3 +33,11 @@ def needed(package: str, extra: str, what: str | None = None) -> ModuleType:
         f"pip install 'kvariates[{extra}]' (in a checkout: '.[{extra}]')",
         name=top,
     )
+
+
+def pandas_for(what: str) -> ModuleType:
+    """pandas, which no extra installs; ImportError if it is missing."""
+    try:
+        return import_module("pandas")
+    except ImportError as error:
+        raise ImportError(f"{what} needs pandas: pip install pandas.") from error

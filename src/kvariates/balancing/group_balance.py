@@ -17,7 +17,7 @@ import numpy as np
 from kvariates.balancing.units import constant_columns
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
-from kvariates.extras import needed
+from kvariates.extras import needed, pandas_for
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.palette import FAINT, INK, MARKERS, PALETTE
 
@@ -91,10 +91,7 @@ class GroupBalance:
 
     def frame(self) -> Any:
         """All numbers as a pandas DataFrame, a row for each group. Needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("GroupBalance.frame needs pandas: pip install pandas.") from error
+        pd = pandas_for("GroupBalance.frame")
         parts = {
             "mean_difference": (self.features, self.mean_difference),
             "spread_ratio": (self.features, self.spread_ratio),

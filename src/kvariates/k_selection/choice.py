@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Labels, Rows
+from kvariates.extras import pandas_for
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.draws import I64
 from kvariates.objectives.objective import Objective
@@ -84,10 +85,7 @@ class Choice:
 
     def frame(self) -> Any:
         """The criteria as a pandas DataFrame, a row for each k. Needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Choice.frame needs pandas: pip install pandas.") from error
+        pd = pandas_for("Choice.frame")
         return pd.DataFrame(self._columns())
 
     def __str__(self) -> str:

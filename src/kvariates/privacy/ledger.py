@@ -20,6 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from kvariates.extras import pandas_for
 from kvariates.file_writing import write_aside
 from kvariates.notebook_html import HtmlTable, boxed, shortened
 from kvariates.numerics.lattice import Adjacency
@@ -173,10 +174,7 @@ class Ledger:
 
     def frame(self) -> Any:
         """The charges as a pandas DataFrame. Needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Ledger.frame needs pandas: pip install pandas.") from error
+        pd = pandas_for("Ledger.frame")
         return pd.DataFrame(
             [asdict(charge) for charge in self.charges],
             columns=[field.name for field in fields(Charge)],

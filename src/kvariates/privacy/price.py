@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.rows import Rows
+from kvariates.extras import pandas_for
 from kvariates.notebook_html import HtmlTable, boxed, few
 from kvariates.numerics.draws import F64
 
@@ -52,10 +53,7 @@ class Price:
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame, a row for each epsilon. Needs pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Price.frame needs pandas: pip install pandas.") from error
+        pd = pandas_for("Price.frame")
         return pd.DataFrame(self._columns())
 
     def __str__(self) -> str:
