@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,6 +188,15 @@ def draw_balance(balance: GroupBalance, ax: Any = None) -> Any:
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), **style)
     _note(ax, values, names, len(balance.features) + len(shares))
     return ax
+
+
+def save_picture(balance: GroupBalance, path: Path) -> None:
+    """Save the picture of a balance, and forget the figure."""
+    figure = draw_balance(balance).figure
+    with warnings.catch_warnings():  # letters that the font does not have become boxes
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    needed("matplotlib.pyplot", "plot", "The picture of a balance").close(figure)
 
 
 def differences(balance: GroupBalance) -> F64:

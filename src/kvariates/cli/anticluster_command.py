@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from kvariates.balancing.group_balance import GroupBalance
+from kvariates.balancing.group_balance import GroupBalance, save_picture
 from kvariates.balancing.group_objectives import GROUP_OBJECTIVES
 from kvariates.cli.app import check_name
 from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remarks
@@ -133,10 +132,7 @@ def _write(request: GroupRequest, run: GroupRun, data: ReadTable, folder: Path) 
     write_rows(folder / "balance.csv", head, rows)
     text = json_text(summary_of(request, run))
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    figure = balance.plot().figure
-    with warnings.catch_warnings():  # letters that the font does not have become boxes
-        warnings.filterwarnings("ignore", r"Glyph .* missing from")
-        figure.savefig(folder / "picture.png", dpi=150, bbox_inches="tight")
+    save_picture(balance, folder / "picture.png")
 
 
 def summary_of(request: GroupRequest, run: GroupRun) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class Graph:
         return self.n * len(self.csr.data) * 2**9
 
     def distance_bound(self) -> float:
-        return float(self.csr.data.sum())
+        with np.errstate(over="ignore"):
+            return float(self.csr.data.sum())
 
     def below(self, bound: float, weight: float) -> float:
         """`ball` adds lengths in the opposite order."""
