@@ -6,7 +6,16 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from api import PEER_SEEDINGS, Coordinator, LocalTransport, Peer, PeersProblem, Rows, fit_peers
+from api import (
+    PEER_SEEDINGS,
+    Coordinator,
+    HostData,
+    LocalTransport,
+    Peer,
+    PeersProblem,
+    Rows,
+    fit_peers,
+)
 from clusters.engines import NAMES, SIZES, Dask, Ray, pieces
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -64,7 +73,7 @@ def over_local_peers(X, weight, init, seed=0, k=3, sizes=SIZES):
     weights = [None] * len(sizes) if weight is None else pieces(weight, sizes)
     shards = [pair for pair in zip(pieces(X, sizes), weights, strict=True) if len(pair[0])]
     peers = {
-        str(i): Peer(Rows.of(np.ascontiguousarray(part)), w, i).answer
+        str(i): Peer(HostData(Rows.of(np.ascontiguousarray(part)), w), i).answer
         for i, (part, w) in enumerate(shards)
     }
     transport = LocalTransport(peers)

@@ -13,6 +13,7 @@ from api import (
     QUESTIONS,
     Failure,
     FlowerTransport,
+    HostData,
     LocalTransport,
     Peer,
     PeerLost,
@@ -43,7 +44,7 @@ def fitted(grid, timeout=5.0, **options):
 def local(shards, weights=None, policy=None, **options):
     weights = weights or [None] * len(shards)
     peers = {
-        str(i): Peer(Rows.of(shard), weight, 5).answer
+        str(i): Peer(HostData(Rows.of(shard), weight), 5).answer
         for i, (shard, weight) in enumerate(zip(shards, weights, strict=True))
     }
     return fit(LocalTransport(peers), server_options(4, random_state=3, **options))

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from api import (
     FEDERATED,
+    HostData,
     LocalTransport,
     Peer,
     Rows,
@@ -55,7 +56,7 @@ def patients(number):
 
 def here(n_peers, k, **options):
     rows = [np.clip(patients(i), *BOX) for i in range(n_peers)]
-    peers = {str(i): Peer(Rows.of(part), None, 0).answer for i, part in enumerate(rows)}
+    peers = {str(i): Peer(HostData(Rows.of(part), None), 0).answer for i, part in enumerate(rows)}
     return fit(LocalTransport(peers), server_options(k, bounds=BOX, random_state=0, **options))
 
 

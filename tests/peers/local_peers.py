@@ -3,15 +3,20 @@
 import numpy as np
 from api import (
     TRUSTING,
+    BlockData,
     Coordinator,
+    CountedBlocks,
+    HostData,
     LocalTransport,
     Peer,
     PeersProblem,
     PublicBounds,
     Rows,
     fit_peers,
+    read_weights,
     reply_of,
 )
+from laws.block_sources import CutRows
 
 
 def shards_of(X, cuts, weight=None):
@@ -30,8 +35,20 @@ def box_of(shards):
 def peers_of(shards, policy=TRUSTING):
     """Return the peers by name, each with its number as its seed."""
     return {
-        f"peer {i}": Peer(Rows.of(X), weight, i, policy) for i, (X, weight) in enumerate(shards)
+        f"peer {i}": Peer(HostData(Rows.of(X), weight), i, policy)
+        for i, (X, weight) in enumerate(shards)
     }
+
+
+def in_blocks(shards, cuts):
+    """A transport to peers that read their rows in blocks; every second one has them in memory."""
+    peers = peers_of(shards)
+    for i, (X, weight) in list(enumerate(shards))[::2]:
+        blocks = CutRows(X, weight, [cut for cut in cuts if cut < X.shape[0]])
+        counted = CountedBlocks(blocks, lambda totals: None)
+        weights = read_weights(counted)
+        peers[f"peer {i}"] = Peer(BlockData(blocks, counted.totals, weights), i)
+    return LocalTransport({name: peer.answer for name, peer in peers.items()})
 
 
 def lying(question, change, shards, name="peer 1"):

@@ -10,6 +10,7 @@ import pytest
 from api import (
     Coordinator,
     Envelope,
+    HostData,
     LocalTransport,
     LogNeeded,
     Peer,
@@ -134,7 +135,7 @@ def ask(peer, name, fit=1, position=0, **arguments):
 
 
 def test_a_peer_keeps_to_its_policy():
-    peer = Peer(Rows.of(SHARDS[0][0]), None, 0, Policy(FEDERATED, points=2))
+    peer = Peer(HostData(Rows.of(SHARDS[0][0]), None), 0, Policy(FEDERATED, points=2))
     with pytest.raises(ValueError, match="'take' is not allowed"):
         ask(peer, "take", indices=np.arange(3))
     with pytest.raises(ValueError, match="'erase' is not known"):
@@ -149,7 +150,7 @@ def test_a_peer_keeps_to_its_policy():
 
 
 def test_one_answer_shows_no_more_than_the_policy_allows():
-    peer = Peer(Rows.of(SHARDS[0][0]), None, 0, Policy(frozenset({"take"}), points=2))
+    peer = Peer(HostData(Rows.of(SHARDS[0][0]), None), 0, Policy(frozenset({"take"}), points=2))
     with pytest.raises(ValueError, match="0 of 2 rows were shown"):
         ask(peer, "take", indices=np.arange(3))
     assert len(ask(peer, "take", indices=np.arange(2))["points"]) == 2
@@ -180,14 +181,14 @@ def test_a_federated_policy_is_enough_for_dk_means():
 
 def test_a_policy_covers_the_log():
     """A question that is not allowed cannot be asked by putting it into a log."""
-    peer = Peer(Rows.of(SHARDS[0][0]), None, 0, Policy(FEDERATED))
+    peer = Peer(HostData(Rows.of(SHARDS[0][0]), None), 0, Policy(FEDERATED))
     log = (Question("begin_costs", {}),)
     with pytest.raises(ValueError, match="'begin_costs' is not allowed"):
         peer.answer(Envelope(1, 1, Question("describe", {}), log))
 
 
 def test_a_failed_question_is_not_half_done():
-    peer = Peer(Rows.of(SHARDS[0][0]), None, 0)
+    peer = Peer(HostData(Rows.of(SHARDS[0][0]), None), 0)
     ask(peer, "begin_costs")
     with pytest.raises(TypeError):
         ask(peer, "lower", position=1)

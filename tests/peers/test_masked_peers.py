@@ -7,6 +7,7 @@ from api import (
     SUMMED,
     TRUSTING,
     Envelope,
+    HostData,
     KeyPair,
     LocalTransport,
     LogNeeded,
@@ -45,8 +46,8 @@ class RecordedPeer:
     """A masked peer with what it keeps; `sent` has its masked answers and the questions."""
 
     def __init__(self, X, weight=None, max_groups=3):
-        self.peer = MaskedPeer(Rows.of(X), weight, 0, TRUSTING, max_groups)
-        self.plain = Peer(Rows.of(X), weight, 0)
+        self.peer = MaskedPeer(HostData(Rows.of(X), weight), 0, TRUSTING, max_groups)
+        self.plain = Peer(HostData(Rows.of(X), weight), 0)
         self.keeper, self.sent = MemoryStore(), []
 
     def answer(self, envelope):
@@ -287,7 +288,7 @@ def test_masks_are_new_in_every_round_and_in_every_process():
         group_of(peers)
     for round_number, centers in enumerate((X[:K], X[:K], X[1 : K + 1], X[1 : K + 1]), start=1):
         for peer, (rows, weight) in zip(restarted, SHARDS, strict=True):
-            peer.peer = MaskedPeer(Rows.of(rows), weight, 0, TRUSTING, 3)
+            peer.peer = MaskedPeer(HostData(Rows.of(rows), weight), 0, TRUSTING, 3)
         totals = [
             assign_all(peers, round_number, centers, round_number - 1)
             for peers in (steady, restarted)

@@ -22,7 +22,7 @@ from api import (
 )
 from choice_tables import restructured_text
 from laws.cases import fit, rows, start, weights_for
-from peers.local_peers import ForgetfulTransport, fitted, local, shards_of
+from peers.local_peers import ForgetfulTransport, fitted, in_blocks, local, shards_of
 from scipy import sparse
 
 CUTS = {"one": (), "three": (100, 350), "seven": (50, 51, 120, 300, 301, 444)}
@@ -68,6 +68,23 @@ def test_lloyd_over_peers_is_lloyd_in_memory(layout, weights, cuts):
     found = fitted(local(shards_of(layout(X), cuts, weights)), 12, init.astype(np.float64))
     np.testing.assert_array_equal(found.centers, expected.cluster_centers_)
     assert (found.inertia, found.n_iter) == (expected.inertia_, expected.n_iter_)
+
+
+@weighted
+@pytest.mark.parametrize("init", [*PEER_SEEDINGS, "array"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_peers_that_read_their_rows_in_blocks_change_no_bit(layout, init, weights):
+    """Also rows that fill empty clusters: half of all are equal."""
+    X = rows(500, 3, np.float32, sparsity=0.3)
+    X[::2] = X[0]
+    shards = shards_of(layout(X), CUTS["three"], weights)
+    init = X[:20].astype(np.float64) if init == "array" else init
+    kept, read = (
+        fitted(transport, 20, init)
+        for transport in (local(shards), in_blocks(shards, [7, 40, 40, 211]))
+    )
+    np.testing.assert_array_equal(kept.centers, read.centers)
+    assert (kept.inertia, kept.n_iter, kept.spread) == (read.inertia, read.n_iter, read.spread)
 
 
 @pytest.mark.parametrize("init", PEER_SEEDINGS)

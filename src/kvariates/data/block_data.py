@@ -33,9 +33,9 @@ from kvariates.data.blocks import (
     take_rows,
 )
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.exact_sums import exact_total
+from kvariates.data.exact_sums import exact_total, unscaled
 from kvariates.data.host_data import HostData
-from kvariates.data.protocol import ROUNDS, Offers
+from kvariates.data.protocol import ROUNDS, HostPart, Offers
 from kvariates.data.row_costs import Proposal, RowCosts
 from kvariates.data.rows import F64, Rows, joint_cost
 from kvariates.numerics.draws import I64
@@ -81,6 +81,15 @@ class BlockData:
     @property
     def offers(self) -> Offers:
         return ROUNDS if self.summary is None else self.summary.offers
+
+    @property
+    def scale(self) -> SumScale:
+        return self.totals.scale
+
+    def parts(self) -> Iterator[HostPart]:
+        for block in self.blocks:
+            if block.X.shape[0]:
+                yield HostPart(block.rows, block.weight)
 
     def take(self, indices: I64) -> F64:
         return self.subset(indices).take(np.arange(len(indices)))
@@ -170,6 +179,10 @@ class BlockCosts:
     def weighted(self) -> bool:
         return self._kept.weighted
 
+    @property
+    def cost(self) -> F64:
+        return self._kept.cost
+
     def quantize(self) -> None:
         """Do nothing: there is no room for a copy of the rows."""
 
@@ -190,7 +203,9 @@ class BlockCosts:
 
     def gain_bounds(self, candidates: F64, limit: F64 | None) -> F64:
         """Bounds that leave all to exact gains, which a pass computes as fast as bounds."""
-        return np.tile([0.0, np.inf], (len(candidates), 1))
+        assert self._exponent is not None  # noqa: S101
+        most = np.nextafter(unscaled(self.total(), self._exponent), np.inf)
+        return np.tile([0.0, most], (len(candidates), 1))
 
     def gains(self, candidates: F64, limit: F64 | None) -> list[int]:
         parts = [costs.gains(candidates, limit) for costs in self._of_blocks(self._exponent)]

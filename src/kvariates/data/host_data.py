@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -12,8 +12,9 @@ import numpy as np
 import scipy
 
 from kvariates.data.assigners import InMemoryAssigner, Labelled, ShardedAssigner
+from kvariates.data.cluster_sums import SumScale
 from kvariates.data.exact_sums import exact_total, to_float
-from kvariates.data.protocol import HOST_ROWS, I64, PASSES, ROUNDS, Offers
+from kvariates.data.protocol import HOST_ROWS, I64, PASSES, ROUNDS, HostPart, Offers
 from kvariates.data.row_costs import RowCosts, ShardedCosts
 from kvariates.data.rows import F64, Rows, joint_spread
 from kvariates.data.scans import Scan
@@ -53,6 +54,13 @@ class HostData:
         """The rows at `indices` with their weights."""
         weight = None if self.weight is None else self.weight[indices]
         return HostData(self.rows.subset(indices), weight)
+
+    @property
+    def scale(self) -> SumScale:
+        return SumScale.of(self.rows, self.weight)
+
+    def parts(self) -> Iterator[HostPart]:
+        yield HostPart(self.rows, self.weight)
 
     def assigner(self, k: int, scan: str | Scan = "auto") -> InMemoryAssigner:
         return InMemoryAssigner(self.rows, self.weight, k, scan)

@@ -20,12 +20,14 @@ counts. Weights are inside. Rows on another device would be another class with t
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.assigners import DataAssigner
+from kvariates.data.cluster_sums import SumScale
 from kvariates.data.row_costs import Costs
 from kvariates.data.rows import F64, Rows
 
@@ -35,6 +37,40 @@ Offers = frozenset[str]
 PASSES, ROUNDS, HOST_ROWS, PEERS = (
     frozenset({name}) for name in ("passes", "rounds", "host rows", "peers")
 )
+
+
+class CostsOfRows(Costs, Protocol):
+    @property
+    def cost(self) -> F64:
+        """Of each row."""
+
+
+class HostPart(NamedTuple):
+    """Some of the rows, in memory, and their weights; None: all weights are one."""
+
+    rows: Rows
+    weight: F64 | None
+
+
+class PartedData(Protocol):
+    """Rows that are read a part at a time: what a peer holds. In memory, all are one part."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def weight(self) -> F64 | None: ...
+    @property
+    def scale(self) -> SumScale: ...
+    def parts(self) -> Iterator[HostPart]:
+        """All rows with their weights, in their order: one pass."""
+
+    def take(self, indices: I64) -> F64: ...
+    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner: ...
+    def costs(self) -> CostsOfRows: ...
 
 
 class Data(Protocol):

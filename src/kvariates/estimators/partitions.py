@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kvariates.data.exact_sums import exact_total
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, SMALL, Floats, Labels, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import FittedColumns
@@ -40,7 +41,7 @@ class Partition:
     def peer(self, seed: int) -> Peer:
         """The peer whose own draws have this seed. Pre: called by one thread at a time."""
         if seed not in self._peers:
-            self._peers[seed] = Peer(Rows.of(self.X), self.weight, seed)
+            self._peers[seed] = Peer(HostData(Rows.of(self.X), self.weight), seed)
         return self._peers[seed]
 
     @classmethod

@@ -23,6 +23,7 @@ from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
 from numpy.typing import ArrayLike
 
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows
 from kvariates.estimators.private_input import without_missing
 from kvariates.federated.flower_transport import answering_app, node_name
@@ -193,12 +194,10 @@ def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
     data = checked_data(options.load_data(context))
     if options.bounds is not None:
         data = clipped(data, options.bounds, clip=options.clip)
-    rows = Rows.of(data.X)
+    held = HostData(Rows.of(data.X), data.weight)
     if options.max_groups is not None:
-        return MaskedPeer(
-            rows, data.weight, options.seed, options.policy, options.max_groups, options.confirm
-        )
-    return Peer(rows, data.weight, options.seed, options.policy)
+        return MaskedPeer(held, options.seed, options.policy, options.max_groups, options.confirm)
+    return Peer(held, options.seed, options.policy)
 
 
 def _noisy_peer(

@@ -34,7 +34,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from kvariates.data.exact_sums import LIMBS, from_float
-from kvariates.data.rows import F64, Rows
+from kvariates.data.protocol import PartedData
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.masks import KeyPair, PairwiseKeys
@@ -186,8 +187,7 @@ class MaskedPeer:
 
     Parameters
     ----------
-    rows : Rows
-    weight : ndarray of shape (n,) or None
+    data : HostData
     seed : int
         Of the peer's own draws.
     policy : Policy
@@ -201,13 +201,13 @@ class MaskedPeer:
     """
 
     def __init__(
-        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy, max_groups: int,
+        self, data: PartedData, seed: int, policy: Policy, max_groups: int,
         confirm: Callable[[str], bool] | None = None,
     ) -> None:  # fmt: skip
         plain = replace(policy, questions=policy.questions - SUMMED.keys())
-        self._peer = Peer(rows, weight, seed, plain)
+        self._peer = Peer(data, seed, plain)
         self._max_groups, self._confirm = max_groups, confirm
-        self._state = PeerState(rows, weight, (seed,))
+        self._state = PeerState(data, (seed,))
         self._assigned: tuple[bytes, list[float]] | None = None  # the last centres, and the scale
 
     def answer(self, envelope: Envelope, store: StateStore) -> Answer:
@@ -278,10 +278,10 @@ class MaskedPeer:
             raise ValueError(
                 f"round {kept.last_round} was used already; the next must be larger, not {round}"
             )
-        check_arguments(arguments, self._state.rows.d, least=1)
+        check_arguments(arguments, self._state.data.d, least=1)
         asked = _digest(kept.asked, {"name": name, "arguments": arguments, "round": round})
         after = replace(kept, last_round=round, asked=asked)
-        before, question = kept.centers, SummedQuestion(name, arguments, self._state.rows.d)
+        before, question = kept.centers, SummedQuestion(name, arguments, self._state.data.d)
         if name == "assign":
             after = replace(after, centers=np.array(arguments["centers"], dtype=np.float64))
         _save(store, after)  # before the answer leaves: a round is used once

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.protocol import PartedData
 from kvariates.peers.questions import (
     QUESTIONS,
     Answer,
@@ -70,19 +70,16 @@ class Peer:
 
     Parameters
     ----------
-    rows : Rows
-    weight : ndarray of shape (n,) or None
-        None: all weights are one.
+    data : HostData or BlockData
+        In memory, or in blocks of a source, of which every pass reads a few at a time.
     seed : int
         Of the peer's own draws.
     policy : Policy
         By default, every question is answered.
     """
 
-    def __init__(
-        self, rows: Rows, weight: F64 | None, seed: int, policy: Policy = TRUSTING
-    ) -> None:
-        self._rows, self._weight, self._seed, self._policy = rows, weight, seed, policy
+    def __init__(self, data: PartedData, seed: int, policy: Policy = TRUSTING) -> None:
+        self._data, self._seed, self._policy = data, seed, policy
         self._states: OrderedDict[int, PeerState] = OrderedDict()
         self._shown = 0  # rows
         self._lock = threading.Lock()
@@ -92,7 +89,7 @@ class Peer:
         with self._lock:
             entry = self._allowed(envelope)
             state = self._state(envelope)
-            check_arguments(envelope.question.arguments, self._rows.d)
+            check_arguments(envelope.question.arguments, self._data.d)
             try:
                 answer = entry.run(state, **envelope.question.arguments)
             except BaseException:
@@ -123,7 +120,7 @@ class Peer:
     def _computed_again(self, envelope: Envelope) -> PeerState:
         if envelope.position and envelope.log is None:
             raise LogNeeded
-        state = PeerState(self._rows, self._weight, (self._seed, envelope.fit))
+        state = PeerState(self._data, (self._seed, envelope.fit))
         for question in envelope.log or ():
             QUESTIONS[question.name].run(state, **question.arguments)
         state.position = envelope.position

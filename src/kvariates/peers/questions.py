@@ -13,15 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from kvariates.data.assigners import InMemoryAssigner
+from kvariates.data.assigners import DataAssigner
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.exact_sums import exact_total, to_float
-from kvariates.data.row_costs import RowCosts
-from kvariates.data.rows import F64, Rows
+from kvariates.data.protocol import CostsOfRows, PartedData
+from kvariates.data.row_costs import Costs
+from kvariates.data.rows import F64
 
 Answer = dict[str, Any]
 
@@ -36,21 +39,20 @@ class Question:
 class PeerState:
     """What a peer keeps for one fit. `seed`: of its own draws."""
 
-    rows: Rows
-    weight: F64 | None
+    data: PartedData
     seed: tuple[int, ...]
     position: int = 0  # questions so far that keep something
-    costs: RowCosts | None = None
-    by_weight: RowCosts | None = None
-    assigner: InMemoryAssigner | None = None
+    costs: CostsOfRows | None = None
+    by_weight: Costs | None = None
+    assigner: DataAssigner | None = None
     assigner_for: tuple[int, SumScale] | None = None  # the number of centres, and the scale
 
-    def seeding_costs(self) -> RowCosts:
+    def seeding_costs(self) -> CostsOfRows:
         if self.costs is None:
             raise ValueError("no seeding has begun; ask 'begin_costs' first")
         return self.costs
 
-    def costs_for(self, exponent: int | None) -> RowCosts:
+    def costs_for(self, exponent: int | None) -> Costs:
         """The costs of the seeding; with an exponent, the weights in its unit instead."""
         costs = self.seeding_costs()
         if exponent is None:
@@ -112,46 +114,50 @@ def check_arguments(arguments: Mapping[str, Any], d: int, least: int = 0) -> Non
 
 
 def _describe(state: PeerState) -> Answer:
-    rows, weight = state.rows, state.weight
-    total = float(rows.n) if weight is None else to_float(exact_total(weight))
-    scale = scale_numbers(SumScale.of(rows, weight))
+    data, weight = state.data, state.data.weight
+    total = float(data.n) if weight is None else to_float(exact_total(weight))
     return {
-        "n": rows.n, "d": rows.d, "dtype": rows.dtype.str, "weight": total, "scale": scale,
-        "weighted": weight is not None,
+        "n": data.n, "d": data.d, "dtype": data.dtype.str, "weight": total,
+        "scale": scale_numbers(data.scale), "weighted": weight is not None,
     }  # fmt: skip
 
 
 def _take(state: PeerState, indices: Any) -> Answer:
-    return {"points": state.rows.take(indices)}
+    return {"points": state.data.take(indices)}
 
 
 def _column_sums(state: PeerState, exponent: int) -> Answer:
-    return {"limbs": state.rows.column_sums(exponent).limbs}
+    parts = (rows.column_sums(exponent) for rows, _ in state.data.parts())
+    return {"limbs": reduce(add, parts).limbs}
 
 
 def _evaluate(state: PeerState, centers: F64, weighted: bool = True) -> Answer:
     """The cost of the rows at their nearest centres, and how many rows each centre has."""
-    labels = state.rows.nearest(centers)
-    cost = exact_total(state.rows.costs(centers, labels), state.weight if weighted else None)
-    return {"cost": cost, "counts": np.bincount(labels, minlength=len(centers))}
+    cost, counts = 0, np.zeros(len(centers), dtype=np.int64)
+    for rows, weight in state.data.parts():
+        labels = rows.nearest(centers)
+        cost += exact_total(rows.costs(centers, labels), weight if weighted else None)
+        counts += np.bincount(labels, minlength=len(centers))
+    return {"cost": cost, "counts": counts}
 
 
 def _spread(state: PeerState) -> Answer:
     """The sum of the weighted squared distances to the mean of the peer: a term of Theorem 4."""
-    rows, weight = state.rows, state.weight
-    if not rows.n or (weight is not None and not weight.any()):
+    data, weight, scale = state.data, state.data.weight, state.data.scale
+    if not data.n or (weight is not None and not weight.any()):
         return {"spread": 0.0}
-    labels = np.zeros(rows.n, dtype=np.int32)
-    sums = SumsByLabel(rows, weight, labels, 1, SumScale.of(rows, weight)).values
-    mean = sums / (rows.n if weight is None else weight.sum())
-    return {"spread": to_float(exact_total(rows.costs(mean, labels), weight))}
+    one = np.zeros(data.n, dtype=np.int32)
+    sums: Any = (SumsByLabel(rows, w, one[: rows.n], 1, scale) for rows, w in data.parts())
+    mean = reduce(add, sums).values / (data.n if weight is None else weight.sum())
+    costs = (exact_total(rows.costs(mean, one[: rows.n]), w) for rows, w in data.parts())
+    return {"spread": to_float(sum(costs))}
 
 
 # -- exact seeding: see `Costs` --------------------------------------------------------------------
 
 
 def _begin_costs(state: PeerState) -> Answer:
-    state.costs, state.by_weight = RowCosts(state.rows, state.weight), None
+    state.costs, state.by_weight = state.data.costs(), None
     return {}
 
 
@@ -206,19 +212,20 @@ def _masses(state: PeerState, k: int, exponent: int) -> Answer:
 def _potential(state: PeerState, centers: F64, known: int) -> Answer:
     """The cost of the rows at their nearest centres, of which the first `known` are not new."""
     if known == 0 or state.costs is None:
-        state.costs, known = RowCosts(state.rows, state.weight), 0
+        state.costs, known = state.data.costs(), 0
     costs = state.costs
     if len(centers):
         costs.lower(centers[known:], known, None)
-        return {"potential": to_float(exact_total(costs.cost, state.weight))}
+        return {"potential": to_float(exact_total(costs.cost, state.data.weight))}
     return {"potential": _describe(state)["weight"]}
 
 
 def _draw(state: PeerState, step: int) -> Answer:
     """A row, drawn by weight with the peer's own random numbers."""
     rng = np.random.default_rng([*state.seed, step])
-    share = None if state.weight is None else state.weight / state.weight.sum()
-    return {"points": state.rows.take(rng.choice(state.rows.n, size=1, p=share))}
+    data, weight = state.data, state.data.weight
+    share = None if weight is None else weight / weight.sum()
+    return {"points": data.take(rng.choice(data.n, size=1, p=share))}
 
 
 # -- Lloyd: see `ExactAssigner` --------------------------------------------------------------------
@@ -228,8 +235,8 @@ def _assign(state: PeerState, centers: F64, scale: list[float]) -> Answer:
     """Exact statistics of the clusters. The scale is that of the rows of all peers."""
     k, wanted = len(centers), scale_of_numbers(scale)
     if state.assigner is None or state.assigner_for != (k, wanted):
-        state.assigner = InMemoryAssigner(state.rows, state.weight, k, scale=wanted)
-        state.assigner_for = k, wanted
+        state.assigner, state.assigner_for = state.data.assigner(k), (k, wanted)
+        state.assigner.set_scale(wanted)
     found = state.assigner.assign(centers)
     return {
         "sums": found.exact_sums.limbs, "weights": found.exact_weights.limbs,
@@ -250,7 +257,7 @@ def _far_rows(state: PeerState, count: int, least: float) -> Answer:
     return {name: values[kept] for name, values in fields.items()}
 
 
-def _assigned(state: PeerState) -> InMemoryAssigner:
+def _assigned(state: PeerState) -> DataAssigner:
     if state.assigner is None:
         raise ValueError("nothing was assigned yet; ask 'assign' first")
     return state.assigner
