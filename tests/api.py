@@ -142,17 +142,15 @@ refining.refinements: lloyd_with_swaps REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
 report.cluster_words: contrast in_words
-report.costs: choice_section cost_change
 report.figures: AxisScale Bar bars Line lines share_bar tick_words
-report.fit_page: fit_html
+report.fit_page: cost_change fit_html write_fit
 report.maps: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
 report.page: as_options DARK LIGHT MINUS number number_within page_html Section table text visible
 report.plane: city_near coordinates known_cities plane robust_limits shown_rows
 report.plots: cluster_styles
-report.proof_sections: release_costs times_as_likely
-report.result_files: write_fit
 report.run: FitRun FittedTable ShownRows
 report.scatter_figure: Scatter scatter
+report.sections: choice_section release_costs times_as_likely
 report.tree_plot: _top
 seeding.densities: Dirac EveryPoint UniformOver
 seeding.euclidean_potential: euclidean_potential EuclideanPotential

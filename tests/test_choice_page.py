@@ -65,7 +65,7 @@ def test_small_silhouettes_look_small():
     """The axis has 0 and 0.25: differences of noise are not drawn over its whole height."""
     silhouette = np.array([np.nan, 0.02, 0.021, 0.019, 0.02, 0.022])
     found, _ = run_with(replace(CHOICE, silhouette=silhouette))
-    figure = choice_section(found).html.split("<figure>")[2]
+    figure = choice_section(found).split("<figure>")[2]
     heights = [float(y) for y in re.findall(r'<circle cx="[\d.]+%" cy="([\d.]+)%"', figure)[:5]]
     assert np.ptp(heights) < 2  # per cent
 
@@ -77,22 +77,22 @@ def test_choices_without_a_cost_or_a_silhouette_have_a_section(X):
     most = len(np.unique(X, axis=0))
     for low in (1, most):
         choice = choose_k(X, (low, most), random_state=0)
-        html = choice_section(run_with(choice)[0]).html
+        html = choice_section(run_with(choice)[0])
         assert html.count("<tr>") == 1 + len(choice.ks)
         assert "nan" not in html
 
 
 def test_texts_name_options_if_the_command_made_the_page():
     choice = replace(CHOICE, reason="no clear answer: try a larger k_range.")
-    python = choice_section(run_with(choice, command="KMeans(3).fit(X)")[0]).html
-    shell = choice_section(run_with(choice, command="kvariates fit a.csv -k auto")[0]).html
+    python = choice_section(run_with(choice, command="KMeans(3).fit(X)")[0])
+    shell = choice_section(run_with(choice, command="kvariates fit a.csv -k auto")[0])
     assert "k_range" in python
     assert "k_range" not in shell
 
 
 def test_a_given_number_has_no_section(tmp_path):
     found, shown = run_with(None)
-    assert choice_section(found).html == ""
+    assert choice_section(found) == ""
     write_fit(found, shown, tmp_path)
     assert "choice" not in json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert 'id="choice"' not in (tmp_path / "report.html").read_text(encoding="utf-8")

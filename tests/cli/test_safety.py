@@ -26,14 +26,14 @@ from kvariates.sources import read
 HALF_WRITTEN = """
 import time
 from kvariates.cli import main
-from kvariates.report import result_files
+from kvariates.report import fit_page
 
 def stop_halfway(run, shown, folder):
     (folder / "report.html").write_text("<!DOCTYPE")
     print("half", flush=True)
     time.sleep(600)
 
-result_files.write_fit = stop_halfway
+fit_page.write_fit = stop_halfway
 main()
 """
 MARKUP = ["[/a]", "[bold]", "a\x1b[31mb", "$$x$$", "</script>", "line\nbreak", "\u202eabc"]

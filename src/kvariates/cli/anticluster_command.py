@@ -19,7 +19,7 @@ from kvariates.cli.reading import ReadRequest, ReadTable, read_table, say_remark
 from kvariates.cli.screen import command_words, fit_with_bar, phase, print_table
 from kvariates.data.rows import Floats
 from kvariates.estimators.anticlustering import AntiClustering
-from kvariates.report.result_files import json_text, write_rows
+from kvariates.file_writing import json_text, write_rows
 from kvariates.sources import DataTable, standardize
 from kvariates.sources.parquet_writer import write_labels
 

@@ -18,7 +18,7 @@ from kvariates.cli.screen import phase, print_table, said_warnings
 from kvariates.estimators.choose_k import choose_k
 from kvariates.estimators.kmeans import KMeans
 from kvariates.k_selection import Choice
-from kvariates.report.costs import mark_of
+from kvariates.report.sections import mark_of
 from kvariates.seeding.seedings import HOST_SEEDINGS
 
 FEWEST, MOST = 2, 20  # clusters, if -k is not given

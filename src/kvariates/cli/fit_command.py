@@ -34,10 +34,10 @@ from kvariates.extras import needed
 from kvariates.k_selection import Choice
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.refining.refinements import REFINEMENTS
-from kvariates.report.costs import how_sure
+from kvariates.report.fit_page import write_fit
 from kvariates.report.page import as_options
-from kvariates.report.result_files import write_fit
 from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
+from kvariates.report.sections import how_sure
 from kvariates.seeding.seedings import HOST_SEEDINGS
 from kvariates.sources import Scale, input_file, scale_for
 from kvariates.sources.parquet_writer import write_labels

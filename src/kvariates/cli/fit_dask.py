@@ -19,7 +19,7 @@ from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.extras import needed
 from kvariates.peers.coordinator import PeerLost
-from kvariates.report.result_files import write_fit
+from kvariates.report.fit_page import write_fit
 from kvariates.report.run import ClusterTotals, FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.seedings import PEER_SEEDINGS
 from kvariates.sources.parquet_writer import write_labelled_frames

@@ -21,8 +21,8 @@ from kvariates.data.metrics import DISTANCES, EDGES, METRICS, PLACES, ROWS
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.estimators.kmedian import KMedian
 from kvariates.estimators.private_kmedian import PrivateKMedian
+from kvariates.report.fit_page import write_fit
 from kvariates.report.plane import LONGITUDE
-from kvariates.report.result_files import write_fit
 from kvariates.report.run import FitRun, FittedTable, ShownRows, cluster_masses
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.sources import DataTable, Scale

@@ -22,7 +22,7 @@ from kvariates.cli.screen import fit_with_bar, phase
 from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.privacy.secret import silent
-from kvariates.report.result_files import write_fit
+from kvariates.report.fit_page import write_fit
 from kvariates.report.run import FitRun, FittedTable
 from kvariates.sources import DataTable, OpenedTable, Scale, open_table
 from kvariates.sources.parquet_writer import write_labels

@@ -24,10 +24,10 @@ from kvariates.estimators.fit_record import fit_record_of
 from kvariates.estimators.streaming_kmeans import StreamingKMeans
 from kvariates.k_selection import Choice
 from kvariates.objectives.objective import Objective, objective_for
-from kvariates.report.costs import how_sure
+from kvariates.report.fit_page import write_fit
 from kvariates.report.page import as_options
-from kvariates.report.result_files import write_fit
 from kvariates.report.run import ClusterTotals, FitRun, FittedTable, ShownRows, cluster_masses
+from kvariates.report.sections import how_sure
 from kvariates.sources import Blocks, DataTable, StandardizedBlocks, blocks, input_file
 from kvariates.sources.parquet_writer import write_label_parts
 

@@ -38,8 +38,8 @@ def compare(
     with tidy_errors() as notes:
         from kvariates.cli import compare_command as command
         from kvariates.cli.screen import progress_display, show_json
-        from kvariates.report.costs import how_sure
         from kvariates.report.page import as_options
+        from kvariates.report.sections import how_sure
 
         reading = gathered(data, columns, missing, (delimiter, decimal, encoding, header, na, skip),
                            weights=weights, identifier=identifier, notes=notes)  # fmt: skip

@@ -24,8 +24,8 @@ from rich.text import Text
 from kvariates.cli.app import DROP, WARNING, Notes, printable
 from kvariates.estimators.choose_k import ScaleWarning
 from kvariates.estimators.validation import TooFewRowsError
+from kvariates.file_writing import json_text
 from kvariates.report.page import as_options
-from kvariates.report.result_files import json_text
 from kvariates.sources import MissingValuesError
 from kvariates.sources.input_file import PathOrUrl
 
@@ -160,7 +160,7 @@ def show_fit(run: FitRun, out: Path, files: list[str]) -> None:
     shares, names = run.shares, run.table.names[:MOST_COLUMNS]
     cells = [[name] for name in run.medoids] or run.centers[:, : len(names)].tolist()
     order = np.argsort(-shares, kind="stable")
-    sizes = [f"{round(size):,}" for size, _ in run.cluster_sizes()]
+    sizes = [f"{round(size):,}" for size in run.known_sizes]
     rows = [
         (str(j), sizes[j], f"{shares[j]:.1%}", *map(_short, cells[j]))
         for j in order[:MOST_CLUSTERS].tolist()

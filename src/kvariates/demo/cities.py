@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
+from kvariates.file_writing import write_rows
 from kvariates.privacy import ledger_report
 from kvariates.privacy.price import Price, price
 from kvariates.report.figures import Fact, Line, facts, lines, picture
 from kvariates.report.page import Section, paragraph, preformatted, promise_box, table, text
 from kvariates.report.plane import known_cities
-from kvariates.report.proof_sections import spending, times_as_likely
-from kvariates.report.result_files import write_rows
+from kvariates.report.sections import spending, times_as_likely
 
 Array = npt.NDArray[Any]
 REGIONS = 12

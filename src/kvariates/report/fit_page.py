@@ -1,4 +1,4 @@
-"""The page about a fit: what was run, the clusters, their centres, the cost, and what is proved."""
+"""The files about a fit, and their page: what was run, clusters, centres, cost, what is proved."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kvariates.file_writing import json_text, write_rows
 from kvariates.palette import Look, looks
 
 from .cluster_view import View, drawn, view_of
@@ -19,11 +20,14 @@ from .cluster_words import (
     contrast,
     largest_clusters,
 )
-from .costs import about_cost, about_other_rows, choice_section, cost_change, degrees_note
-from .figures import Bar, Fact, Line, bars, facts, lines
+from .figures import Bar, Fact, Line, bars, facts
 from .page import Section, counted, number, page_html, paragraph, short, text
-from .proof_sections import (
-    about_errors,
+from .plane import EARTH
+from .run import FitRun, ShownRows, centers_table, summary
+from .sections import (
+    DISTANCES,
+    choice_section,
+    cost_curves,
     guarantee_section,
     ledger_section,
     noise_warning,
@@ -31,10 +35,29 @@ from .proof_sections import (
     stream_section,
     transcript_section,
 )
-from .run import FitRun, ShownRows
 
+NOT_DISTANCES = (
+    "The columns look like latitude and longitude. Degrees are not distances: a degree of "
+    "longitude is 111 km at the equator and 56 km at 60 degrees north. {how} measures true "
+    "distances."
+)
 MOST_NAMES = 40  # of columns in a list
 MOST_LETTERS = 600  # of a note, or of a parameter
+
+
+def write_fit(run: FitRun, shown: ShownRows | None, folder: Path) -> None:
+    """Write centers.csv, summary.json and report.html into a directory.
+
+    If the model is private, the files hold nothing but what its ledger charged for; see
+    `FitRun.released`.
+    """
+    run = run.released()
+    write_rows(folder / "centers.csv", *centers_table(run))
+    for name, content in (
+        ("summary.json", json_text(summary(run)) + "\n"),
+        ("report.html", fit_html(run, shown)),
+    ):  # half of a surrogate pair (of a file's name) becomes JSON's escape of it
+        (folder / name).write_bytes(content.encode("utf-8", "backslashreplace"))
 
 
 def fit_html(run: FitRun, shown: ShownRows | None) -> str:
@@ -51,16 +74,16 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
     title = f"{counted(run.k, 'clusters')}{rows}{privately}"
     sections = [
         Section("overview", "Overview", _overview(run, view)),
-        privacy_section(run),
+        Section("privacy", "Privacy", privacy_section(run)),
         Section("clusters", "Clusters", _clusters(run, view, found)),
         Section("sizes", "Sizes", _sizes(run, look)),
         Section("centres", "Centres", _centers(run, found, look, view)),
-        choice_section(run),
+        Section("choice", "Number of clusters", choice_section(run)),
         Section("cost", "Cost by iteration", _costs(run)),
-        guarantee_section(run),
-        stream_section(run),
-        transcript_section(run),
-        ledger_section(run),
+        Section("guarantee", "What is proved", guarantee_section(run)),
+        Section("stream", "Stream", stream_section(run)),
+        Section("transcript", "Transcript", transcript_section(run)),
+        Section("ledger", f"The ledger{'s' * (len(run.record.ledgers) > 1)}", ledger_section(run)),
         Section("again", "Run it again", _again(run)),
     ]
     return page_html(title, _lead(run), sections)
@@ -93,7 +116,7 @@ def _overview(run: FitRun, view: View | None) -> str:
     if run.record.certificate is not None:
         items.append(Fact("certificate", str(run.record.certificate)))
     degrees = view is not None and view.flat.degrees
-    said = [*about_cost(run), *about_other_rows(run), *run.notes, *degrees_note(run, degrees)]
+    said = [*_about_cost(run), *_about_other_rows(run), *run.notes, *_degrees_note(run, degrees)]
     notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
     return noise_warning(run) + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
@@ -137,8 +160,7 @@ def _sizes_in_words(run: FitRun) -> list[str]:
 
 def _limits(run: FitRun) -> tuple[list[float], str]:
     """Limits on sizes, and what is said about them."""
-    given = {name: run.parameters.get(name) for name in ("size_min", "size_max")}
-    least, most = given["size_min"], given["size_max"]
+    least, most = (run.parameters.get(name) for name in ("size_min", "size_max"))
     if least is None and most is None:
         return [], ""
     words = [f"at least {number(least)}"] if least is not None else []
@@ -181,7 +203,7 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
             f" The {shown} columns in which centres differ most are shown; centers.csv has all "
             f"{d:,}."
         )
-    about = paragraph(about_errors(run), "soft") if run.private else ""
+    about = paragraph(run.about_errors, "soft") if run.private else ""
     return paragraph(words, "soft") + about + center_table(run, found, look, cities)
 
 
@@ -189,10 +211,10 @@ def _costs(run: FitRun) -> str:
     costs = [float(c) for c in run.costs if np.isfinite(c)]
     if len(costs) < 2:
         return ""
-    log = min(costs) > 0 and max(costs) > 10 * min(costs)
     curve = Line("cost", range(1, len(costs) + 1), costs)
-    chart = lines([curve], "iteration", "cost", log_y=log, listed=True)
-    return paragraph(cost_change(costs[0], costs[-1])) + chart
+    return paragraph(cost_change(costs[0], costs[-1])) + cost_curves(
+        [curve], "iteration", listed=True
+    )
 
 
 def _again(run: FitRun) -> str:
@@ -265,3 +287,69 @@ def _names(names: tuple[str, ...]) -> str:
     words = ", ".join(short(name) for name in names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
     return f"{words} and {more:,} more" if more > 0 else words
+
+
+def _about_cost(run: FitRun) -> list[str]:
+    """What the cost is: a sentence or two; none if it is not known."""
+    if run.inertia is None or run.private or run.parameters.get("distortion") is not None:
+        return []
+    metric = run.parameters.get("metric", "euclidean")
+    what = DISTANCES.get(metric)
+    if run.record.medoids is not None:
+        what = f"distances of the {run.unit} to their medoids"
+    if what is None:
+        return []
+    known = run.of_shell or run.table.weighted or run.record.medoids is not None
+    if not known:
+        what = f"(weighted) {what}"  # whether a k-means in Python had weights
+    words = f"The cost is the sum of the {what.format(rows=run.unit)}"
+    words += ", each times its weight" * run.table.weighted
+    words += ", in scaled units" * (run.table.scaled and metric != "haversine")
+    words += f", after {', '.join(run.table.steps)}" if run.table.steps else ""
+    return [f"{words}.{_in_km(run) if metric == 'haversine' else ''}"]
+
+
+def _about_other_rows(run: FitRun) -> list[str]:
+    """What is said if the sizes on the page are not those of the fit; empty if they are."""
+    labels, in_batches = run.record.labels, run.record.in_batches  # labels: of the last batch
+    if labels is None or run.sizes is None or in_batches or run.of_shell or run.private:
+        return []
+    if np.array_equal(np.bincount(labels[labels >= 0], minlength=run.k), run.sizes):
+        return []
+    words = f"These are not the {run.unit} of the fit, which had {len(labels):,}: sizes and"
+    words += " averages are those of X; the cost and what is proved are about the fit."
+    return [words]
+
+
+def _in_km(run: FitRun) -> str:
+    """The mean distance on the globe; distances are added in radians."""
+    total = float(run.masses.sum()) if run.masses is not None else 0.0
+    if run.inertia is None or not total > 0:
+        return f" It is in radians; a radian is {EARTH} km."
+    mean = f"{'weighted ' * run.table.weighted}mean distance"
+    far = number(EARTH * run.inertia / total)
+    return f" It is in radians; a radian is {EARTH} km. The {mean} is {far} km."
+
+
+def cost_change(first: float, last: float) -> str:
+    """How the cost changed from the first iteration to the last."""
+    if last == first:
+        return f"After the first iteration the cost was {number(first, 6)}, and it did not change."
+    part = abs(last - first) / first if first > 0 else 0.0
+    size = f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
+    how = "less" if last < first else "more"
+    digits = next((d for d in range(5, 16) if number(first, d) != number(last, d)), 16)
+    return (
+        f"From {number(first, digits)} after the first iteration to {number(last, digits)} after "
+        f"the last: {size} {how}."
+    )
+
+
+def _degrees_note(run: FitRun, degrees: bool) -> list[str]:
+    """What a k-means of degrees does not measure, and what does; empty for other fits."""
+    plain = run.parameters.get("metric", "euclidean") == "euclidean"
+    if not degrees or run.private or run.record.medoids is not None or not plain:
+        return []
+    python = 'kvariates.KMedian(metric="haversine")'
+    how = "--objective median --metric haversine" if run.of_shell else python
+    return [NOT_DISTANCES.format(how=how)]

@@ -22,7 +22,7 @@ from kvariates.k_selection import Choice
 from kvariates.palette import FAINT, INK, MARKERS, PALETTE, Array, looks
 from kvariates.privacy.ledger import Ledger
 from kvariates.report.model_view import ModelView, model_view, short_name
-from kvariates.report.proof_sections import release_costs
+from kvariates.report.sections import release_costs
 
 MOST_NUMBERED = 100
 MOST_IN_LEGEND, LEGEND_ROWS = 75, 25

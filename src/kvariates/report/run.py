@@ -1,10 +1,14 @@
-"""What a report of a fit is made from: the table, the run, and the rows that are shown."""
+"""What a report of a fit is made from: the table, the run, and the rows that are shown.
+
+Programs read the same in centers.csv and summary.json: `centers_table` and `summary`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +16,11 @@ from kvariates.data.exact_sums import to_float
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.k_selection import Choice
 from kvariates.palette import Array
+from kvariates.report.page import as_options
 from kvariates.sources.input_file import PathOrUrl
+from kvariates.sources.parquet_writer import LABEL, name_beside
 
-NOTHING_KNOWN = FitRecord()
+MEDOID = "medoid"  # a column of centers.csv: the name of the row, or its number from 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,7 @@ class FitRun:
     inertia: float | None = None
     n_iter: int | None = None  # iterations; of medoids, swaps
     seconds: float | None = None  # of the fit
-    record: FitRecord = NOTHING_KNOWN  # of the fitted model
+    record: FitRecord = field(default_factory=FitRecord)  # of the fitted model
     command: str = ""  # that repeats the run: of the shell, or of Python
     costs: tuple[float, ...] = ()  # after each iteration
     medoids: tuple[str, ...] = ()  # names of centres without columns, such as nodes of a graph
@@ -107,16 +113,20 @@ class FitRun:
         numbers = self.record.medoids
         return [] if numbers is None else [int(i) + 1 for i in self.table.in_file(numbers)]
 
-    def cluster_sizes(self) -> list[tuple[Any, float]]:
-        """The size and the mass of each cluster, of a run that knows them."""
+    @property
+    def known_sizes(self) -> Array:
         if self.sizes is None or self.masses is None:
             raise ValueError("the sizes of the clusters are not known")
-        return list(zip(self.sizes.tolist(), self.masses.tolist(), strict=True))
+        return self.sizes
 
     @property
     def of_shell(self) -> bool:
         """Whether the command made the page; its texts then name options, not parameters."""
         return self.command.startswith("kvariates ")
+
+    def spoken(self, words: str) -> str:
+        """A text of the library, in the words of the command if that made the page."""
+        return as_options(words) if self.of_shell else words
 
     @property
     def private(self) -> bool:
@@ -132,15 +142,18 @@ class FitRun:
     def doubtful(self) -> Array:
         """Which centres may be only noise, by their noisy counts."""
         found = self.record.doubtful
-        mask: Array = np.zeros(self.k, bool) if found is None else np.asarray(found)
-        return mask
+        return np.zeros(self.k, bool) if found is None else np.asarray(found)
+
+    @property
+    def about_errors(self) -> str:
+        """What the error bars of private centres mean, or why there are none."""
+        if self.errors is not None and self.doubtful.all() and np.isnan(self.errors).all():
+            return "No centre has an error bar: all of them may be only noise."
+        return self.record.errors_about
 
     @property
     def shares(self) -> Array:
-        """The masses as parts of the whole; noisy counts below 0 count as 0.
-
-        All alike if the masses are not known.
-        """
+        """The masses as parts of the whole (noisy counts below 0: 0); all alike if not known."""
         if self.masses is None:
             return np.full(self.k, 1 / self.k)
         masses = np.maximum(np.asarray(self.masses, float), 0.0)
@@ -167,22 +180,17 @@ class FitRun:
 
 @dataclass(frozen=True, eq=False)
 class ShownRows:
-    """Labelled rows and centres for the scatter plot, in the same units.
-
-    `values` are the same rows as they are in the table, if X is not. `edges` are pairs of rows that
-    a graph connects. `names` are those of the columns of X, if they are not the table's. `points`
-    are the names of the rows, such as nodes of a graph. `sparse`: X is dense, the rows are not.
-    """
+    """Labelled rows and centres for the scatter plot, in the same units."""
 
     X: Any  # an array or a sparse matrix
     labels: Array
     centers: Array
     weights: Array | None = None
-    values: Any = None
-    edges: Array | None = None
-    names: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
-    sparse: bool = False
+    values: Any = None  # the same rows as they are in the table, if X is not
+    edges: Array | None = None  # pairs of rows that a graph connects
+    names: tuple[str, ...] = ()  # of the columns of X, if they are not the table's
+    points: tuple[str, ...] = ()  # names of the rows, such as nodes of a graph
+    sparse: bool = False  # X is dense, the rows are not
 
 
 class ClusterTotals:
@@ -209,3 +217,96 @@ class ClusterTotals:
 def cluster_masses(labels: Array, weights: Array | None, k: int) -> Array:
     """The weight of each cluster; the number of its rows if there are no weights."""
     return np.bincount(labels, weights, minlength=k).astype(np.float64)
+
+
+class CentersTable(NamedTuple):
+    """The content of centers.csv."""
+
+    header: list[str]
+    rows: list[list[Any]]
+
+
+def centers_table(run: FitRun) -> CentersTable:
+    """Label, size and centre of each cluster; no two columns have one name because of ours."""
+    centers = [[name] for name in run.medoids] or run.centers.tolist()
+    own, names = [LABEL, _count_key(run)], list(run.table.names)
+    if run.has_columns and run.record.medoids is not None:  # others are named anyway
+        own += [MEDOID]
+        rows = run.medoid_ids or run.medoid_rows
+        centers = [[name, *center] for name, center in zip(rows, centers, strict=True)]
+    for name in own:
+        names = [name_beside(other, names, name) for other in names]
+    pairs = zip(run.known_sizes.tolist(), centers, strict=True)
+    listed = [[label, size, *center] for label, (size, center) in enumerate(pairs)]
+    return CentersTable(own + names, listed)
+
+
+def summary(run: FitRun) -> dict[str, Any]:
+    """The content of summary.json. What is None, such as the cost of a private fit, is left out."""
+    table, record = run.table, run.record
+    data = {
+        "path": str(table.path),
+        "rows": table.rows,
+        "columns": table.names,
+        "left_out": table.left_out,
+        "weighted": table.weighted,
+        "scaled": table.scaled,
+        "streamed": table.streamed,
+    }
+    return _without_none({
+        "kvariates": version("kvariates"),
+        "command": run.command,
+        "data": _without_none(data),
+        "notes": [*record.notes, *run.notes],
+        "parameters": dict(run.parameters),
+        "inertia": run.inertia,
+        "n_iter": run.n_iter,
+        "seconds": None if run.seconds is None else round(run.seconds, 6),
+        "certificate": None if record.certificate is None else str(record.certificate),
+        "privacy": _privacy(run),
+        "choice": _choice(run),
+        "clusters": _clusters(run),
+    })  # fmt: skip
+
+
+def _without_none(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _count_key(run: FitRun) -> str:
+    """The name of the sizes of clusters in files."""
+    return run.counted.replace(" ", "_") if run.private else "rows"
+
+
+def _clusters(run: FitRun) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for label, size in enumerate(run.known_sizes.tolist()):
+        found.append({"label": label, _count_key(run): size})
+        if run.private:
+            errors = None if run.errors is None else run.errors[label]
+            found[-1] |= {"may_be_only_noise": run.doubtful[label], "center_errors": errors}
+        elif run.masses is not None:
+            found[-1]["weight"] = run.masses[label]
+    return found
+
+
+def _choice(run: FitRun) -> dict[str, Any] | None:
+    if (choice := run.choice) is None:
+        return None
+    return {
+        "k": choice.k, "clear": choice.clear, "guess": choice.guess, "reason": choice.reason,
+        "tried": choice.ks, "costs": choice.inertia, "silhouettes": choice.silhouette,
+        "elbows": choice.elbow, "dividing": choice.dividing,
+    }  # fmt: skip
+
+
+def _privacy(run: FitRun) -> dict[str, Any] | None:
+    if (ledger := run.record.ledger) is None:
+        return None
+    return {
+        "adjacency": ledger.adjacency,
+        "claim": ledger.claim._asdict(),
+        "total": ledger.total()._asdict(),
+        "condition": run.record.condition,
+        "center_errors": run.about_errors,
+    }

@@ -1,4 +1,4 @@
-"""Sections about what is proved: privacy and its ledger, guarantee, stream, transcript of peers."""
+"""Sections of the page: choice of k, privacy and ledger, what is proved, stream, transcript."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from kvariates.guarantees import how_to_measure
+from kvariates.k_selection import WEAK, Choice
+from kvariates.k_selection.confirmation import FALSE_ALARM
+from kvariates.palette import Array
 from kvariates.privacy import ledger_report
-from kvariates.report.costs import DISTANCES
-from kvariates.report.figures import Bar, Fact, facts, share_bar
+from kvariates.report.figures import Bar, Fact, Line, facts, lines, share_bar
 from kvariates.report.page import (
-    Section,
-    as_options,
+    MINUS,
     number,
     paragraph,
     preformatted,
@@ -27,6 +28,20 @@ from kvariates.report.page import (
 )
 from kvariates.report.run import FitRun
 
+DISTANCES = {  # of k-means, by metric
+    "euclidean": "squared distances of the {rows} to their centres",
+    "cosine": "1 - cos of the angles between the {rows} and their centres",
+}
+HEADINGS = ("clusters", "cost", "clusters that split", "mean silhouette", "elbow", "")
+CRITERIA = (
+    "A cluster splits if it has two groups with few rows between them. The search looks for the "
+    "smallest number from which on no cluster splits. This number is clear if two halves of the "
+    "rows lead to the same clusters and not to more, and if there is a gap "
+    f"between any two neighbours (false-alarm rate {FALSE_ALARM:g} for all pairs together). "
+    "Distinct rows with many copies each can be clear clusters too. Otherwise there is only a "
+    f"guess: the largest silhouette or, if all are below {WEAK:g}, which is weak, the elbow, the "
+    "depth of the bend in the cost."
+)
 NUMBER = re.compile(r"\d+")
 MAY = (
     "The centres and the noisy counts: centers.csv, summary.json and this page.",
@@ -57,18 +72,11 @@ def noise_warning(run: FitRun) -> str:
     return _box("no", "Read this first", run.record.notes) if run.record.notes else ""
 
 
-def about_errors(run: FitRun) -> str:
-    """What the error bars of private centres mean, or why there are none."""
-    if run.errors is not None and run.doubtful.all() and np.isnan(run.errors).all():
-        return "No centre has an error bar: all of them may be only noise."
-    return run.record.errors_about
-
-
-def privacy_section(run: FitRun) -> Section:
+def privacy_section(run: FitRun) -> str:
     """Empty if the fit is not private."""
     ledger = run.record.ledger
     if ledger is None:
-        return Section("privacy", "Privacy", "")
+        return ""
     may, may_not = MAY, MAY_NOT
     if run.public_points:
         may, may_not = MAY_DEMAND, MAY_NOT_DEMAND
@@ -79,23 +87,19 @@ def privacy_section(run: FitRun) -> Section:
         f"{_box('no', 'May not be published', may_not)}</div>"
     )
     spent = f"<h3>Where the budget went</h3>{spending(ledger)}"
-    return Section("privacy", "Privacy", _promise(ledger) + boxes + spent)
+    return _promise(ledger) + boxes + spent
 
 
-def ledger_section(run: FitRun) -> Section:
+def ledger_section(run: FitRun) -> str:
     """The page of the ledger, or of the ledger of every peer, word for word."""
-    ledgers = run.record.ledgers
-    html = "".join(
-        f"<h3>{short(name)}</h3>{_report(ledger, run)}" for name, ledger in ledgers.items()
-    )
+
+    def report(ledger: Any) -> str:
+        return preformatted(ledger_report.page(ledger, run.table.names, scaled=run.table.scaled))
+
     if run.record.ledger is not None:
-        html = _report(run.record.ledger, run)
-    return Section("ledger", "The ledgers" if len(ledgers) > 1 else "The ledger", html)
-
-
-def _report(ledger: Any, run: FitRun) -> str:
-    """The page of a ledger, with the names of the columns."""
-    return preformatted(ledger_report.page(ledger, run.table.names, scaled=run.table.scaled))
+        return report(run.record.ledger)
+    ledgers = run.record.ledgers.items()
+    return "".join(f"<h3>{short(name)}</h3>{report(ledger)}" for name, ledger in ledgers)
 
 
 def times_as_likely(epsilon: float) -> str:
@@ -171,36 +175,31 @@ def _kinds(labels: list[str]) -> dict[str, str]:
 
 def _box(kind: str, title: str, items: Iterable[str]) -> str:
     rows = "".join(f"<li>{text(words)}</li>" for words in items)
-    return f'<div class="box {kind}"><h3>{text(title)}</h3><ul>{rows}</ul></div>'
+    return f'<div class="{f"box {kind}".strip()}"><h3>{text(title)}</h3><ul>{rows}</ul></div>'
 
 
-def guarantee_section(run: FitRun) -> Section:
+def guarantee_section(run: FitRun) -> str:
     """The theorem that holds for the fit, or why none does, and the certificate."""
     record, parts = run.record, []
     certificate = record.certificate
     if certificate is not None:
-        words = _spoken(run, certificate.explain())
+        words = run.spoken(certificate.explain())
         parts.append(f"<h3>Certificate: {text(certificate)}</h3>{promise_box(words)}")
     if record.guarantee is not None:
-        parts.append(f"<h3>Guarantee</h3>{promise_box(_spoken(run, record.guarantee.explain()))}")
+        parts.append(f"<h3>Guarantee</h3>{promise_box(run.spoken(record.guarantee.explain()))}")
     elif record.lost is not None:
         if certificate is None and record.certifiable:
-            parts.append(paragraph(_spoken(run, how_to_measure(certifiable=True))))
+            parts.append(paragraph(run.spoken(how_to_measure(certifiable=True))))
         words = f"No theorem bounds the cost of this fit in numbers: {record.lost}"
-        parts.append(paragraph(_spoken(run, words)))
-    return Section("guarantee", "What is proved", "".join(parts))
+        parts.append(paragraph(run.spoken(words)))
+    return "".join(parts)
 
 
-def _spoken(run: FitRun, words: str) -> str:
-    """A text of the library; in the words of the command if that made the page."""
-    return as_options(words) if run.of_shell else words
-
-
-def stream_section(run: FitRun) -> Section:
+def stream_section(run: FitRun) -> str:
     """Rows seen, synopses kept, and what they lose."""
     record, synopses = run.record, run.record.synopses
     if synopses is None:
-        return Section("stream", "Stream", "")
+        return ""
     items = [
         Fact("rows seen", f"{record.rows_seen or 0:,}"),
         Fact("synopses", f"{len(synopses):,}"),
@@ -220,7 +219,7 @@ def stream_section(run: FitRun) -> Section:
         what = DISTANCES[record.metric].format(rows="rows").replace("centres", "nearest synopses")
         words += f" The spread is the sum of the {what}"
         words += "; what follows ± is the standard error of its estimate." if error else "."
-    return Section("stream", "Stream", facts(items) + paragraph(words))
+    return facts(items) + paragraph(words)
 
 
 def n_bytes(value: float) -> str:
@@ -232,11 +231,11 @@ def n_bytes(value: float) -> str:
     return f"{number(value, 3)} {UNITS[-1]}"
 
 
-def transcript_section(run: FitRun) -> Section:
+def transcript_section(run: FitRun) -> str:
     """What a coordinator and its peers, or parties, sent to each other."""
     transcript = run.record.transcript
     if transcript is None:
-        return Section("transcript", "Transcript", "")
+        return ""
     items = [
         Fact("rounds", f"{transcript.rounds:,}"),
         Fact("messages", f"{transcript.messages:,}"),
@@ -244,12 +243,8 @@ def transcript_section(run: FitRun) -> Section:
         Fact("received", n_bytes(transcript.bytes_received)),
         Fact("rows revealed", f"{transcript.points_revealed:,}"),
     ]
-    words = paragraph("What was sent between the coordinator and those who hold the data.")
-    return Section("transcript", "Transcript", words + facts(items) + _peers(transcript))
-
-
-def _peers(transcript: Any) -> str:
-    parts = []
+    words = "What was sent between the coordinator and those who hold the data."
+    parts = [paragraph(words), facts(items)]
     if transcript.dropped:
         rows = [(d.peer, str(d.round), d.reason) for d in transcript.dropped]
         parts.append("<h3>Peers that left</h3>" + table(["peer", "round", "reason"], rows))
@@ -263,6 +258,79 @@ def _peers(transcript: Any) -> str:
         rows = [(name, *(f"{value:,}" for value in one)) for name, one in traffic.items()]
         parts.append(table(["question", *names], rows))
     for side, learned in transcript.revealed.items():
-        items = "".join(f"<li>{text(words)}</li>" for words in learned)
-        parts.append(f'<div class="box"><h3>What {text(side)} learns</h3><ul>{items}</ul></div>')
+        parts.append(_box("", f"What {side} learns", learned))
     return "".join(parts)
+
+
+def choice_section(run: FitRun) -> str:
+    """Empty if the number of clusters was given."""
+    choice = run.choice
+    if choice is None:
+        return ""
+    html = paragraph(f"k = {choice.k}: {run.spoken(choice.reason)}") + paragraph(how_sure(choice))
+    if len(choice.ks) > 1:
+        html += cost_curves(_marked("cost", choice, choice.inertia), "clusters")
+    html += _silhouettes(choice) + _criteria(choice)
+    what = "weighted synopses of the rows" if run.table.streamed else "all rows"
+    note = f"Costs are those of {what} in this search; the fit above was made anew with this k."
+    return html + paragraph(note, "note")
+
+
+def how_sure(choice: Choice) -> str:
+    """One sentence: how sure the answer is."""
+    if choice.clear:
+        return "The answer is clear."
+    if choice.k != choice.guess:
+        return (
+            f"The answer is not clear: all rows stay one cluster, and k = {choice.guess} is only a "
+            "guess."
+        )
+    return f"The answer is not clear: k = {choice.k} is only a guess."
+
+
+def cost_curves(curves: list[Line], over: str, *, listed: bool = False) -> str:
+    """Costs (the first curve has all of them), on a logarithmic scale if they differ much."""
+    least, most = min(curves[0].y), max(curves[0].y)
+    return lines(curves, over, "cost", log_y=0 < 10 * least < most, listed=listed)
+
+
+def _silhouettes(choice: Choice) -> str:
+    """Two lines, at 0 and at the value that shows nothing, keep small differences small."""
+    curve = _marked("mean silhouette", choice, choice.silhouette)
+    if not curve or len(curve[0].x) < 2:
+        return ""
+    ends = [curve[0].x[0], curve[0].x[-1]]
+    weak = [Line(f"weak below {WEAK:g}", ends, [WEAK, WEAK]), Line("0", ends, [0.0, 0.0])]
+    return lines([*curve, *weak], "clusters", "mean silhouette")
+
+
+def _marked(name: str, choice: Choice, values: Array) -> list[Line]:
+    """The curve where its values are known, and the points of the chosen k and of a guess."""
+    known = ~np.isnan(values)
+    x, y = choice.ks[known].tolist(), values[known].tolist()
+    marks = [(mark_of(choice, k), k, value) for k, value in zip(x, y, strict=True)]
+    points = [Line(f"{words}: {k}", [k], [value]) for words, k, value in marks if words]
+    return [Line(name, x, y), *points] if x else []
+
+
+def mark_of(choice: Choice, k: int) -> str:
+    """What is said about this k."""
+    if k == choice.guess and not choice.clear:
+        return "guess"
+    return "chosen" if k == choice.k else ""
+
+
+def _criteria(choice: Choice) -> str:
+    rows = [
+        (
+            str(choice.ks[i]), number(choice.inertia[i], 6), str(choice.dividing[i]),
+            _known(choice.silhouette[i]), _known(choice.elbow[i]),
+            mark_of(choice, choice.ks[i]),
+        )
+        for i in range(len(choice.ks))
+    ]  # fmt: skip
+    return table(HEADINGS, rows) + paragraph(CRITERIA, "soft")
+
+
+def _known(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}".replace("-", MINUS)
