@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -28,6 +29,7 @@ MOST_RESTARTS, UNITS_TIMES_RESTARTS = 20, 5_000
 
 
 @documented(GROUP_OBJECTIVES=GROUP_OBJECTIVES)
+@dataclass(eq=False, repr=False)
 class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
     """Groups of given sizes that are as alike as possible.
 
@@ -89,6 +91,17 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
     This is no clusterer by scikit-learn's tags, because labels are no clusters.
     """
 
+    n_groups: int = 2
+    _: KW_ONLY
+    objective: GroupObjectiveName = "variance"
+    metric: GroupMetric = "euclidean"
+    group_sizes: Integers | None = None
+    method: Literal["exchange", "exact"] = "exchange"
+    n_restarts: int | Auto = "auto"
+    max_sweeps: int | Auto = "auto"
+    verbose: int = 0
+    random_state: RandomState = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_groups": [Interval(Integral, 1, None, closed="left")],
         "objective": [StrOptions(GROUP_OBJECTIVES.keys())],
@@ -100,29 +113,6 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    def __init__(
-        self,
-        n_groups: int = 2,
-        *,
-        objective: GroupObjectiveName = "variance",
-        metric: GroupMetric = "euclidean",
-        group_sizes: Integers | None = None,
-        method: Literal["exchange", "exact"] = "exchange",
-        n_restarts: int | Auto = "auto",
-        max_sweeps: int | Auto = "auto",
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_groups = n_groups
-        self.objective = objective
-        self.metric = metric
-        self.group_sizes = group_sizes
-        self.method = method
-        self.n_restarts = n_restarts
-        self.max_sweeps = max_sweeps
-        self.verbose = verbose
-        self.random_state = random_state
 
     @validation.all_or_nothing
     @reported_fit

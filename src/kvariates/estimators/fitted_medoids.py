@@ -17,6 +17,7 @@ from sklearn.base import (
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
+from kvariates.certificates.certificate import Certificate
 from kvariates.data.graph import Graph
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import (
@@ -46,6 +47,7 @@ class FittedMedoids(
     medoid_indices_: Ints
     cluster_centers_: Any
     labels_: NDArray[np.int32]
+    certificate_: Certificate
     _graph: Any  # edge lengths
 
     def _fit_record(self) -> FitRecord:

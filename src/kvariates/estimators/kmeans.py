@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, overload
 
@@ -57,6 +57,7 @@ from kvariates.tables import documented
 @documented(
     SEEDINGS=HOST_SEEDINGS, REFINEMENTS=REFINEMENTS, OBJECTIVES=OBJECTIVES, DISTORTIONS=DISTORTIONS
 )
+@dataclass(eq=False, repr=False)
 class KMeans(CallbackSupportMixin, FittedCenters):
     """k-means clustering behind scikit-learn's interface.
 
@@ -144,6 +145,22 @@ default="k-means++"
     True
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Init | MakeCenters | GivenCenters = "k-means++"
+    n_init: int | Auto = "auto"
+    max_iter: int = 300
+    tol: float = 1e-4
+    verbose: int = 0
+    random_state: RandomState = None
+    copy_x: bool = True
+    algorithm: Algorithm = "auto"
+    metric: KMeansMetric = "euclidean"
+    distortion: DistortionName | Distortion | None = None
+    certify: bool = False
+    size_min: float | None = None
+    size_max: float | None = None
+
     _keep_costs = False  # whether a fit in memory keeps the costs of its best run in `_costs`
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -161,39 +178,6 @@ default="k-means++"
         "size_min": [Interval(Real, 0, None, closed="left"), None],
         "size_max": [Interval(Real, 0, None, closed="right"), None],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Init | MakeCenters | GivenCenters = "k-means++",
-        n_init: int | Auto = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        verbose: int = 0,
-        random_state: RandomState = None,
-        copy_x: bool = True,
-        algorithm: Algorithm = "auto",
-        metric: KMeansMetric = "euclidean",
-        distortion: DistortionName | Distortion | None = None,
-        certify: bool = False,
-        size_min: float | None = None,
-        size_max: float | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.copy_x = copy_x
-        self.algorithm = algorithm
-        self.metric = metric
-        self.distortion = distortion
-        self.certify = certify
-        self.size_min = size_min
-        self.size_max = size_max
 
     @validation.all_or_nothing
     @reported_fit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -33,6 +33,7 @@ from kvariates.tables import documented
 
 
 @documented(METRICS=METRICS, MEDOID_SEEDINGS=MEDOID_SEEDINGS)
+@dataclass(eq=False, repr=False)
 class KMedian(CallbackSupportMixin, FittedMedoids):
     """k-median clustering: the centres are points of the data, the cost is the sum of distances.
 
@@ -89,7 +90,16 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         "Within x % of optimal". Only with ``certify=True``.
     """
 
-    certificate_: Certificate
+    n_clusters: int = 8
+    _: KW_ONLY
+    metric: MedianMetric | DistanceFunction = "euclidean"
+    init: MedianInit | Integers = "hst"
+    n_init: int = 1
+    n_restarts: int | Auto = "auto"
+    max_swaps: int | None = None
+    certify: bool = False
+    verbose: int = 0
+    random_state: RandomState = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -102,29 +112,6 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        metric: MedianMetric | DistanceFunction = "euclidean",
-        init: MedianInit | Integers = "hst",
-        n_init: int = 1,
-        n_restarts: int | Auto = "auto",
-        max_swaps: int | None = None,
-        certify: bool = False,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.metric = metric
-        self.init = init
-        self.n_init = n_init
-        self.n_restarts = n_restarts
-        self.max_swaps = max_swaps
-        self.certify = certify
-        self.verbose = verbose
-        self.random_state = random_state
 
     @validation.all_or_nothing
     @reported_fit

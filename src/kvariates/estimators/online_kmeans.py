@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -40,8 +40,15 @@ NOTE = (
 )
 
 
+class _OnlineModel(FittedCenters):
+    _state: OnlineState | None = None
+    _dtype: np.dtype[Any]  # of all batches
+    _rng: np.random.Generator
+
+
 @documented(OBJECTIVES=OBJECTIVES)
-class OnlineKMeans(CallbackSupportMixin, FittedCenters):
+@dataclass(eq=False, repr=False)
+class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
     """k-means on-line: one centre from every batch, and predictions at any time.
 
     OLk-means++ (Nock et al. 2016, Algorithm 3): each of the first `n_clusters` batches gives one
@@ -94,6 +101,14 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
     True
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    update: bool = True
+    metric: KMeansMetric = "euclidean"
+    missing: MissingRows = "error"
+    verbose: int = 0
+    random_state: RandomState = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "update": ["boolean"],
@@ -102,23 +117,6 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        update: bool = True,
-        metric: KMeansMetric = "euclidean",
-        missing: MissingRows = "error",
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.update = update
-        self.metric = metric
-        self.missing = missing
-        self.verbose = verbose
-        self.random_state = random_state
 
     @reported_fit
     @validation.checked_parameters
@@ -232,10 +230,6 @@ class OnlineKMeans(CallbackSupportMixin, FittedCenters):
                     yield block.X[part], weight
 
     # -- one batch ---------------------------------------------------------------------------------
-
-    _state: OnlineState | None = None
-    _dtype: np.dtype[Any]  # of all batches
-    _rng: np.random.Generator
 
     def _checked(self, X: Any, sample_weight: Any, dtype: Any) -> Batch:
         """In the objective's coordinates."""

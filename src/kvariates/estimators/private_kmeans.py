@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,6 +48,7 @@ DTYPES = [np.float64, np.float32]
 
 
 @documented(PRIVATE_METHODS=PRIVATE_METHODS)
+@dataclass(eq=False, repr=False)
 class PrivateKMeans(PrivateEstimator, FittedCenters):
     """k-means whose centres are (epsilon, delta)-differentially private, with a ledger.
 
@@ -117,6 +118,19 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         If X has names that are strings.
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float
+    delta: float = 0.0
+    bounds: Any = None
+    radius: float | None = None
+    center: Any = None
+    adjacency: Adjacency = "add-remove"
+    method: PrivateMethodName | PrivateMethod[PrivateTask] | Function = "auto"
+    missing: Missing = "drop"
+    budget: Budget | None = None
+    verbose: int = 0
+
     _complete = "conditional: that X has no missing value, since missing='error' reveals one"
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **dict.fromkeys(("bounds", "radius", "center"), "no_validation"),  # see `domain_spec`
@@ -124,33 +138,6 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         "method": [StrOptions(PRIVATE_METHODS.keys()), callable],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        bounds: Any = None,
-        radius: float | None = None,
-        center: Any = None,
-        adjacency: Adjacency = "add-remove",
-        method: PrivateMethodName | PrivateMethod[PrivateTask] | Function = "auto",
-        missing: Missing = "drop",
-        budget: Budget | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.radius = radius
-        self.center = center
-        self.adjacency = adjacency
-        self.method = method
-        self.missing = missing
-        self.budget = budget
-        self.verbose = verbose
 
     @reported_fit
     @validation.checked_parameters

@@ -6,7 +6,7 @@ check the parameters and the points -> spend the budget -> read the demand -> ru
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
@@ -43,6 +43,7 @@ OF_MEDOIDS = CenterErrors(None, "a medoid is one of the public points, and has n
 
 
 @documented(METRICS=METRICS, PRIVATE_KMEDIAN_METHODS=PRIVATE_KMEDIAN_METHODS)
+@dataclass(eq=False, repr=False)
 class PrivateKMedian(PrivateEstimator, FittedMedoids):
     """k-median for a private demand: where to put k medoids, without telling who needs them.
 
@@ -119,6 +120,21 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
     n_features_in_ : int
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float
+    delta: float = 0.0
+    metric: MedianMetric | DistanceFunction = "euclidean"
+    method: DemandMethodName | PrivateMethod[DemandTask] | Function = "auto"
+    adjacency: Adjacency = "add-remove"
+    n_swaps: int | None = None
+    theory: bool = False
+    diameter: float | None = None
+    missing: Missing = "drop"
+    budget: Budget | None = None
+    verbose: int = 0
+    random_state: RandomState = None
+
     _complete = (
         "conditional: that all entries of the demand are points of X, since missing='error' "
         "reveals one that is not"
@@ -133,37 +149,6 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float,
-        delta: float = 0.0,
-        metric: MedianMetric | DistanceFunction = "euclidean",
-        method: DemandMethodName | PrivateMethod[DemandTask] | Function = "auto",
-        adjacency: Adjacency = "add-remove",
-        n_swaps: int | None = None,
-        theory: bool = False,
-        diameter: float | None = None,
-        missing: Missing = "drop",
-        budget: Budget | None = None,
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.metric = metric
-        self.method = method
-        self.adjacency = adjacency
-        self.n_swaps = n_swaps
-        self.theory = theory
-        self.diameter = diameter
-        self.missing = missing
-        self.budget = budget
-        self.verbose = verbose
-        self.random_state = random_state
 
     @reported_fit
     @validation.checked_parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
@@ -43,6 +44,7 @@ DIGITS = 3  # of the first direction, in the seed of a stream
 
 
 @documented(SYNOPSES=SYNOPSES, SEEDINGS=HOST_SEEDINGS, OBJECTIVES=OBJECTIVES)
+@dataclass(eq=False, repr=False)
 class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     """k-means of a stream: batches of rows come one after the other, and memory stays bounded.
 
@@ -130,6 +132,20 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     [0, 50]
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_synopses: int = 20_000
+    synopsis: SynopsisName = "coreset"
+    half_life: float | None = None
+    init: Init = "k-means++"
+    n_init: int = 1
+    max_iter: int = 300
+    tol: float = 1e-4
+    metric: KMeansMetric = "euclidean"
+    missing: MissingRows = "error"
+    verbose: int = 0
+    random_state: RandomState = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_synopses": [Interval(Integral, 4, None, closed="left")],
@@ -144,35 +160,6 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
         "verbose": ["verbose"],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_synopses: int = 20_000,
-        synopsis: SynopsisName = "coreset",
-        half_life: float | None = None,
-        init: Init = "k-means++",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        metric: KMeansMetric = "euclidean",
-        missing: MissingRows = "error",
-        verbose: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_synopses = n_synopses
-        self.synopsis = synopsis
-        self.half_life = half_life
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.metric = metric
-        self.missing = missing
-        self.verbose = verbose
-        self.random_state = random_state
 
     # -- the stream --------------------------------------------------------------------------------
 

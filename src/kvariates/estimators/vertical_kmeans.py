@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -25,6 +26,7 @@ from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import Step
 
 
+@dataclass(eq=False, repr=False)
 class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimator):
     """k-means over parties that hold different columns of the same rows.
 
@@ -80,6 +82,15 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
     (np.True_, np.False_)
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 1
+    max_iter: int = 300
+    tol: float = 1e-4
+    verbose: int = 0
+    random_state: RandomState = None
+    block_bytes: int = 2**22
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": validation.COUNT,
         "n_init": validation.COUNT,
@@ -89,25 +100,6 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
         "random_state": ["random_state", np.random.Generator],
         "block_bytes": [Interval(Integral, 8, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        verbose: int = 0,
-        random_state: RandomState = None,
-        block_bytes: int = 2**22,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
-        self.block_bytes = block_bytes
 
     @reported_fit
     @validation.all_or_nothing
