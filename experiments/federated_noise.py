@@ -17,10 +17,10 @@ from benchmarks.workloads import Array, inertia
 
 from kvariates import KMeans
 from kvariates.federated import Private
-from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.client import checked_bounds
 from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer, Releases
-from kvariates.federated.server import fit, server_options
+from kvariates.federated.server import ServerOptions, fit
 from kvariates.peers.transport import LocalTransport
 
 K, PEERS, ROWS, STEPS = 4, 5, 10_000, 5
@@ -42,7 +42,7 @@ def private_centers(X: Array, epsilon: float, seed: int, *, steps: int) -> Array
         str(i): partial(PrivatePeer(part, limits, private).answer, releases=Releases())
         for i, part in enumerate(np.array_split(X, PEERS))
     }
-    options = server_options(K, bounds=BOX, init="pdk-means++", max_iter=steps, random_state=seed)
+    options = ServerOptions(K, bounds=BOX, init="pdk-means++", max_iter=steps, random_state=seed)
     return fit(LocalTransport(peers), options).centers
 
 
@@ -52,7 +52,7 @@ def central_centers(X: Array, epsilon: float, seed: int) -> Array:
     peers = {
         str(i): SummingPeer(part, limits).answer for i, part in enumerate(np.array_split(X, PEERS))
     }
-    options = server_options(K, bounds=BOX, epsilon=epsilon, max_iter=STEPS, random_state=seed)
+    options = ServerOptions(K, bounds=BOX, epsilon=epsilon, max_iter=STEPS, random_state=seed)
     return fit(LocalTransport(peers), options).centers
 
 

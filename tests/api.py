@@ -59,15 +59,14 @@ estimators.private_input: without_missing
 estimators.private_kmedian: checked_demand
 estimators.validation: all_or_nothing
 extras: MissingPackageError needed
-federated.client: FEDERATED
-federated.flower_transport: FlowerTransport content_of MESSAGE_TYPE record_of
-federated.inputs: checked_bounds
+federated.client: checked_bounds FEDERATED
+federated.flower_transport: content_of FlowerTransport MESSAGE_TYPE record_of run_apps
+    wait_for_nodes
 federated.private_fit: ledger_of SummingPeer
 federated.private_peer: PrivatePeer Refused UNIT
 federated.releases: FileReleases Releases
-federated.server: fit server_app server_options wait_for_peers
-federated.simulation: run_apps simulate simulate_vertical
-federated.vertical: SESSION STATE
+federated.server: fit server_app server_options=ServerOptions simulate
+federated.vertical: SESSION simulate_vertical STATE
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4

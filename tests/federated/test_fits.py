@@ -25,7 +25,7 @@ from api import (
     record_of,
     server_app,
     server_options,
-    wait_for_peers,
+    wait_for_nodes,
 )
 from api import client_module as client
 from federated.fake_grid import BOX, FakeGrid, Node, ask, blobs, grid_of
@@ -117,7 +117,7 @@ def test_too_few_peers_is_one_clear_error():
     with pytest.raises(PeerLost, match=r"0 peers are left, but at least 2 .* no answer within"):
         fitted(grid_of(np.array_split(X, 3), {"before": vanish}), timeout=0.2, min_peers=2)
     with pytest.raises(RuntimeError, match=r"0 of 2 peers were connected after 0\.1 s"):
-        wait_for_peers(FakeGrid([]), server_options(2, wait_for=2, wait_timeout=0.1))
+        wait_for_nodes(FakeGrid([]), 2, 0.1, "peers", "wait_for")
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -174,6 +174,7 @@ def test_the_result_file_is_complete(tmp_path):
     page = json.loads(path.read_text())
     assert np.array_equal(page["centers"], results[0].centers)
     assert "Theorem 4" in page["guarantee"]
+    assert "KMeans begins with greedy k-means++" in page["guarantee"]
     assert page["transcript"]["points_revealed"] == 4
     assert [file.name for file in path.parent.iterdir()] == ["result.json"]
 

@@ -17,9 +17,9 @@ from kvariates.federated.result import (  # noqa: E402
     PartyResult,
     VerticalFederatedResult,
 )
-from kvariates.federated.server import server_app  # noqa: E402
-from kvariates.federated.simulation import simulate, simulate_vertical  # noqa: E402
+from kvariates.federated.server import server_app, simulate  # noqa: E402
 from kvariates.federated.vertical import (  # noqa: E402
+    simulate_vertical,
     vertical_client_app,
     vertical_server_app,
 )

@@ -10,24 +10,24 @@ messages at once gives each process a copy of the state.
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from flwr.app import ConfigRecord, Context
 from flwr.clientapp import ClientApp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows
-from kvariates.estimators.private_input import without_missing
+from kvariates.estimators.private_input import missing_as_nan, without_missing
 from kvariates.federated.flower_transport import answering_app, node_name
-from kvariates.federated.inputs import PeerData, checked_bounds, checked_data, clipped
 from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer
 from kvariates.federated.releases import FileReleases, Private, locked
@@ -82,7 +82,10 @@ def client_app(
     max_groups: int = 3,
     confirm: Callable[[str], bool] | None = None,
 ) -> ClientApp:
-    """Make the ClientApp of a peer that keeps its rows.
+    """Make the ClientApp of a peer that keeps its rows, but for those that it draws as centres.
+
+    Dk-means++, the seeding of `server_app` by default, asks all peers together for k rows. Greedy
+    k-means++, with which `KMeans` begins, would need 2 + ln k for each centre, and peers refuse it.
 
     Parameters
     ----------
@@ -149,7 +152,7 @@ def _reply(options: ClientOptions, envelope: Envelope, context: Context) -> Repl
 
 def _reply_to(options: ClientOptions, envelope: Envelope, context: Context) -> Reply:
     try:
-        peer = _peer(options, context)
+        peer = cached(options.key, context, lambda: _loaded(options, context))
     except Exception as error:
         _logger.exception("The data of this peer could not be loaded")
         # The text of the error may tell something of the data.
@@ -169,11 +172,6 @@ def _answer(peer: AnyPeer, envelope: Envelope, max_points: int, context: Context
     return _counted(peer.answer(envelope), envelope, max_points, context)
 
 
-def _peer(options: ClientOptions, context: Context) -> AnyPeer:
-    found: AnyPeer = cached(options.key, context, lambda: _loaded(options, context))
-    return found
-
-
 def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
     """What this process has loaded for an app, a run and a node; if it has not, it is loaded."""
     place = (key, context.run_id, context.node_id)
@@ -187,33 +185,22 @@ def cached(key: str, context: Context, load: Callable[[], Any]) -> Any:
 
 
 def _loaded(options: ClientOptions, context: Context) -> AnyPeer:
-    if options.private is not None:
-        assert options.bounds is not None  # noqa: S101
-        data = checked_data(options.load_data(context), least=0, finite=False)
-        return _noisy_peer(_unweighted(data), options.bounds, options.private)
-    data = checked_data(options.load_data(context))
-    if options.bounds is not None:
-        data = clipped(data, options.bounds, clip=options.clip)
-    held = HostData(Rows.of(data.X), data.weight)
+    bounds, private = options.bounds, options.private
+    data = checked_data(options.load_data(context), finite=private is None)
+    if private is not None:
+        assert bounds is not None  # noqa: S101
+        if data.weight is not None:
+            raise ValueError("a private peer cannot use sample_weight")
+        # Rows with NaN or infinity are left out one by one: an error would disclose a row.
+        center, rows = (bounds.low + bounds.high) / 2, data.X.astype(np.float64, copy=False)
+        if isinstance(private, Private):
+            return PrivatePeer(without_missing(rows, private.adjacency, center), bounds, private)
+        return SummingPeer(without_missing(rows, "add-remove", center), bounds)
+    X = data.X if bounds is None else clipped(data.X, bounds, clip=options.clip)
+    held = HostData(Rows.of(X), data.weight)
     if options.max_groups is not None:
         return MaskedPeer(held, options.seed, options.policy, options.max_groups, options.confirm)
     return Peer(held, options.seed, options.policy)
-
-
-def _noisy_peer(
-    X: F64, bounds: PublicBounds, private: Private | Literal["central"]
-) -> PrivatePeer | SummingPeer:
-    """Rows with NaN or infinity are left out one by one: an error would disclose a row."""
-    center = (bounds.low + bounds.high) / 2
-    if isinstance(private, Private):
-        return PrivatePeer(without_missing(X, private.adjacency, center), bounds, private)
-    return SummingPeer(without_missing(X, "add-remove", center), bounds)
-
-
-def _unweighted(data: PeerData) -> F64:
-    if data.weight is not None:
-        raise ValueError("a private peer cannot use sample_weight")
-    return data.X.astype(np.float64, copy=False)
 
 
 def _private_answer(peer: PrivatePeer, envelope: Envelope, context: Context) -> Answer:
@@ -260,3 +247,68 @@ class _ContextStore:
 
     def save(self, data: bytes) -> None:
         _state(self._context)["masks"] = data
+
+
+# -- checks of what a user gives -------------------------------------------------------------------
+
+
+def checked_bounds(
+    bounds: tuple[ArrayLike, ArrayLike], max_rows: float | None = None
+) -> PublicBounds:
+    """Bounds of every feature. ValueError if they are not finite numbers with low < high."""
+    try:
+        low, high = (np.array(side, dtype=np.float64) for side in bounds)
+    except (TypeError, ValueError):
+        raise ValueError("bounds must be (low, high), one number for each feature.") from None
+    if low.ndim != 1 or low.shape != high.shape or not len(low):
+        raise ValueError(
+            f"bounds must be (low, high), one number for each feature; their shapes are "
+            f"{low.shape} and {high.shape}."
+        )
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError("bounds must be finite, and low below high for each feature.")
+    most = math.inf if max_rows is None else float(max_rows)
+    if not most >= 1:
+        raise ValueError(f"max_rows must be at least 1; got {max_rows!r}.")
+    return PublicBounds(low, high, most)
+
+
+class PeerData(NamedTuple):
+    X: NDArray[np.floating[Any]]
+    weight: F64 | None
+
+
+def checked_data(loaded: Any, *, finite: bool) -> PeerData:
+    """X and its weights, or None. ValueError if it is another thing.
+
+    `finite`: whether NaN and infinity are errors, and no rows at all.
+    """
+    X, weight = loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
+    rows = np.asarray(X if finite else missing_as_nan(X))
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float64)
+    if rows.ndim != 2 or len(rows) < finite or not rows.shape[1]:
+        raise ValueError(f"load_data must return rows of shape (n, d); got {rows.shape}.")
+    if finite and not np.isfinite(rows).all():
+        raise ValueError("load_data returned NaN or infinity; remove or replace these values.")
+    rows = np.ascontiguousarray(rows)
+    if weight is None:
+        return PeerData(rows, None)
+    by = np.ascontiguousarray(weight, dtype=np.float64)
+    if by.shape != (len(rows),) or not np.isfinite(by).all() or by.min() < 0 or not by.any():
+        raise ValueError("sample_weight must be one finite number >= 0 for each row, not all 0.")
+    return PeerData(rows, by)
+
+
+def clipped(X: NDArray[Any], bounds: PublicBounds, *, clip: bool) -> NDArray[Any]:
+    """Rows inside the bounds. ValueError if some are outside and `clip` is False."""
+    if X.shape[1] != len(bounds.low):
+        raise ValueError(f"Rows have {X.shape[1]} features, the bounds have {len(bounds.low)}.")
+    # Rounding to float32 may move a bound outwards.
+    inside = np.clip(X.astype(np.float64, copy=False), bounds.low, bounds.high)
+    outside = int((inside != X).any(axis=1).sum())
+    if outside and not clip:
+        raise ValueError(
+            f"{outside} rows are outside the public bounds; remove them, or use clip=True."
+        )
+    return inside if outside else X

@@ -1,18 +1,22 @@
-"""Flower as a transport: a peer is a node that is connected to the SuperLink.
+"""Flower as a transport: a peer is a node that is connected to the SuperLink; and what all apps do.
 
 A Flower message is one record of bytes: an envelope or its reply.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid
+from flwr.serverapp import Grid, ServerApp
 
+from kvariates.federated.result import SavedResult
 from kvariates.peers.encoding import (
     DTYPES,
     MAX_BYTES,
@@ -210,3 +214,57 @@ def _name(node: int, said: dict[str, Any] | Failure) -> str:
 def _order(name: str) -> tuple[int, str]:
     """Numbers by size, before other names."""
     return (int(name), "") if name.isdecimal() and name.isascii() else (2**64, name)
+
+
+# -- servers, and simulations ----------------------------------------------------------------------
+
+
+SIMULATION_TIMEOUT = 600.0  # the first answer waits until Ray has started
+Result = TypeVar("Result", bound=SavedResult)
+
+
+def fitting_app(
+    fit: Callable[[Grid], Result],
+    save_to: str | os.PathLike[str] | None,
+    on_result: Callable[[Result], None] | None,
+) -> ServerApp:
+    """The ServerApp that makes a fit, saves its result and hands it over."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, _: Context) -> None:
+        result = fit(grid)
+        if save_to is not None:
+            result.save(save_to)
+        if on_result is not None:
+            on_result(result)
+
+    return app
+
+
+def check_times(**seconds: float) -> None:
+    """ValueError unless they are above 0."""
+    for name, value in seconds.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be a number > 0; got {value!r}.")
+
+
+def run_apps(server: ServerApp, clients: ClientApp, count: int, n_cpus: int) -> None:
+    """Run both apps by Flower's simulation engine, with so many nodes and processes."""
+    from flwr.simulation import run_simulation
+
+    backend = {
+        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+        "init_args": {"num_cpus": n_cpus, "num_gpus": 0, "include_dashboard": False},
+    }
+    with warnings.catch_warnings():
+        # Flower prefers `flwr run`; its engine can be called from Python in no other way.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        run_simulation(server, clients, count, backend_config=backend)  # type: ignore[arg-type]
+
+
+def only(results: list[Result]) -> Result:
+    """The result of a simulation."""
+    if not results:
+        raise RuntimeError("The simulation ended without a result; see Flower's log above.")
+    return results[0]

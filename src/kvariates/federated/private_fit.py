@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.rows import F64, Rows
-from kvariates.federated.private_peer import described, exact_statistics, sums_lattice
+from kvariates.federated.private_peer import described, exact_statistics
 from kvariates.federated.releases import COUNTS_OVER_SUMS
 from kvariates.numerics.draws import I64
 from kvariates.numerics.lattice import Adjacency
@@ -62,18 +62,24 @@ class PrivateFit:
         return (NO_COUNTS,) if self.counts is None else self.counts.notes(pure=False)
 
 
-class StepCounts:
-    """The noisy counts of all steps so far, and the variances of their noise."""
+class _NoisySteps:
+    """Base of the assigners: the noisy counts of all steps so far."""
 
-    def __init__(self) -> None:
+    clear: Mask  # whether a count of the last step is more than noise
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
         self._counts: list[F64] = []
         self._variances: list[float] = []
 
-    def add(self, counts: I64, variance: float) -> None:
+    def _stepped(self, sums: F64, counts: I64, scale: float) -> Statistics:
+        """The statistics of a step. `scale`: of the Laplace noise of its counts."""
+        self.clear = is_clear(counts, scale)
         self._counts.append(counts.astype(np.float64))
-        self._variances.append(variance)
+        self._variances.append(2 * scale**2)
+        return FloatStatistics(sums, self._counts[-1], counts, changed=None)
 
-    def means(self) -> NoisyCounts:
+    def counts(self) -> NoisyCounts:
         return NoisyCounts.of_steps(self._counts, self._variances)
 
 
@@ -86,23 +92,14 @@ class NoisyPart:
     scale: float
 
 
-class NoisyPeersAssigner:
+class NoisyPeersAssigner(_NoisySteps):
     """Adds up the noisy counts and sums of all peers. Sums are relative to the box's centre."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator, self._number = coordinator, 0  # of steps so far
-        self.clear: Mask  # whether a count is more than noise
-        self.steps = StepCounts()
-
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
-        self._number += 1
         parts: list[NoisyPart] = list(self._coordinator.everyone(self._asked(centers)).values())
         counts = np.sum([part.counts for part in parts], axis=0)
         sums = np.sum([part.sums for part in parts], axis=0)
-        noise = float(np.linalg.norm([part.scale for part in parts]))
-        self.clear = is_clear(counts, noise)
-        self.steps.add(counts, 2 * noise**2)  # of Laplace noise
-        return FloatStatistics(sums, counts.astype(np.float64), counts, changed=None)
+        return self._stepped(sums, counts, float(np.linalg.norm([part.scale for part in parts])))
 
     def _asked(self, centers: F64) -> Call[NoisyPart]:
         def read(answer: Answer) -> NoisyPart:
@@ -121,20 +118,14 @@ class NoisyPeersAssigner:
             return NoisyPart(counts, sums, scale)
 
         # With the number, centres that did not move get new noise, not the release of before.
-        return call("noisy_statistics", read, centers=centers.copy(), step=self._number)
-
-
-class HasClear(Protocol):
-    """An assigner that knows which counts of its last step are more than noise."""
-
-    clear: Mask
+        return call("noisy_statistics", read, centers=centers.copy(), step=len(self._counts) + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyPeersMean:
     """Moves each centre with a clear count to the noisy mean of its rows, inside the bounds."""
 
-    assigner: HasClear
+    assigner: _NoisySteps
     bounds: PublicBounds
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
@@ -154,7 +145,7 @@ def fit_private_peers(
         assigner = NoisyPeersAssigner(coordinator)
         update = NoisyPeersMean(assigner, coordinator.bounds)
         centers = lloyd(assigner, centers, update, after(steps)).centers
-        counts = assigner.steps.means()
+        counts = assigner.counts()
     return PrivateFit(centers, coordinator.everyone(call("ledger", ledger_of)), counts)
 
 
@@ -198,7 +189,7 @@ class SummingPeer:
 
 
 # proof: peers.md
-class CentralAssigner:
+class CentralAssigner(_NoisySteps):
     """Adds up the exact counts and sums of all peers, and releases the noisy total."""
 
     def __init__(
@@ -208,31 +199,28 @@ class CentralAssigner:
         costs: Sequence[StepCosts],
         adjacency: Adjacency,
     ) -> None:
-        self._coordinator, self._domain = coordinator, domain
-        self._costs, self._number, self._adjacency = costs, 0, adjacency
+        super().__init__(coordinator)
+        self._domain, self._costs, self._adjacency = domain, costs, adjacency
         self.accountant = Accountant()
-        self.clear: Mask  # whether a count is more than noise
-        self.steps = StepCounts()
 
     def assign(self, centers: F64, moves: F64 | None = None) -> Statistics:
-        cost, self._number = self._costs[self._number], self._number + 1
+        number = len(self._counts)
+        cost = self._costs[number]
         self._coordinator.refresh()
         asked = {peer: self._asked(peer, centers) for peer in self._coordinator.peers}
         parts = list(self._coordinator.ask(asked).values())
         counts, sums = (sum(part[i] for part in parts) for i in range(2))
-        step, lattice = f"step {self._number}", sums_lattice(self._domain)
+        step, lattice = f"step {number + 1}", self._domain.l1_lattice
         counted = count_query(counts, self._adjacency, f"{step}: rows of each centre")
         found = self.accountant.release(Secret(counted), cost.counts)
         summed = sum_query(sums, lattice, self._adjacency, f"{step}: sums of rows")
         total = self.accountant.release(Secret(summed), cost.sums).value
-        self.clear = is_clear(found.value, found.charge.scale)
-        self.steps.add(found.value, found.charge.variance)
-        return FloatStatistics(total, found.value.astype(np.float64), found.value, changed=None)
+        return self._stepped(total, found.value, found.charge.scale)
 
     def _asked(self, peer: str, centers: F64) -> Call[Any]:
         known, half = self._coordinator.limits(peer), self._domain.half
         limits = PeerLimits(known.n, known.weight, PublicBounds(-half, half))
-        lattice = sums_lattice(self._domain)
+        lattice = self._domain.l1_lattice
 
         def read(answer: Answer) -> tuple[Any, Any]:
             counts, sums = answer["counts"], answer["sums"]
@@ -274,4 +262,4 @@ def fit_central(
     assigner = CentralAssigner(coordinator, domain, costs, adjacency)
     end = lloyd(assigner, centers, NoisyPeersMean(assigner, bounds), after(steps))
     ledger = Ledger(adjacency, tuple(assigner.accountant.charges), Loss(epsilon, 0.0))
-    return PrivateFit(end.centers, {"coordinator": ledger}, assigner.steps.means())
+    return PrivateFit(end.centers, {"coordinator": ledger}, assigner.counts())

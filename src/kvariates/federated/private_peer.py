@@ -30,7 +30,6 @@ from kvariates.data.cluster_sums import SumScale
 from kvariates.data.lattice_rows import LatticeSums, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.federated.releases import Private, Releases
-from kvariates.numerics.lattice import Lattice
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import Answer, scale_numbers
@@ -230,7 +229,7 @@ class PrivatePeer:
 
     def _noisy_statistics(self, centers: F64, number: int) -> _Made:
         """Counts and sums of the rows nearest to each centre, relative to the domain's centre."""
-        adjacency, lattice = self.private.adjacency, sums_lattice(self._domain)
+        adjacency, lattice = self.private.adjacency, self._domain.l1_lattice
         exact = self._rows.map(lambda rows: exact_statistics(self._domain, rows, centers))
         release, step = Accountant().release, f"step {number + 1}"
         counted = exact.map(
@@ -259,18 +258,13 @@ def draw_uniformly(n: int, rows: Rows) -> F64:
     return rows.take(np.array([index])) if index < rows.n else np.zeros((1, rows.d))
 
 
-def sums_lattice(domain: Domain) -> Lattice:
-    """The lattice of sums of rows of a box, with the least l1 sensitivity."""
-    return Lattice(domain.l1 * (1 + 1e-12), domain.d, "l1")
-
-
 def exact_statistics(domain: Domain, rows: Rows, centers: F64) -> LatticeSums:
     """Exact counts and sums of the rows nearest to each centre, relative to the domain's centre.
 
     `rows`: as `Domain.rows` gives them.
     """
     labels = rows.nearest(domain.clip(centers - domain.center))
-    return lattice_sums(rows.X, labels, len(centers), sums_lattice(domain))
+    return lattice_sums(rows.X, labels, len(centers), domain.l1_lattice)
 
 
 def _digest(centers: F64) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import get_args
 
 from flwr.app import Context
 
@@ -17,7 +16,7 @@ from kvariates.file_writing import write_aside
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.questions import Answer
-from kvariates.privacy.budget import Cost, check_loss
+from kvariates.privacy.budget import Cost, check_adjacency, check_loss
 from kvariates.privacy.ledger import Charge
 
 
@@ -70,9 +69,7 @@ class Private:
         check_loss(self.epsilon, 0.0)
         if self.n_clusters < 1 or self.steps < 0:
             raise ValueError("Private: n_clusters must be at least 1, and steps at least 0.")
-        if self.adjacency not in get_args(Adjacency):
-            names = " or ".join(map(repr, get_args(Adjacency)))
-            raise ValueError(f"Private: adjacency must be {names}; got {self.adjacency!r}.")
+        check_adjacency(self.adjacency, "Private: adjacency")
         # Flower's context is no place for it: each process has a copy, and spends its own budget.
         if self.ledger is None:
             raise ValueError(

@@ -21,8 +21,39 @@ from kvariates.privacy.ledger import Ledger
 from kvariates.private_methods.noisy_centers import Mask
 
 
+class SavedResult:
+    """Base of the results, which are dataclasses."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON. The file appears when it is complete."""
+        text = json.dumps(self._page(), indent=2, allow_nan=False)
+        write_aside(Path(path), f"{text}\n".encode())
+
+    def _page(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold."""
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case Guarantee():
+            return str(value)
+        case Transcript():
+            return value.as_page()
+        case Ledger():
+            charges = [asdict(charge) for charge in value.charges]
+            claim, total = value.claim._asdict(), value.total()._asdict()
+            page = {"adjacency": value.adjacency, "claim": claim, "total": total}
+            return {**page, "charges": charges}
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+    return value
+
+
 @dataclass(frozen=True, eq=False)
-class FederatedResult(HasRecord):
+class FederatedResult(SavedResult, HasRecord):
     """The result of a federated fit.
 
     Attributes
@@ -63,25 +94,14 @@ class FederatedResult(HasRecord):
             doubtful=self.doubtful, notes=self.notes,
         )  # fmt: skip
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result as JSON. The file appears when it is complete."""
-        page = {
-            "notes": list(self.notes),
-            "centers": self.centers.tolist(),
-            "may_be_only_noise": None if self.doubtful is None else self.doubtful.tolist(),
-            "inertia": self.inertia,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "guarantee": None if self.guarantee is None else str(self.guarantee),
-            "guarantee_lost": self.guarantee_lost,
-            "transcript": self.transcript.as_page(),
-            "ledgers": {name: _page(ledger) for name, ledger in self.ledgers.items()},
-        }
-        write_json(path, page)
+    def _page(self) -> dict[str, Any]:
+        page = super()._page()
+        notes, doubtful = page.pop("notes"), page.pop("doubtful")
+        return {"notes": notes, **page, "may_be_only_noise": doubtful}
 
 
 @dataclass(frozen=True, eq=False)
-class PartyResult:
+class PartyResult(SavedResult):
     """What a party has in the end.
 
     Attributes
@@ -97,18 +117,9 @@ class PartyResult:
     labels: NDArray[np.int32]
     fingerprint: str
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result as JSON. The file appears when it is complete."""
-        page = {
-            "centers": self.centers.tolist(),
-            "labels": self.labels.tolist(),
-            "fingerprint": self.fingerprint,
-        }
-        write_json(path, page)
-
 
 @dataclass(frozen=True, eq=False)
-class VerticalFederatedResult:
+class VerticalFederatedResult(SavedResult):
     """What the aggregator knows in the end. The centres stay at the parties.
 
     Attributes
@@ -135,31 +146,3 @@ class VerticalFederatedResult:
     seed_rows: I64
     guarantee: Guarantee
     transcript: Transcript
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result as JSON. The file appears when it is complete."""
-        page = {
-            "parties": list(self.parties),
-            "labels": self.labels.tolist(),
-            "inertia": self.inertia,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "seed_rows": self.seed_rows.tolist(),
-            "guarantee": str(self.guarantee),
-            "transcript": self.transcript.as_page(),
-        }
-        write_json(path, page)
-
-
-def write_json(path: str | os.PathLike[str], page: dict[str, Any]) -> None:
-    """Write a page as JSON. The file appears when it is complete."""
-    write_aside(Path(path), (json.dumps(page, indent=2, allow_nan=False) + "\n").encode())
-
-
-def _page(ledger: Ledger) -> dict[str, Any]:
-    return {
-        "adjacency": ledger.adjacency,
-        "claim": ledger.claim._asdict(),
-        "total": ledger.total()._asdict(),
-        "charges": [asdict(charge) for charge in ledger.charges],
-    }

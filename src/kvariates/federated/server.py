@@ -1,12 +1,12 @@
-"""The ServerApp: the coordinator of a fit, and its result in a file."""
+"""The ServerApp: the coordinator of a fit, and its result in a file; both apps on one machine."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from flwr.app import Context
@@ -15,8 +15,16 @@ from numpy.typing import ArrayLike
 
 from kvariates.data.rows import Floats
 from kvariates.estimators.validation import warn
-from kvariates.federated.flower_transport import FlowerTransport, wait_for_nodes
-from kvariates.federated.inputs import checked_bounds
+from kvariates.federated.client import checked_bounds, client_app
+from kvariates.federated.flower_transport import (
+    SIMULATION_TIMEOUT,
+    FlowerTransport,
+    check_times,
+    fitting_app,
+    only,
+    run_apps,
+    wait_for_nodes,
+)
 from kvariates.federated.private_fit import fit_central, fit_private_peers
 from kvariates.federated.result import FederatedResult
 from kvariates.numerics.lattice import Adjacency
@@ -25,7 +33,7 @@ from kvariates.peers.coordinator import Coordinator
 from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
 from kvariates.peers.masked_peer import MIN_GROUP
 from kvariates.peers.transport import Transport
-from kvariates.privacy.budget import check_loss
+from kvariates.privacy.budget import check_adjacency, check_loss
 from kvariates.seeding.seedings import PEER_SEEDINGS
 
 PRIVATE_INIT = "pdk-means++"
@@ -35,32 +43,11 @@ NOISE = (
     "noisy potentials nor clipped centres."
 )
 
+SHOWN = (
+    "By default peers show one row for each centre (Dk-means++). KMeans begins with greedy "
+    "k-means++, which would show 2 + ln k rows for each, so its centres are others."
+)
 CENTRAL_NOISE = "the first centres do not depend on the rows, and sums are noisy."
-
-
-@dataclass(frozen=True, eq=False)
-class ServerOptions:
-    """See `server_app`."""
-
-    n_clusters: int
-    bounds: PublicBounds | None
-    init: str | Floats | None
-    max_iter: int
-    tol: float
-    min_peers: int
-    wait_for: int
-    wait_timeout: float
-    timeout: float
-    random_state: int | None
-    epsilon: float | None
-    adjacency: Adjacency
-    secure_sums: bool
-
-    @property
-    def private(self) -> bool:
-        """Whether there is noise."""
-        local = isinstance(self.init, str) and self.init == PRIVATE_INIT
-        return local or self.epsilon is not None
 
 
 def server_app(
@@ -70,7 +57,12 @@ def server_app(
     on_result: Callable[[FederatedResult], None] | None = None,
     **options: Any,
 ) -> ServerApp:
-    """Make the ServerApp that clusters the rows of all peers.
+    """Make the ServerApp that clusters the rows of all peers; by default they show k rows.
+
+    These first centres are drawn by Dk-means++: a peer by the cost of its rows, then one of its
+    rows. `KMeans` draws them by greedy k-means++, which would show the coordinator 2 + ln k rows
+    for each centre. So the centres are not those of `KMeans` on all rows, also with the same
+    `random_state`, and the theorem is another one. The guarantee of the result says so, too.
 
     Parameters
     ----------
@@ -116,88 +108,80 @@ def server_app(
     -------
     flwr.serverapp.ServerApp
     """
-    checked = server_options(n_clusters, **options)
-    app = ServerApp()
+    checked = ServerOptions(n_clusters, **options)
 
-    @app.main()
-    def main(grid: Grid, _: Context) -> None:
-        wait_for_peers(grid, checked)
-        result = fit(FlowerTransport(grid, checked.timeout), checked)
-        if save_to is not None:
-            result.save(save_to)
-        if on_result is not None:
-            on_result(result)
+    def fit_peers_of(grid: Grid) -> FederatedResult:
+        wait_for_nodes(grid, checked.wait_for, checked.wait_timeout, "peers", "wait_for")
+        return fit(FlowerTransport(grid, checked.timeout), checked)
 
-    return app
+    return fitting_app(fit_peers_of, save_to, on_result)
 
 
-def server_options(
-    n_clusters: int,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    max_rows: int | None = None,
-    init: str | ArrayLike | None = None,
-    max_iter: int | None = None,
-    tol: float | None = None,
-    min_peers: int | None = None,
-    wait_for: int | None = None,
-    wait_timeout: float = 60.0,
-    timeout: float = 60.0,
-    random_state: int | None = None,
-    epsilon: float | None = None,
-    adjacency: Adjacency = "add-remove",
-    secure_sums: bool = False,
-) -> ServerOptions:
-    """Check the parameters of `server_app`."""
-    if max_rows is not None and bounds is None:
-        raise ValueError("max_rows needs public bounds: bounds=(low, high).")
-    if max_rows is not None and epsilon is not None:
-        raise ValueError(
-            "max_rows does not work with central noise: who is dropped would tell exact numbers "
-            "of rows."
-        )
-    if adjacency not in get_args(Adjacency):
-        names = " or ".join(map(repr, get_args(Adjacency)))
-        raise ValueError(f"adjacency must be {names}; got {adjacency!r}.")
-    limits = None if bounds is None else checked_bounds(bounds, max_rows)
-    start: str | Floats | None = None
-    if epsilon is not None:
-        _check_central(epsilon, init, limits, max_iter)
-    if epsilon is None or init is not None:
-        start = _checked_init("dk-means++" if init is None else init, n_clusters, limits)
-    usual = CENTRAL_STEPS if epsilon is not None else 0 if start is PRIVATE_INIT else MAX_ITER
-    steps = usual if max_iter is None else max_iter
-    if tol is not None and (epsilon is not None or start is PRIVATE_INIT):
-        raise ValueError("tol does not work with noise: give max_iter, the number of noisy steps.")
-    if secure_sums:
-        _check_secure(init, epsilon)
-    fewest = MIN_GROUP if secure_sums else 1
-    needed = fewest if min_peers is None else min_peers
-    first, tolerance = needed if wait_for is None else wait_for, TOL if tol is None else tol
-    for name, value, least in (
-        ("n_clusters", n_clusters, 1), ("max_iter", steps, 0), ("tol", tolerance, 0),
-        ("min_peers", needed, fewest), ("wait_for", first, 1),
-    ):  # fmt: skip
-        if not least <= value < math.inf:
-            raise ValueError(f"{name} must be at least {least}; got {value!r}.")
-    for name, value in (("timeout", timeout), ("wait_timeout", wait_timeout)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a number > 0; got {value!r}.")
-    return ServerOptions(
-        n_clusters, limits, start, steps, tolerance, needed, first, wait_timeout, timeout,
-        random_state, epsilon, adjacency, secure_sums,
-    )  # fmt: skip
+class ServerOptions:
+    """The checked parameters of `server_app`."""
 
-
-def _check_central(
-    epsilon: float, init: Any, bounds: PublicBounds | None, steps: int | None
-) -> None:
-    check_loss(epsilon, 0.0)
-    if bounds is None or isinstance(init, str) or steps == 0:
-        raise ValueError(
-            "Central noise (epsilon) needs public bounds, init=None or an array of public centres, "
-            "and max_iter of at least 1."
-        )
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        max_rows: int | None = None,
+        init: str | ArrayLike | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        min_peers: int | None = None,
+        wait_for: int | None = None,
+        wait_timeout: float = 60.0,
+        timeout: float = 60.0,
+        random_state: int | None = None,
+        epsilon: float | None = None,
+        adjacency: Adjacency = "add-remove",
+        secure_sums: bool = False,
+    ) -> None:
+        if max_rows is not None and bounds is None:
+            raise ValueError("max_rows needs public bounds: bounds=(low, high).")
+        if max_rows is not None and epsilon is not None:
+            raise ValueError(
+                "max_rows does not work with central noise: who is dropped would tell exact "
+                "numbers of rows."
+            )
+        check_adjacency(adjacency)
+        limits = None if bounds is None else checked_bounds(bounds, max_rows)
+        start: str | Floats | None = None
+        if epsilon is not None:
+            check_loss(epsilon, 0.0)
+            if limits is None or isinstance(init, str) or max_iter == 0:
+                raise ValueError(
+                    "Central noise (epsilon) needs public bounds, init=None or an array of public "
+                    "centres, and max_iter of at least 1."
+                )
+        if epsilon is None or init is not None:
+            start = _checked_init("dk-means++" if init is None else init, n_clusters, limits)
+        local = isinstance(init, str) and init == PRIVATE_INIT
+        self.private = local or epsilon is not None  # whether there is noise
+        if tol is not None and self.private:
+            raise ValueError(
+                "tol does not work with noise: give max_iter, the number of noisy steps."
+            )
+        if secure_sums:
+            _check_secure(init, epsilon)
+        usual = CENTRAL_STEPS if epsilon is not None else 0 if self.private else MAX_ITER
+        fewest = MIN_GROUP if secure_sums else 1
+        self.n_clusters, self.bounds, self.init = n_clusters, limits, start
+        self.max_iter = usual if max_iter is None else max_iter
+        self.tol = TOL if tol is None else tol
+        self.min_peers = fewest if min_peers is None else min_peers
+        self.wait_for = self.min_peers if wait_for is None else wait_for
+        self.wait_timeout, self.timeout = wait_timeout, timeout
+        self.random_state, self.secure_sums = random_state, secure_sums
+        self.epsilon, self.adjacency = epsilon, adjacency
+        for name, value, least in (
+            ("n_clusters", n_clusters, 1), ("max_iter", self.max_iter, 0), ("tol", self.tol, 0),
+            ("min_peers", self.min_peers, fewest), ("wait_for", self.wait_for, 1),
+        ):  # fmt: skip
+            if not least <= value < math.inf:
+                raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+        check_times(timeout=timeout, wait_timeout=wait_timeout)
 
 
 def _check_secure(init: Any, epsilon: float | None) -> None:
@@ -211,12 +195,10 @@ def _check_secure(init: Any, epsilon: float | None) -> None:
 
 def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Floats:
     if isinstance(init, str):
-        if init == PRIVATE_INIT:
-            if bounds is None:
-                raise ValueError(f"init={init!r} needs public bounds: bounds=(low, high).")
-            return PRIVATE_INIT
-        if init not in PEER_SEEDINGS:
-            names = ", ".join(map(repr, [*PEER_SEEDINGS, PRIVATE_INIT]))
+        if init == PRIVATE_INIT and bounds is None:
+            raise ValueError(f"init={init!r} needs public bounds: bounds=(low, high).")
+        if init not in (known := [*PEER_SEEDINGS, PRIVATE_INIT]):
+            names = ", ".join(map(repr, known))
             raise ValueError(f"init must be one of {names}, or an array; got {init!r}.")
         return init
     centers = np.array(init, dtype=np.float64)
@@ -229,11 +211,6 @@ def _checked_init(init: Any, k: int, bounds: PublicBounds | None) -> str | Float
     ):
         raise ValueError("init must be inside the public bounds.")
     return centers
-
-
-def wait_for_peers(grid: Grid, options: ServerOptions) -> None:
-    """Wait until enough nodes are connected. RuntimeError if they do not come."""
-    wait_for_nodes(grid, options.wait_for, options.wait_timeout, "peers", "wait_for")
 
 
 def fit(transport: Transport, options: ServerOptions) -> FederatedResult:
@@ -291,10 +268,12 @@ def _open_fit(
             "the peers have few distinct rows. Lower it."
         )
     kept = guarantee_of(options.init, options.n_clusters, found)
-    lost = kept if isinstance(kept, str) else None
+    guarantee, lost = (None, kept) if isinstance(kept, str) else (kept, None)
+    if guarantee is not None and options.init == "dk-means++":
+        guarantee = replace(guarantee, notes=(*guarantee.notes, SHOWN))
     return FederatedResult(
-        found.centers, found.inertia, found.n_iter, found.converged,
-        None if isinstance(kept, str) else kept, lost, found.transcript, {},
+        found.centers, found.inertia, found.n_iter, found.converged, guarantee, lost,
+        found.transcript, {},
     )  # fmt: skip
 
 
@@ -317,3 +296,50 @@ def _private_fit(
         found.centers, None, steps, False, None, lost, coordinator.transcript, found.ledgers,
         found.doubtful, found.notes,
     )  # fmt: skip
+
+
+# -- simulation ------------------------------------------------------------------------------------
+
+
+def simulate(
+    load_data: Callable[[Context], Any],
+    n_peers: int,
+    n_clusters: int,
+    *,
+    client: dict[str, Any] | None = None,
+    n_cpus: int = 2,
+    **server: Any,
+) -> FederatedResult:
+    """Cluster the rows of simulated peers; by default they show k rows.
+
+    `KMeans` begins with other rows: see `server_app`.
+
+    Parameters
+    ----------
+    load_data : callable
+        From Flower's context to the rows of a peer; its number is
+        ``context.node_config["partition-id"]``.
+    n_peers : int
+    n_clusters : int
+    client : dict or None
+        Parameters of `client_app`. By default it has the bounds, the random state and
+        `secure_sums` of the server.
+    n_cpus : int
+        How many processes answer.
+    **server
+        Parameters of `server_app`.
+
+    Returns
+    -------
+    FederatedResult
+    """
+    if n_peers < 1:
+        raise ValueError(f"n_peers must be at least 1; got {n_peers!r}.")
+    same = ("bounds", "random_state", "secure_sums")
+    given = {name: server[name] for name in same if name in server}
+    results: list[FederatedResult] = []
+    server = {"wait_for": n_peers, "timeout": SIMULATION_TIMEOUT, **server}
+    coordinator = server_app(n_clusters, on_result=results.append, **server)
+    peers = client_app(load_data, **{"max_points": n_clusters, **given, **(client or {})})
+    run_apps(coordinator, peers, n_peers, n_cpus)
+    return only(results)

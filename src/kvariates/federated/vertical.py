@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import os
 import secrets
 import threading
@@ -28,7 +27,16 @@ from kvariates import guarantees
 from kvariates.estimators import validation
 from kvariates.estimators.vertical_kmeans import VerticalKMeans
 from kvariates.federated.client import cached
-from kvariates.federated.flower_transport import FlowerTransport, answering_app, wait_for_nodes
+from kvariates.federated.flower_transport import (
+    SIMULATION_TIMEOUT,
+    FlowerTransport,
+    answering_app,
+    check_times,
+    fitting_app,
+    only,
+    run_apps,
+    wait_for_nodes,
+)
 from kvariates.federated.result import PartyResult, VerticalFederatedResult
 from kvariates.peers.encoding import VERTICAL_DTYPES, decode, encode
 from kvariates.peers.peer import Envelope
@@ -183,14 +191,33 @@ def _stored(loaded: LoadedParty, position: int, context: Context) -> dict[str, A
 # -- the aggregator --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class AggregatorOptions:
-    """See `vertical_server_app`. `model`: the checked parameters of k-means."""
+MOST_BLOCK = 2**25  # bytes; a message may have twice as many
 
-    model: VerticalKMeans
-    n_parties: int
-    wait_timeout: float
-    timeout: float
+
+class AggregatorOptions:
+    """The checked parameters of `vertical_server_app`. `model`: those of k-means."""
+
+    def __init__(
+        self,
+        n_clusters: int,
+        n_parties: int,
+        *,
+        wait_timeout: float = 60.0,
+        timeout: float = 60.0,
+        block_bytes: int = MOST_BLOCK,
+        **model: Any,
+    ) -> None:
+        if n_parties < 2:
+            raise ValueError(
+                f"n_parties must be at least 2; got {n_parties!r}: the values of a single party "
+                "would not be hidden."
+            )
+        check_times(timeout=timeout, wait_timeout=wait_timeout)
+        if block_bytes > MOST_BLOCK:
+            raise ValueError(f"block_bytes must be at most {MOST_BLOCK}; got {block_bytes!r}.")
+        self.n_parties, self.wait_timeout, self.timeout = n_parties, wait_timeout, timeout
+        self.model = VerticalKMeans(n_clusters, block_bytes=block_bytes, **model)
+        self.model._validate_params()
 
 
 def vertical_server_app(
@@ -227,46 +254,8 @@ def vertical_server_app(
     -------
     flwr.serverapp.ServerApp
     """
-    checked = aggregator_options(n_clusters, n_parties, **options)
-    app = ServerApp()
-
-    @app.main()
-    def main(grid: Grid, _: Context) -> None:
-        result = fit_columns(grid, checked)
-        if save_to is not None:
-            result.save(save_to)
-        if on_result is not None:
-            on_result(result)
-
-    return app
-
-
-MOST_BLOCK = 2**25  # bytes; a message may have twice as many
-
-
-def aggregator_options(
-    n_clusters: int,
-    n_parties: int,
-    *,
-    wait_timeout: float = 60.0,
-    timeout: float = 60.0,
-    block_bytes: int = MOST_BLOCK,
-    **model: Any,
-) -> AggregatorOptions:
-    """Check the parameters of `vertical_server_app`."""
-    if n_parties < 2:
-        raise ValueError(
-            f"n_parties must be at least 2; got {n_parties!r}: the values of a single party would "
-            "not be hidden."
-        )
-    for name, value in (("timeout", timeout), ("wait_timeout", wait_timeout)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a number > 0; got {value!r}.")
-    if block_bytes > MOST_BLOCK:
-        raise ValueError(f"block_bytes must be at most {MOST_BLOCK}; got {block_bytes!r}.")
-    kmeans = VerticalKMeans(n_clusters, block_bytes=block_bytes, **model)
-    kmeans._validate_params()
-    return AggregatorOptions(kmeans, n_parties, wait_timeout, timeout)
+    checked = AggregatorOptions(n_clusters, n_parties, **options)
+    return fitting_app(lambda grid: fit_columns(grid, checked), save_to, on_result)
 
 
 def fit_columns(grid: Grid, options: AggregatorOptions) -> VerticalFederatedResult:
@@ -293,3 +282,45 @@ def fit_columns(grid: Grid, options: AggregatorOptions) -> VerticalFederatedResu
         session.names, found.labels, found.inertia, found.n_iter, found.converged, found.seeds,
         guarantees.plain_seeding(asked.k, certifiable=False), session.transcript,
     )  # fmt: skip
+
+
+# -- simulation ------------------------------------------------------------------------------------
+
+
+def simulate_vertical(
+    load_columns: Callable[[Context], Any],
+    n_parties: int,
+    n_clusters: int,
+    *,
+    client: dict[str, Any] | None = None,
+    n_cpus: int = 2,
+    **server: Any,
+) -> VerticalFederatedResult:
+    """Cluster rows whose columns are held by simulated parties.
+
+    Parameters
+    ----------
+    load_columns : callable
+        From Flower's context to the columns of a party, or to (columns, ids); its number is
+        ``context.node_config["partition-id"]``.
+    n_parties : int
+    n_clusters : int
+    client : dict or None
+        Parameters of `vertical_client_app`.
+    n_cpus : int
+        How many processes answer.
+    **server
+        Parameters of `vertical_server_app`.
+
+    Returns
+    -------
+    VerticalFederatedResult
+    """
+    results: list[VerticalFederatedResult] = []
+    server = {"timeout": SIMULATION_TIMEOUT, **server}
+    aggregator = vertical_server_app(
+        n_clusters, n_parties=n_parties, on_result=results.append, **server
+    )
+    parties = vertical_client_app(load_columns, **(client or {}))
+    run_apps(aggregator, parties, n_parties, n_cpus)
+    return only(results)

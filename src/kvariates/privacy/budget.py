@@ -342,8 +342,8 @@ def check_loss(epsilon: float, delta: float) -> None:
         raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
 
 
-def check_adjacency(adjacency: Any) -> None:
+def check_adjacency(adjacency: Any, name: str = "adjacency") -> None:
     """Raise unless it is one of the two."""
     if adjacency not in get_args(Adjacency):
         names = " or ".join(map(repr, get_args(Adjacency)))
-        raise ValueError(f"adjacency must be {names}; got {adjacency!r}.")
+        raise ValueError(f"{name} must be {names}; got {adjacency!r}.")

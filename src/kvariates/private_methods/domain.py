@@ -48,14 +48,14 @@ class Domain:
     def d(self) -> int:
         return len(self.center)
 
-    @property
-    def l1(self) -> float:
-        """The largest l1 norm of a centred row."""
-        return math.sqrt(self.d) * self.radius if self.ball else float(self.half.sum())
-
     @cached_property
     def lattice(self) -> Lattice:
         return Lattice(self.radius, self.d, "l2")
+
+    @cached_property
+    def l1_lattice(self) -> Lattice:
+        """Of a box: the lattice of sums with the least l1 sensitivity."""
+        return Lattice(float(self.half.sum()) * (1 + 1e-12), self.d, "l1")
 
     @cached_property
     def widest(self) -> int:

@@ -145,7 +145,7 @@ class PrivateTask(Task[F64]):
         if not self.pure or self.domain.ball:
             return self.domain.lattice
         # The l1 norm of a box is smaller than that of the ball around it, unless it is a cube.
-        return Lattice(self.domain.l1 * (1 + 1e-12), self.domain.d, "l1")
+        return self.domain.l1_lattice
 
     def count_clusters(self, centers: F64, cost: Cost, accountant: Accountant) -> Counted:
         def nearest(rows: F64) -> NDArray[np.int32]:
