@@ -73,7 +73,7 @@ guarantees: LOST theorem_4
 k_selection.choice: elbow_of guess Guess silhouette_of suggest
 k_selection.confirmation: Confirmation FALSE_ALARM
 k_selection.search: DivisionTest settled
-numerics.angles: arcsine sine_cosine
+numerics.elementary: arcsine exp2 expm1 log1p sine_cosine
 numerics.draws: draw_proportional priority_sample
 numerics.lattice: Lattice
 numerics.shrinkage: shrink

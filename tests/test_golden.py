@@ -17,12 +17,11 @@ RUNS = [
 
 
 # Cases whose bits depend on numpy's vector code or on the BLAS: logarithms, matrix products and
-# eigenvectors. All others are computed by the native code and by numpy's generators. The last two
-# use log1p, expm1 and exp2, for which numpy has code of its own with AVX-512 only.
+# eigenvectors. All others are computed by the native code, by `numerics.elementary` and by numpy's
+# generators.
 NUMPY = (
     "kl", "itakura-saito", "mahalanobis", "total-jensen", "choose_k", "certify", "tree",
     "method=auto", "more/auto",
-    "synopsis=reservoir dtype=float32 layout=dense weight=yes", "streams/half_life",
 )  # fmt: skip
 VERSIONS = ("numpy", "scipy", "scikit-learn")
 

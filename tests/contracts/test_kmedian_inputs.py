@@ -2,32 +2,13 @@
 
 import numpy as np
 import pytest
-from api import METRICS, arcsine, sine_cosine
+from api import METRICS
 from api import medoid_search_module as medoid_search
 from contracts.medians import EARTH, SQUARE, X, components, ring
 from scipy import sparse
 from sklearn.metrics.pairwise import haversine_distances
 
 from kvariates import KMedian, hst_tree, kmedian_plusplus
-
-# ---- angles ----
-
-
-def test_sine_cosine_and_arcsine_are_those_of_numpy():
-    """In extended precision where there is one: those of float64 depend on NumPy's version."""
-    rng = np.random.default_rng(3)
-    special = np.arange(-16, 17) * np.pi / 4
-    angles = np.concatenate([rng.uniform(-7, 7, 20_000), special, np.ldexp(1.0, -np.arange(60))])
-    found = sine_cosine(angles)
-    np.testing.assert_allclose(found.sine, np.sin(wide(angles)), rtol=5e-16, atol=1e-25)
-    np.testing.assert_allclose(found.cosine, np.cos(wide(angles)), rtol=5e-16, atol=1e-25)
-    x = np.concatenate([rng.random(20_000), np.ldexp(1.0, -np.arange(1000)), [0.0, 0.5, 1.0]])
-    np.testing.assert_allclose(arcsine(x), np.arcsin(wide(x)), rtol=5e-16)
-
-
-def wide(x):
-    return x.astype(np.longdouble)
-
 
 # ---- great-circle distances ----
 

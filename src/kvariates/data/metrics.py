@@ -26,7 +26,7 @@ from kvariates.data.metric_spaces import (
 )
 from kvariates.data.rows import F64, Floats, TwoNearest, tree_over, unit_rows
 from kvariates.guarantees import LOST
-from kvariates.numerics.angles import arc_lengths, sine_cosine
+from kvariates.numerics.elementary import arc_lengths, sine_cosine
 from kvariates.tables import Entry, Table
 
 # Great-circle distances are computed from straight ones.

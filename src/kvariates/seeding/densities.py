@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, Rows, squared_norms
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.seeding.euclidean_potential import EuclideanPotential
 from kvariates.seeding.sampler import AddedCenters, Density, Potential, TakesRows
@@ -130,7 +130,7 @@ class UniformOver:
         group = self._groups_of(rows)
         means = self.then.mean(rows, weight)
         off = means - _group_means(group, means, weight)[group]
-        inner = np.einsum("ij,ij->i", off, off) + self.then.trace(rows, weight)
+        inner = squared_norms(off) + self.then.trace(rows, weight)
         out: F64 = _group_means(group, inner[:, None], weight)[group, 0]
         return out
 

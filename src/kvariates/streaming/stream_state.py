@@ -24,6 +24,7 @@ from kvariates.data.exact_sums import exact_total, from_float, to_float
 from kvariates.data.rows import F64
 from kvariates.extras import needed
 from kvariates.file_writing import write_aside
+from kvariates.numerics.elementary import exp2
 from kvariates.summaries.reservoir import Reservoir
 from kvariates.summaries.synopses import SYNOPSES
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
@@ -87,7 +88,7 @@ class StreamState:
     @property
     def weight_seen(self) -> float:
         """The weight of all rows, less what was forgotten."""
-        return to_float(self._weight) * math.exp2(-self._age)
+        return to_float(self._weight) * float(exp2(-self._age))
 
     def add(self, X: Any, weight: F64 | None) -> None:
         """Take in a batch of rows, or nothing of it if that fails.
@@ -120,7 +121,7 @@ class StreamState:
         is_scaled = self.half_life is not None and n == self._rows_until_scaled(n)
         if self.half_life is not None:
             rows = np.arange(self._clock + 1, self._clock + n + 1)
-            growth = np.exp2(rows / self.half_life - self._halvings)
+            growth = exp2(rows / self.half_life - self._halvings)
             weight = growth if weight is None else weight * growth
         points = WeightedPoints.of(X, weight)
         self._summary.add(points, self._rng)
@@ -136,7 +137,7 @@ class StreamState:
     def merge(self, other: StreamState) -> None:
         """Take in another stream that ends now, too. Pre: same options, synopsis, half-life."""
         copy = StreamState.from_dict(other.to_dict())
-        copy._rescale(math.exp2(self._age - other._age))
+        copy._rescale(float(exp2(self._age - other._age)))
         self._summary.merge(copy._summary, self._rng)
         self._witnesses.merge(copy._witnesses, self._witness_rng)
         self._weight += copy._weight
@@ -213,7 +214,7 @@ class StreamState:
         """Weights as of now. Rows that are forgotten up to a rest below float64 are left out."""
         if self.half_life is None:
             return points
-        scaled = points.scaled(math.exp2(-self._age))
+        scaled = points.scaled(float(exp2(-self._age)))
         kept = np.flatnonzero(scaled.weights > FORGOTTEN * scaled.weights.max())
         return scaled if len(kept) == scaled.n else scaled.take(kept)
 

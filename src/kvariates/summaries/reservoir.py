@@ -15,6 +15,7 @@ import numpy as np
 from kvariates.data.exact_sums import exact_total, from_float, to_float
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
+from kvariates.numerics.elementary import expm1, log1p
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 
 MOST_PARTS = 256
@@ -71,9 +72,9 @@ class Reservoir:
             self._whole = self._whole and bool((rows.weights == np.rint(rows.weights)).all())
         self._total += exact_total(rows.weights)
         with np.errstate(over="ignore"):
-            most = -np.expm1(-heaviest * self._dropped)
+            most = -expm1(-heaviest * self._dropped)
         perhaps = np.flatnonzero(u <= most)
-        keys = -np.log1p(-u[perhaps]) / rows.weights[perhaps]
+        keys = -log1p(-u[perhaps]) / rows.weights[perhaps]
         small = keys < self._dropped
         self._append(KeyedRows(rows.take(perhaps[small]), keys[small]))
 
@@ -95,7 +96,7 @@ class Reservoir:
         rows = WeightedPoints.joined([part.rows for part in self._parts])
         if self.complete:
             return rows
-        weights = rows.weights / -np.expm1(-rows.weights * self._dropped)
+        weights = rows.weights / -expm1(-rows.weights * self._dropped)
         total = to_float(self._total)
         weights *= total / weights.sum()
         if self._whole:

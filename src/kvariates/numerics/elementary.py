@@ -1,4 +1,4 @@
-"""Sine, cosine and arcsine with the same bits on every machine.
+"""Elementary functions with the same bits on every machine.
 
 NumPy's differ in the last bit from one instruction set to another. These use only +, -, *, / and
 square roots, which IEEE 754 defines to the last bit. Errors are below two units in the last place.
@@ -10,6 +10,7 @@ that this notice is preserved.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,17 @@ ARCSINE_BOTTOM = (
     1.0, -2.40339491173441421878e+00, 2.02094576023350569471e+00, -6.88283971605453293030e-01,
     7.70381505559019352791e-02,
 )  # fmt: skip
+LOG2, LOG2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log(2) in two parts
+LOG1P = (
+    6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+    2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
+    1.479819860511658591e-01,
+)  # fmt: skip
+EXPM1 = (
+    1.0, -3.33333333333331316428e-02, 1.58730158725481460165e-03, -7.93650757867487942473e-05,
+    4.00821782732936239552e-06, -2.01099218183624371326e-07,
+)  # fmt: skip
+VANISHED = -800.0  # the exponential of less is zero in float64
 
 
 class SineCosine(NamedTuple):
@@ -82,6 +94,49 @@ def arc_lengths(chords: NDArray[Any]) -> NDArray[Any]:
         part = flat[first : first + BLOCK]
         part[:] = 2 * arcsine(np.minimum(0.5 * part, 1.0))
     return chords
+
+
+def log1p(x: F64) -> F64:
+    """log(1 + x), for x from 0 down to above -1."""
+    sum_ = 1 + x
+    mantissa, exponent = np.frexp(sum_)
+    low = mantissa < math.sqrt(0.5)
+    mantissa, exponent = np.where(low, 2 * mantissa, mantissa), exponent - low
+    near = exponent == 0
+    f = np.where(near, x, mantissa - 1)
+    lost = np.where(near, 0.0, (x - (sum_ - 1)) / sum_)  # by the rounding of 1 + x
+    s, half = f / (2 + f), 0.5 * f * f
+    square = s * s
+    high = s * (half + square * _polynomial(square, LOG1P))
+    log: F64 = exponent * LOG2 - ((half - (high + (exponent * LOG2_REST + lost))) - f)
+    return log
+
+
+def expm1(x: F64 | float) -> F64:
+    """exp(x) - 1, for x up to 0."""
+    x = np.maximum(x, VANISHED)
+    halvings = np.rint(x * (1 / (LOG2 + LOG2_REST)))
+    rest = (x - halvings * LOG2) - halvings * LOG2_REST
+    power = np.ldexp(1.0, halvings.astype(np.int64))
+    out: F64 = (power - 1) + power * _expm1_near_zero(rest)
+    return out
+
+
+def exp2(x: F64 | float) -> F64:
+    """2 to the power of x."""
+    whole = np.rint(x)
+    part = 1 + _expm1_near_zero((x - whole) * (LOG2 + LOG2_REST))
+    return np.ldexp(part, whole.astype(np.int64))
+
+
+def _expm1_near_zero(x: F64) -> F64:
+    """exp(x) - 1, for x up to about log(2) / 2 in absolute value."""
+    half = 0.5 * x
+    square = x * half
+    ratio = _polynomial(square, EXPM1)
+    t = 3 - ratio * half
+    out: F64 = x - (x * (square * ((ratio - t) / (6 - x * t))) - square)
+    return out
 
 
 def _polynomial(x: F64, coefficients: tuple[float, ...]) -> F64:
