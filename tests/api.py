@@ -48,8 +48,7 @@ data.rows: joint_cost Rows SMALL total_cost unit_rows
 data.scans: SCANS
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
-demo.facilities: load_town straight_choice
-demo.folds: folds_section FoldTrials
+demo.town: folds_section FoldTrials load_town straight_choice
 estimators.domain_spec: LARGEST SMALLEST
 estimators.fit_record: fit_record_of FitRecord
 estimators.group_input: GROUP_METRICS
@@ -146,7 +145,6 @@ report.fit_page: cost_change fit_html write_fit
 report.maps: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
 report.page: as_options DARK LIGHT MINUS number number_within page_html Section table text visible
 report.plane: city_near coordinates known_cities plane robust_limits shown_rows
-report.plots: cluster_styles
 report.run: FitRun FittedTable ShownRows
 report.scatter_figure: Scatter scatter
 report.sections: choice_section release_costs times_as_likely

@@ -6,12 +6,13 @@ from api import (
     BRIGHTER,
     FAINT,
     INK,
+    MARKERS,
     PALETTE,
     STYLE,
     WorldMap,
-    cluster_styles,
     draw_map,
     lighter,
+    looks,
     picture,
     rgb_of,
     spread_colors,
@@ -83,8 +84,7 @@ def test_colours_of_text_are_the_same_in_all_pictures():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_styles_of_96_clusters_differ(seed):
-    styles = cluster_styles(rng(seed).normal(size=(96, 2)) ** 3)
-    assert len(set(zip(styles.color, styles.marker, strict=True))) == 96
+    assert len(set(looks(rng(seed).normal(size=(96, 2)) ** 3, len(MARKERS)))) == 96
 
 
 def test_the_map_is_drawn(tmp_path):

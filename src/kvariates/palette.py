@@ -1,4 +1,7 @@
-"""Colours and markers that tell clusters apart, also for colour-blind eyes and in print."""
+"""What pictures share: colours and markers that tell clusters apart, and texts on one line.
+
+Clusters can be told apart by colour-blind eyes and in print, too.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ PALETTE = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # matplotlib's names
 INK, FAINT = "#22262e", "#757a85"
+LONGEST_NAME = 60  # letters of a name that are shown
+MOST_VECTORS = 5_000  # more points than this are pixels in an SVG or PDF file
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # of matplotlib: a $ is a $
 MANY = 1000  # centres
 MARKS = ("circle", "square", "triangle", "diamond", "cross")
 
@@ -65,3 +71,19 @@ def looks(centers: Array, marks: int = len(MARKS)) -> tuple[Look, ...]:
         found.append(Look(color, used[color] % marks))
         used[color] += 1
     return tuple(found)
+
+
+def cut(words: str, most: int = LONGEST_NAME) -> str:
+    """The words, or their beginning if they are long."""
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def one_line(name: Any, most: int = LONGEST_NAME) -> str:
+    """A name of at most so many characters on one line."""
+    return cut(" ".join("".join(c if c.isprintable() else " " for c in str(name)).split()), most)
+
+
+def write_note(ax: Any, words: str) -> None:
+    """Write small words above matplotlib's axes."""
+    style: dict[str, Any] = {"color": FAINT, "size": "small", "ha": "left", "va": "bottom"}
+    ax.text(0, 1.01, words, transform=ax.transAxes, **style, **PLAIN)

@@ -11,9 +11,26 @@ clusters and groups have markers or numbers too. Needs matplotlib: pip install '
 
 from __future__ import annotations
 
+import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kvariates.extras import needed
+from kvariates.palette import (
+    FAINT,
+    INK,
+    MARKERS,
+    MOST_VECTORS,
+    PALETTE,
+    PLAIN,
+    Array,
+    Look,
+    looks,
+    one_line,
+    write_note,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +39,15 @@ if TYPE_CHECKING:
     from kvariates.data.hst_tree import HstTree
     from kvariates.k_selection import Choice
     from kvariates.privacy.ledger import Ledger
+    from kvariates.report.model_view import ModelView
 
 __all__ = ["balance", "choice", "clusters", "ledger", "tree"]
+
+MOST_NUMBERED = 100
+MOST_IN_LEGEND, LEGEND_ROWS = 75, 25
+MOST_BARS = 20
+BELOW = -34.0  # points from the axes to the legend: numbers and the name of the axis are between
+COST, SILHOUETTE = PALETTE[0], PALETTE[3]
 
 
 def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
@@ -51,9 +75,115 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes
     """
     needed("matplotlib", "plot")
-    from kvariates.report.plots import draw_clusters
+    from kvariates.report.model_view import model_view
 
-    return draw_clusters(model, X, ax)
+    view = model_view(model, X)
+    own, ax = ax is None, _axes(ax, (8.0, 5.6))
+    plane, limits = view.plane, np.array(view.plane.limits)
+    look = looks(plane.centers, len(MARKERS))
+    _points(ax, view, look)
+    at_edge = _centers(ax, view, look, limits)
+    ax.set(xlim=limits[0], ylim=limits[1])
+    ax.set_xlabel(plane.axes[0], **PLAIN)
+    ax.set_ylabel(plane.axes[1], **PLAIN)
+    if not plane.axes[1]:
+        ax.set_yticks([])
+    if plane.degrees and plane.aspect is not None:
+        ax.set_box_aspect(1 / plane.aspect)
+    ax.spines[["top", "right"]].set_visible(False)
+    if words := _about_view(view, at_edge):
+        write_note(ax, "\n".join(words))
+    if own:
+        _legend(ax, view, look)
+    return ax
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The axes that were given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    made: Axes = needed("matplotlib.pyplot", "plot").subplots(figsize=size, layout="constrained")[1]
+    return made
+
+
+def _points(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
+    points, labels = view.plane.points, view.labels
+    size = float(np.clip(9000 / max(len(points), 1), 4, 30))
+    style: dict[str, Any] = {"linewidths": 0, "rasterized": len(points) > MOST_VECTORS}
+    if (labels < 0).any():
+        x, y = points[labels < 0].T
+        ax.scatter(x, y, s=size, c=FAINT, marker=".", zorder=1, **style)
+    color, marker = np.array(look).T
+    of_row = np.where(labels < 0, -1, marker[labels]) if len(labels) else labels
+    for i in np.unique(of_row[of_row >= 0]):
+        rows = np.flatnonzero(of_row == i)
+        ax.scatter(
+            points[rows, 0], points[rows, 1], s=size, c=np.array(PALETTE)[color[labels[rows]]],
+            marker=MARKERS[i], alpha=0.6, zorder=2, **style,
+        )  # fmt: skip
+
+
+def _centers(ax: Axes, view: ModelView, look: tuple[Look, ...], limits: Array) -> int:
+    """Draw centres and numbers. Returns how many are outside of the limits, drawn at the edge."""
+    centers, colors = view.plane.centers, [PALETTE[color] for color, _ in look]
+    margin = 0.03 * (limits[:, 1] - limits[:, 0])
+    far = np.any((centers < limits[:, 0]) | (centers > limits[:, 1]), axis=1)
+    inside = np.clip(centers, limits[:, 0] + margin, limits[:, 1] - margin)
+    spots = np.where(far[:, None], inside, centers)
+    few, numbered = len(centers) <= 30, len(centers) <= MOST_NUMBERED
+    size: Any = 150.0 if few else 85.0 if numbered else 12.0
+    if not view.rows and view.sizes is not None:  # areas show the counts
+        size = 60 + 900 * np.maximum(view.sizes, 0) / max(float(np.max(view.sizes)), 1e-300)
+    x, y = spots.T
+    ax.scatter(x, y, s=size, zorder=3, c="white", edgecolors=colors, linewidths=1.8)
+    if numbered:
+        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "weight": "bold"}
+        for i, spot in enumerate(spots):
+            ax.text(
+                spot[0], spot[1], str(i), size=8.5 if few else 6.5, zorder=4, color=INK, **style
+            )
+    return int(far.sum())
+
+
+def _about_view(view: ModelView, at_edge: int) -> list[str]:
+    """What the reader must know about the picture."""
+    n, far, words = len(view.plane.points), view.plane.n_outside, list[str]()
+    if view.private and view.rows:
+        words.append("the rows drawn are not private: do not publish this picture")
+    elif view.private:
+        words.append("centres of a private fit; areas show noisy counts")
+    parts = []
+    if n < view.rows:
+        parts.append(f"{n:,} of {view.rows:,} rows drawn")
+    if far:
+        parts.append(f"{far:,} far {'row is' if far == 1 else 'rows are'} outside of the axes")
+    if at_edge:
+        parts.append(f"{at_edge:,} far {'centre' if at_edge == 1 else 'centres'} at the edge")
+    return words + ([" · ".join(parts)] if parts else [])
+
+
+def _legend(ax: Axes, view: ModelView, look: tuple[Look, ...]) -> None:
+    from matplotlib.lines import Line2D
+
+    k, sizes = len(look), view.sizes
+    counts = [""] * k if sizes is None else [f"   {round(float(size)):,}" for size in sizes]
+    handles = [
+        Line2D(
+            [], [], marker=MARKERS[marker], ls="", ms=7, mew=0, color=PALETTE[color],
+            label=f"{i}{counts[i]}",
+        )
+        for i, (color, marker) in enumerate(look)
+    ]  # fmt: skip
+    if k > MOST_IN_LEGEND:
+        rest = Line2D([], [], ls="", label=f"{k - MOST_IN_LEGEND:,} more")
+        handles = [*handles[:MOST_IN_LEGEND], rest]
+    what = "cluster" + ("" if sizes is None else "   rows" if view.rows else "   noisy count")
+    legend = ax.legend(
+        handles=handles, title=what, loc="upper left", bbox_to_anchor=(1.01, 1.0),
+        ncols=math.ceil(min(k, MOST_IN_LEGEND) / LEGEND_ROWS), frameon=False, fontsize="small",
+        alignment="left", handletextpad=0.3, labelcolor=INK,
+    )  # fmt: skip
+    legend.get_title().set_fontsize("small")
 
 
 def choice(choice: Choice, ax: Axes | None = None) -> Axes:
@@ -63,11 +193,66 @@ def choice(choice: Choice, ax: Axes | None = None) -> Axes:
     at the suggested k. The silhouette has an axis of its own on the right, from 0 to 1.
     """
     needed("matplotlib", "plot")
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
     from kvariates.k_selection import Choice
-    from kvariates.report.plots import draw_choice
 
     _check("choice", choice, Choice, "the result of choose_k")
-    return draw_choice(choice, ax)
+    own, ax = ax is None, _axes(ax, (6.4, 4.4))
+    ax.axvline(choice.k, color=FAINT, lw=1, ls=(0, (4, 3)), zorder=1)
+    if choice.guess != choice.k:
+        ax.axvline(choice.guess, color=FAINT, lw=1, ls=":", zorder=1)
+    ax.plot(choice.ks, choice.inertia, color=COST, lw=1.6, zorder=2)
+    for divides, fill in ((True, "white"), (False, COST)):
+        at = (choice.dividing > 0) == divides
+        dots: dict[str, Any] = {"mfc": fill, "mec": COST, "ms": 6, "mew": 1.4, "zorder": 3}
+        ax.plot(choice.ks[at], choice.inertia[at], "o", **dots)
+    if (choice.inertia > 0).any():
+        ax.set_yscale("log", nonpositive="mask")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("k")
+    ax.set_ylabel("cost (inertia)", color=COST)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    ax.spines[["top", "right"]].set_visible(False)
+    if np.isfinite(choice.silhouette).any():
+        _silhouette(ax, choice)
+    _choice_legend(ax, choice, in_one_row=own)
+    write_note(ax, textwrap.fill(f"k = {choice.k}: {choice.reason}", 84))
+    return ax
+
+
+def _silhouette(ax: Axes, choice: Choice) -> None:
+    """On an axis from 0 to 1: differences between values near 0 mean nothing and look small."""
+    right = ax.twinx()
+    right.plot(choice.ks, choice.silhouette, "s--", color=SILHOUETTE, lw=1.3, ms=4.5)
+    right.set_ylabel("mean silhouette", color=SILHOUETTE)
+    right.set_ylim(min(0.0, float(np.nanmin(choice.silhouette))), 1.0)
+    right.spines[["top", "left"]].set_visible(False)
+
+
+def _choice_legend(ax: Axes, choice: Choice, *, in_one_row: bool) -> None:
+    """Below the axes, where it covers no curve."""
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
+
+    dot: dict[str, Any] = {"marker": "o", "color": COST, "mec": COST, "ms": 6, "mew": 1.4}
+    handles = [
+        Line2D([], [], mfc=COST, label="cost; no cluster divides", **dot),
+        Line2D([], [], mfc="white", label="cost; some clusters divide", **dot),
+    ]
+    if np.isfinite(choice.silhouette).any():
+        square: dict[str, Any] = {"marker": "s", "ls": "--", "ms": 4.5, "color": SILHOUETTE}
+        handles.append(Line2D([], [], label="silhouette", **square))
+    if choice.guess != choice.k:
+        handles.append(Line2D([], [], ls=":", color=FAINT, label=f"guess: k = {choice.guess}"))
+    below = ax.transAxes + ScaledTranslation(0, BELOW / 72, ax.figure.dpi_scale_trans)
+    ax.legend(
+        handles=handles, frameon=False, fontsize="small", labelcolor=INK, loc="upper center",
+        bbox_to_anchor=(0.5, 0.0), bbox_transform=below, columnspacing=1.2, handletextpad=0.5,
+        ncols=len(handles) if in_one_row else 1,
+    )  # fmt: skip
 
 
 def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
@@ -81,10 +266,10 @@ def balance(balance: GroupBalance, ax: Axes | None = None) -> Axes:
     each row are written. At most 40 columns are drawn, those with the largest differences.
     """
     needed("matplotlib", "plot")
-    from kvariates.balancing.group_balance import GroupBalance, draw_balance
+    from kvariates.balancing.group_balance import GroupBalance
 
     _check("balance", balance, GroupBalance, "balance_ of a fitted AntiClustering")
-    drawn: Axes = draw_balance(balance, ax)
+    drawn: Axes = balance.plot(ax)
     return drawn
 
 
@@ -95,10 +280,38 @@ def ledger(ledger: Ledger, ax: Axes | None = None) -> Axes:
     """
     needed("matplotlib", "plot")
     from kvariates.privacy.ledger import Ledger
-    from kvariates.report.plots import draw_ledger
+    from kvariates.report.sections import release_costs
 
     _check("ledger", ledger, Ledger, "ledger_ of a private model")
-    return draw_ledger(ledger, ax)
+    if any(math.isinf(charge.cost) for charge in ledger.charges):
+        raise ValueError("a release costs infinitely much, so there are no shares to draw")
+    kinds = _largest(release_costs(ledger))
+    ax = _axes(ax, (6.8, 1.2 + 0.34 * max(len(kinds), 2)))
+    places, values = np.arange(len(kinds)), [cost for _, cost in kinds]
+    ax.barh(places, values, height=0.62, color=PALETTE[0], zorder=2)
+    total = sum(values)
+    for place, value in enumerate(values):
+        share = f" {value:.3g} ({value / total:.0%})" if total else " 0"
+        ax.text(value, place, share, va="center", size="small", color=INK)
+    ax.set_yticks(places, [textwrap.fill(one_line(name), 40) for name, _ in kinds], **PLAIN)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.28 * max(values, default=0.0) or 1.0)
+    unit = "rho of zCDP" if ledger.concentrated else "epsilon"
+    ax.set_xlabel(f"{unit}; the bars add up to {total:.4g}")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    write_note(ax, f"{ledger.claim.words()} ({ledger.adjacency})")
+    return ax
+
+
+def _largest(costs: dict[str, float]) -> list[tuple[str, float]]:
+    """At most 20 kinds of releases, the largest first; the smallest kinds share the last one."""
+    ordered = sorted(costs.items(), key=lambda item: -item[1])
+    if len(ordered) <= MOST_BARS:
+        return ordered
+    rest = ordered[MOST_BARS - 1 :]
+    last = (f"{len(rest)} other kinds of releases", sum(cost for _, cost in rest))
+    return [*ordered[: MOST_BARS - 1], last]
 
 
 def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 4) -> Axes:
@@ -117,10 +330,17 @@ def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 
     """
     needed("matplotlib", "plot")
     from kvariates.data.hst_tree import HstTree
-    from kvariates.report.tree_plot import draw_outlines, draw_tree
+    from kvariates.report.tree_plot import draw_branches, draw_outlines, points_of
 
     _check("tree", tree, HstTree, "the result of hst_tree")
-    return draw_tree(tree, ax, levels) if X is None else draw_outlines(tree, X, ax, levels)
+    if X is None:
+        ax = _axes(ax, (6.8, 4.8))
+        draw_branches(ax, tree, levels)
+    else:
+        points = points_of(tree, X)
+        ax = _axes(ax, (6.2, 5.4))
+        draw_outlines(ax, tree, points, levels)
+    return ax
 
 
 def _check(function: str, given: Any, kind: type, where: str) -> None:

@@ -21,13 +21,12 @@ from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 from kvariates.extras import needed, pandas_for
 from kvariates.notebook_html import HtmlTable, boxed, shortened
-from kvariates.palette import FAINT, INK, MARKERS, PALETTE
+from kvariates.palette import FAINT, INK, MARKERS, PALETTE, PLAIN, one_line, write_note
 
 MOST_COLORS = len(PALETTE)  # groups that are told apart by colours
 MOST_ROWS = 40  # columns that are drawn
 LETTERS, MOST_LETTERS = 34, 100  # of a line of a name, and of the whole name
 HEIGHT = 0.7  # of the dots of a row, which is 1 high
-PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # a $ is a $
 HEADINGS = ("group", "rows", "mean, largest difference", "spread", "category share")
 
 
@@ -174,7 +173,8 @@ def draw_balance(balance: GroupBalance, ax: Any = None) -> Any:
     """See `kvariates.plot.balance`."""
     values = differences(balance)
     shares = [f"share of {name}" for name in balance.categories]
-    names = [_lines(name) for name in (*balance.features, *shares)]
+    every = [one_line(name, MOST_LETTERS) for name in (*balance.features, *shares)]
+    names = [textwrap.fill(name, LETTERS) for name in every]
     shown = _farthest(values)
     values, names = values[:, shown], [names[j] for j in shown]
     if ax is None:
@@ -287,12 +287,4 @@ def _note(ax: Any, values: F64, names: list[str], columns: int) -> None:
         words = f"largest difference: {abs(values[g, j]):.2g} (group {g}, {where})"
     if len(names) < columns:
         words += f"\n{len(names)} of {columns:,} columns, those with the largest differences"
-    style: dict[str, Any] = {"color": FAINT, "size": "small", "ha": "left", "va": "bottom"}
-    ax.text(0, 1.01, words, transform=ax.transAxes, **style, **PLAIN)
-
-
-def _lines(name: str) -> str:
-    """A name in lines of a few words."""
-    words = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
-    cut = words if len(words) <= MOST_LETTERS else words[: MOST_LETTERS - 1] + "…"
-    return textwrap.fill(cut, LETTERS)
+    write_note(ax, words)

@@ -20,14 +20,17 @@ from kvariates.demo.cities import (
     fit_privately,
     private_section,
 )
-from kvariates.demo.facilities import (
+from kvariates.demo.town import (
     FacilityPlan,
+    FoldTrials,
     Town,
+    compare_folds,
+    compared,
     facilities_section,
+    folds_section,
     load_town,
     plan_facilities,
 )
-from kvariates.demo.folds import FoldTrials, compare_folds, compared, folds_section
 from kvariates.report.page import page_html
 
 FILES = ("regions.csv", "picture.png", "report.html")

@@ -1,8 +1,7 @@
 """The demo: four problems with bundled data, and a section of one page about each.
 
-| file | problem |
+| file | problems |
 |---|---|
 | `cities` | the world's cities in twelve regions; the same with differential privacy |
-| `facilities` | facilities on the streets of a city, with a certificate |
-| `folds` | folds of cross-validation that are alike |
+| `town` | facilities on the streets of a city, with a certificate; folds that are alike |
 """

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.private_kmeans import PrivateKMeans
 from kvariates.file_writing import write_rows
+from kvariates.palette import Array
 from kvariates.privacy import ledger_report
 from kvariates.privacy.price import Price, price
 from kvariates.report.figures import Fact, Line, facts, lines, picture
@@ -25,7 +25,6 @@ from kvariates.report.page import Section, paragraph, preformatted, promise_box,
 from kvariates.report.plane import known_cities
 from kvariates.report.sections import spending, times_as_likely
 
-Array = npt.NDArray[Any]
 REGIONS = 12
 EPSILONS = (0.01, 0.1, 1.0)
 DELTA = 1e-6  # far below one over the number of cities

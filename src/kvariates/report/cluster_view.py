@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kvariates.palette import Array
+from kvariates.palette import Array, cut
 
 from .cluster_words import Contrast, amounts_in_words, listed_clusters, same_units
-from .page import counted, cut
+from .page import counted
 from .plane import MOST_SHOWN, Plane, city_near, plane, shown_rows
 from .run import FitRun, ShownRows
 from .scatter_figure import Scatter, scatter

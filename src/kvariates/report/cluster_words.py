@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kvariates.palette import Array, Look
+from kvariates.palette import Array, Look, cut
 
-from .page import MINUS, cut, number, scrolled, short, text
+from .page import MINUS, number, scrolled, short, text
 from .plane import some_rows
 from .run import FitRun, ShownRows
 from .scatter_figure import mark

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
 from kvariates.file_writing import write_aside
-from kvariates.palette import Array
+from kvariates.palette import Array, one_line
 from kvariates.report.fit_page import fit_html
 from kvariates.report.model_view import (
     LabelledRows,
@@ -26,7 +26,6 @@ from kvariates.report.model_view import (
     drawable,
     labelled_rows,
     names_of,
-    short_name,
 )
 from kvariates.report.run import FitRun, FittedTable, ShownRows
 from kvariates.sources.graph_files import edge_list
@@ -132,7 +131,7 @@ def _objects(record: FitRecord) -> tuple[str, ...]:
     """Medoids that only a callable metric understands, such as words; empty for others."""
     if record.has_coordinates or record.centers is None:
         return ()
-    return tuple(map(short_name, record.centers))
+    return tuple(map(one_line, record.centers))
 
 
 def _labels(model: Any, record: FitRecord, rows: Any, found: LabelledRows | None) -> Array | None:

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 
 from kvariates.data.rows import nearest_centers
 from kvariates.estimators.fit_record import FitRecord, fit_record_of
-from kvariates.palette import Array
-from kvariates.report.page import cut
+from kvariates.palette import Array, one_line
 from kvariates.report.plane import Plane, plane, shown_rows
 
 
@@ -32,12 +31,12 @@ def model_view(model: Any, X: Any) -> ModelView:
     record = fit_record_of(model)
     if X is None:
         centers = directions(record, centers_of(record))
-        flat = plane(None, centers, _short_names(model, centers.shape[1]))
+        flat = plane(None, centers, tuple(map(one_line, names_of(model, centers.shape[1]))))
         return ModelView(flat, np.empty(0, np.intp), record.counts, 0, record.private)
     found = labelled_rows(model, record, X)
     rows, labels, k = found.rows, found.labels, len(found.centers)
     shown = shown_rows(labels + 1, k + 1)
-    names = _short_names(model, rows.shape[1], X)
+    names = tuple(map(one_line, names_of(model, rows.shape[1], X)))
     flat = plane(directions(record, rows[shown]), directions(record, found.centers), names)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     return ModelView(flat, labels[shown], sizes, rows.shape[0], record.private)
@@ -157,16 +156,6 @@ def names_of(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
     if len(names) != d:
         names = [f"x{j}" for j in range(d)]
     return tuple(map(str, names))
-
-
-def _short_names(model: Any, d: int, X: Any = None) -> tuple[str, ...]:
-    return tuple(map(short_name, names_of(model, d, X)))
-
-
-def short_name(name: Any) -> str:
-    """A name of at most 60 characters on one line."""
-    words = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
-    return cut(words)
 
 
 def _dense(rows: Any) -> Array:

@@ -20,11 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvariates.palette import PALETTE, lighter
+from kvariates.palette import LONGEST_NAME, PALETTE, cut, lighter
 
 HERE = Path(__file__).parent
 MINUS = "\u2212"
-LONGEST_NAME = 60  # letters of a name that are shown
 MOST_TICK_LETTERS = 24  # of the labels of an axis, for which page.css leaves room
 LIGHT = {
     "paper": "#fdfcfa", "card": "#ffffff", "ink": "#1f242d", "soft": "#5d6573", "faint": "#8b92a0",
@@ -150,11 +149,6 @@ def counted(n: int, what: str) -> str:
 def paragraph(words: str, kind: str = "") -> str:
     """A plain text as a paragraph."""
     return f'<p class="{kind}">{text(words)}</p>' if kind else f"<p>{text(words)}</p>"
-
-
-def cut(words: str, most: int = LONGEST_NAME) -> str:
-    """The words, or their beginning if they are long."""
-    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def short(words: str, most: int = LONGEST_NAME) -> str:

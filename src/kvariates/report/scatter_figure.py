@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.palette import MARKS, Array, Look, looks
+from kvariates.palette import MARKS, Array, Look, cut, looks
 
-from .page import counted, cut, number_within, text, visible
+from .page import counted, number_within, text, visible
 from .plane import some_rows
 
 MOST_EDGES = 60_000

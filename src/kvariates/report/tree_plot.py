@@ -16,9 +16,8 @@ from matplotlib.axes import Axes
 from scipy.spatial import ConvexHull, QhullError
 
 from kvariates.data.hst_tree import HstTree
-from kvariates.palette import FAINT, INK, PALETTE, Array
-from kvariates.report.plane import MOST_SHOWN
-from kvariates.report.plots import MOST_VECTORS, new_axes, note
+from kvariates.palette import FAINT, INK, MOST_VECTORS, PALETTE, Array, write_note
+from kvariates.report.plane import MOST_SHOWN, some_rows
 
 
 @dataclass(frozen=True)
@@ -41,33 +40,23 @@ class Top:
             node_of = np.where(up, self.parent[node_of], node_of)
 
 
-def draw_tree(tree: HstTree, ax: Axes | None, levels: int) -> Axes:
-    """The upper levels of a tree as branches. See `kvariates.plot.tree`."""
-    ax, top = new_axes(ax, (6.8, 4.8)), _top(tree, levels)
-    _branches(ax, top, tree)
-    note(ax, _size_words(tree, top))
-    return ax
-
-
-def draw_outlines(tree: HstTree, X: Any, ax: Axes | None, levels: int) -> Axes:
-    """The points in the plane, and the outlines of the nodes. See `kvariates.plot.tree`."""
-    X = np.asarray(X, dtype=np.float64)
-    if X.shape != (len(tree.leaf), 2):
+def points_of(tree: HstTree, X: Any) -> Array:
+    """The points of a tree in the plane; ValueError if X are others."""
+    points = np.asarray(X, dtype=np.float64)
+    if points.shape != (len(tree.leaf), 2):
         raise ValueError(
             f"X must have two columns and a row for each of the {len(tree.leaf):,} points of the "
-            f"tree; its shape is {X.shape}"
+            f"tree; its shape is {points.shape}"
         )
-    ax, top = new_axes(ax, (6.2, 5.4)), _top(tree, levels)
-    _clusters(ax, top, X)
-    note(ax, _size_words(tree, top))
-    return ax
+    return points
 
 
-def _size_words(tree: HstTree, top: Top) -> str:
+def _write_size(axes: Axes, tree: HstTree, top: Top) -> None:
     deep = int(top.level.max())
-    return (
+    write_note(
+        axes,
         f"{len(tree.leaf):,} points in a tree of {tree.nodes:,} nodes; the root and "
-        f"{deep} level{'' if deep == 1 else 's'} below it"
+        f"{deep} level{'' if deep == 1 else 's'} below it",
     )
 
 
@@ -87,10 +76,9 @@ def _top(tree: HstTree, levels: int) -> Top:
     return Top(nodes, level[nodes], parent, tree.counts()[nodes], index[shown[tree.leaf]])
 
 
-def _clusters(axes: Axes, top: Top, X: Array) -> None:
-    shown = np.arange(len(X))
-    if len(X) > MOST_SHOWN:
-        shown = np.random.default_rng(0).choice(len(X), MOST_SHOWN, replace=False)
+def draw_outlines(axes: Axes, tree: HstTree, X: Array, levels: int) -> None:
+    """The points in the plane, and the outlines of the nodes."""
+    top, shown = _top(tree, levels), some_rows(np.arange(len(X)), MOST_SHOWN)
     size = float(np.clip(4000 / len(shown), 2, 24))
     style: dict[str, Any] = {"linewidths": 0, "rasterized": len(shown) > MOST_VECTORS}
     axes.scatter(X[shown, 0], X[shown, 1], s=size, c=INK, alpha=0.6, **style)
@@ -100,6 +88,7 @@ def _clusters(axes: Axes, top: Top, X: Array) -> None:
             axes.plot(*_outline(X[points]).T, alpha=0.85, zorder=order, **_line(top, node))
     axes.set_aspect("equal", adjustable="datalim")
     axes.spines[["top", "right"]].set_visible(False)
+    _write_size(axes, tree, top)
 
 
 def _outline(points: Array) -> Array:
@@ -113,7 +102,9 @@ def _outline(points: Array) -> Array:
         return points[[along.argmin(), along.argmax()]]
 
 
-def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
+def draw_branches(axes: Axes, tree: HstTree, levels: int) -> None:
+    """The upper levels of a tree as branches."""
+    top = _top(tree, levels)
     x, y = _positions(top), _widths(top, tree)
     for node in range(1, len(top.nodes)):
         up, style = top.parent[node], {"solid_joinstyle": "round", **_line(top, node)}
@@ -132,6 +123,7 @@ def _branches(axes: Axes, top: Top, tree: HstTree) -> None:
     axes.set_xticks([])
     axes.set_ylabel("tree distance of points that part here")
     axes.spines[["top", "right", "bottom"]].set_visible(False)
+    _write_size(axes, tree, top)
 
 
 def _positions(top: Top) -> Array:

@@ -1,11 +1,16 @@
-"""Facilities on the streets of Porto Alegre: medoids of a road network, with a certificate.
+"""Two problems of Porto Alegre: facilities on its streets, and folds of its small areas.
 
 The streets are a graph of crossings; people live in small areas and start at the crossing nearest
-to their area. Ten crossings are chosen so that all ways together are as short as possible.
+to their area. Ten crossings are chosen so that all ways together are as short as possible, with a
+certificate.
+
+Folds of cross-validation by anti-clustering stand beside folds drawn at random. A regression
+predicts the jobs of an area from its people, schools, health centres and place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +19,19 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from kvariates.certificates.certificate import Certificate
-from kvariates.demo.cities import Array
+from kvariates.estimators.anticluster_kfold import AntiClusterKFold
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
+from kvariates.palette import Array
 from kvariates.report.figures import Bar, Fact, bars, facts
-from kvariates.report.page import Section, paragraph, preformatted, promise_box
+from kvariates.report.page import Section, number, paragraph, preformatted, promise_box, table
 from kvariates.report.plane import EARTH, robust_limits
 from kvariates.report.scatter_figure import Scatter, scatter
 
 FACILITIES = 10
 RANDOM_CHOICES = 20
+FOLDS, REPEATS = 5, 20
+COLUMNS = ("east", "north", "people", "schools", "health centres", "jobs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,3 +202,132 @@ def _street_map(town: Town, plan: FacilityPlan) -> Scatter:
         "people of each facility and their mean way in metres. Areas: IPEA, from r5r. "
         "Streets: © OpenStreetMap contributors, ODbL.",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTrials:
+    """Folds of both kinds, made REPEATS times; a row for each time.
+
+    `difference`: the largest difference of a fold's mean from the mean of all rows, for each
+    column, in standard deviations. `errors`: the mean squared error of the regression over its
+    folds, as a part of the variance.
+    """
+
+    rows: int
+    columns: tuple[str, ...]
+    difference: Array  # (repeats, columns), by anti-clustering
+    random_difference: Array  # at random
+    errors: Array  # (repeats,)
+    random_errors: Array
+
+
+def compare_folds(town: Town) -> FoldTrials:
+    """Make folds of both kinds and measure them."""
+    logs = [np.log1p(town.table[c]) for c in ("population", "schools", "healthcare", "jobs")]
+    X = np.column_stack([in_metres(town.areas), *logs])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    alike, drawn = (
+        [_measure(X, make(X, seed)) for seed in range(REPEATS)] for make in (_alike, _drawn)
+    )
+    (far, errors), (random_far, random_errors) = (
+        map(np.array, zip(*found, strict=True)) for found in (alike, drawn)
+    )
+    return FoldTrials(len(X), COLUMNS, far, random_far, errors, random_errors)
+
+
+def _alike(X: Array, seed: int) -> Array:
+    labels = np.empty(len(X), dtype=np.intp)
+    folds = AntiClusterKFold(FOLDS, random_state=seed).split(X[:, :-1], X[:, -1])
+    for fold, (_, test) in enumerate(folds):
+        labels[test] = fold
+    return labels
+
+
+def _drawn(X: Array, seed: int) -> Array:
+    return np.random.default_rng(seed).permutation(len(X)) % FOLDS
+
+
+def _measure(X: Array, labels: Array) -> tuple[Array, float]:
+    """The largest differences of means, and the error of the regression."""
+    means = np.array([X[labels == fold].mean(axis=0) for fold in range(FOLDS)])
+    design, y = np.column_stack([X[:, :-1], np.ones(len(X))]), X[:, -1]
+    error = 0.0
+    for fold in range(FOLDS):
+        test = labels == fold
+        weights = np.linalg.lstsq(design[~test], y[~test], rcond=None)[0]
+        error += float(np.mean((design[test] @ weights - y[test]) ** 2)) / FOLDS
+    return np.abs(means).max(axis=0), error
+
+
+def folds_section(found: FoldTrials) -> Section:
+    """Both kinds of folds, compared."""
+    words = (
+        f"The {found.rows:,} small areas of Porto Alegre again: {FOLDS} folds for the "
+        "cross-validation of a linear regression that predicts the jobs of an area. Anti-"
+        "clustering makes folds that are as alike as possible. The aim is a score that depends "
+        "less on how the rows happened to be divided."
+    )
+    names = ("folds by anti-clustering", "folds at random")
+    far = [found.difference.mean(axis=0), found.random_difference.mean(axis=0)]
+    listed = table(
+        ("column", *names, "beside random"),
+        (
+            (name, f"{a:.4f}", f"{b:.4f}", compared((a, b), "smaller", "larger"))
+            for name, a, b in zip(found.columns, *far, strict=True)
+        ),
+    )
+    spreads = [float(errors.std(ddof=1)) for errors in (found.errors, found.random_errors)]
+    means = [float(errors.mean()) for errors in (found.errors, found.random_errors)]
+    closer = compared(
+        (float(found.difference.mean()), float(found.random_difference.mean())),
+        "closer", "farther away",
+    )  # fmt: skip
+    chart = bars([
+        Bar(name, spread, f"{spread:.5f}") for name, spread in zip(names, spreads, strict=True)
+    ])  # fmt: skip
+    measured = (
+        f"Measured, {REPEATS} times with other seeds for both kinds: in the table, the largest "
+        "difference of a fold's mean from the mean of all rows, in standard deviations (jobs, "
+        "people, schools and health centres as logarithms); on average over the columns, the means "
+        f"are {closer}. Bars: the standard deviation, over the "
+        "repeats, of the cross-validated error (a part of the variance); the mean error is "
+        f"{means[0]:.4f} and {means[1]:.4f}. {_verdict(spreads, means)} The spread between the "
+        "folds of one repeat says less about new data."
+    )
+    html = (
+        facts([
+            Fact("rows", f"{found.rows:,}"),
+            Fact("folds", f"{FOLDS}"),
+            Fact("means of the folds", closer),
+            Fact("spread of the score", compared(spreads, "smaller", "larger")),
+        ])
+        + paragraph(words)
+        + listed
+        + "<h3>How much the cross-validated error varies</h3>"
+        + chart
+        + paragraph(measured, "note")
+        + preformatted(
+            f"cross_val_score(model, X, y, cv=AntiClusterKFold({FOLDS}, random_state=0))"
+        )
+    )  # fmt: skip
+    return Section("folds", "Folds that are alike", html)
+
+
+def compared(pair: Sequence[float], less: str, more: str) -> str:
+    """The first number beside the second one, such as "3 times smaller"."""
+    low, high = sorted(pair)
+    if low == high:
+        return "the same"
+    return f"{number(high / max(low, 1e-300), 2)} times {less if pair[0] == low else more}"
+
+
+def _verdict(spreads: Sequence[float], means: Sequence[float]) -> str:
+    """What folds that are alike did to the score, by its spread and its mean."""
+    did = "made" if spreads[0] < spreads[1] else "did not make"
+    words = f"Folds that are alike {did} this one number more stable here."
+    if means[0] < means[1]:
+        words += (
+            " They do not make the regression better: its error looks smaller because training "
+            "rows resemble test rows."
+        )
+    return words
