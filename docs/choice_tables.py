@@ -13,7 +13,7 @@ from kvariates.private_methods.methods import PRIVATE_KMEDIAN_METHODS, PRIVATE_M
 from kvariates.refining.refinements import REFINEMENTS
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 from kvariates.seeding.seedings import HOST_SEEDINGS, PEER_SEEDINGS
-from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.merge_reduce import SYNOPSES
 from kvariates.tables import Choices
 
 CHOICE_TABLES: dict[str, Choices[Any]] = {

@@ -197,19 +197,19 @@ CLUSTERING = [
         "sampling/test_summary_distribution.py",
     ),
     Mutant(
-        "a failed batch stays in the stream", "streaming.stream_state",
+        "a failed batch stays in the stream", "summaries.stream_state",
         "            self.__dict__ = before\n",
         "",
         "contracts/test_streaming_kmeans.py",
     ),
     Mutant(
-        "a half-life is twice as long", "streaming.stream_state",
+        "a half-life is twice as long", "summaries.stream_state",
         "growth = np.exp2(rows / self.half_life - self._halvings)",
         "growth = np.exp2(rows / self.half_life / 2 - self._halvings)",
         "laws/test_stream_state_laws.py",
     ),
     Mutant(
-        "a centre of an on-line step ignores the centres before", "streaming.online",
+        "a centre of an on-line step ignores the centres before", "summaries.online",
         "made.add(centers)",
         "pass",
         "sampling/test_online_distribution.py laws/test_online_laws.py",
@@ -242,7 +242,7 @@ CLUSTERING = [
         "laws/test_cosine_laws.py",
     ),
     Mutant(
-        "a centre of an on-line step leaves the sphere", "streaming.online",
+        "a centre of an on-line step leaves the sphere", "summaries.online",
         "centers = directions(centers, state.centers) if unit else centers",
         "",
         "laws/test_cosine_laws.py",

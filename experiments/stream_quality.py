@@ -38,7 +38,7 @@ from sklearn.cluster import MiniBatchKMeans
 
 from kvariates import KMeans, StreamingKMeans
 from kvariates.data.rows import Rows, total_cost
-from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.merge_reduce import SYNOPSES
 
 BATCH, SYNOPSES_KEPT, RUNS = 10_000, 20_000, 3
 FAR_ROWS, FAR_FEATURES = 10_000_000, 8

@@ -75,8 +75,7 @@ k_selection.search: DivisionTest settled
 numerics.elementary: arcsine exp2 expm1 log1p sine_cosine
 numerics.draws: draw_proportional priority_sample
 numerics.lattice: Lattice
-numerics.shrinkage: shrink
-numerics.valleys: deepest_valley pooled_p_value RoundedColumns valley_counts
+numerics.valleys: deepest_valley pooled_p_value RoundedColumns Valley ValleyCounts
 objectives.distortion: KullbackLeibler mean_row MIX
 objectives.distortions: DISTORTIONS
 objectives.divergence_objective: DivergenceObjective filled in_dtype
@@ -104,7 +103,7 @@ privacy.budget: Budget BudgetError Cost Loss
 privacy.claims: Approximate Concentrated high low
 privacy.empty_cells: Passing sample_passing
 privacy.ledger: Charge FitFacts Ledger
-privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share
+privacy.mechanisms: Accountant charge_of loss noisy_rows NoisyRows release Share shrink
 privacy.noise_source: Calibrated calibrated CHOICES ForkGuard GUARD measurement
 privacy.price: price price_of_squared_distances=squared_distances
 privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_query Scores
@@ -166,15 +165,13 @@ sources.scaling: scale_for SCALINGS standardize
 sources.text_format: HINT
 sources.text_lines: TextCheck
 sources.text_sniffing: SAMPLE_BYTES
-streaming.online: next_center
-streaming.stream_state: StreamState
 summaries.candidate_tree: candidate_tree CubeRows Shifted SIDE
 summaries.coreset: coreset kmeans_sharp lightweight
-summaries.distributed_coreset: distributed_coreset divide_draws
-summaries.merge_reduce: MergeReduce summarize
+summaries.merge_reduce: MergeReduce summarize SYNOPSES
+summaries.online: next_center
 summaries.partition: Chosen depth level_shares Members Moments root rules
 summaries.reservoir: Reservoir rounded_to_integers
-summaries.synopses: SYNOPSES
+summaries.stream_state: StreamState
 summaries.weighted_points: SummaryOptions WeightedPoints
 tables: Entry Table
 """
@@ -193,8 +190,8 @@ private_methods.noisy_lloyd private_methods.principal_axes private_methods.priva
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.cluster_view seeding.global_kmeans
 seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
-sources.private_text sources.scaling streaming.stream_state summaries.merge_reduce
-summaries.partition
+sources.private_text sources.scaling summaries.merge_reduce
+summaries.partition summaries.stream_state
 """
 
 

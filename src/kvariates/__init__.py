@@ -7,8 +7,8 @@ quickly.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# First of all, `_openmp` loads the native module.
-from kvariates import _openmp  # noqa: F401
+# First of all, `data` loads the native module.
+from kvariates import data  # noqa: F401
 
 if TYPE_CHECKING:
     from kvariates import guarantees, plot, privacy, report, sources

@@ -11,11 +11,12 @@ from api import (
     RoundedColumns,
     Rows,
     SeedingProblem,
+    Valley,
+    ValleyCounts,
     deepest_valley,
     elbow_of,
     pooled_p_value,
     silhouette_of,
-    valley_counts,
 )
 from contracts.k_choices import blobs
 from scipy import sparse
@@ -25,6 +26,12 @@ from sklearn.metrics import silhouette_score
 from kvariates import KMeans, choose_k
 
 # ---- the test of a division ----
+
+
+def valley_counts(chooses, counts):
+    """The counts of the second half in the intervals that the first half chooses."""
+    valley = Valley.of(chooses)
+    return ValleyCounts(0, 0) if valley is None else valley.counts(counts)
 
 
 def test_the_deepest_valley_is_found():

@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from api import SummaryOptions, WeightedPoints, distributed_coreset, divide_draws
+from api import SummaryOptions, WeightedPoints
+from experiments.distributed_coreset import distributed_coreset, divide_draws
 from sampling.chi_square import ALPHA, follows, unbiased
 
 RUNS = 2000

@@ -16,8 +16,7 @@ from kvariates.dask.partitions import blocks_of
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
 from kvariates.estimators.partitions import checked_block, checked_weight
-from kvariates.summaries.merge_reduce import FAN_IN, LARGER
-from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.merge_reduce import FAN_IN, LARGER, SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 from kvariates.tables import documented
 

@@ -17,8 +17,8 @@ from kvariates.fitting.kmeans import FitOptions, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.refining.lloyd import LloydResult
 from kvariates.seeding.seedings import SEEDINGS
-from kvariates.streaming.stream_state import SpreadEstimate, StreamState
-from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.merge_reduce import SYNOPSES
+from kvariates.summaries.stream_state import SpreadEstimate, StreamState
 
 
 class StreamSolution(NamedTuple):

@@ -35,8 +35,8 @@ from kvariates.estimators.streamed_centers import StreamedCenters
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report
 from kvariates.seeding.seedings import HOST_SEEDINGS
-from kvariates.streaming.stream_state import StreamState, load_state, save_state
-from kvariates.summaries.synopses import SYNOPSES
+from kvariates.summaries.merge_reduce import SYNOPSES
+from kvariates.summaries.stream_state import StreamState, load_state, save_state
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least

@@ -127,12 +127,6 @@ def _below(ordered: F64, edges: F64) -> I64:
     return below
 
 
-def valley_counts(chooses: F64, counts: F64) -> ValleyCounts:
-    """The counts of the second half in the intervals that the first half chooses."""
-    valley = Valley.of(chooses)
-    return ValleyCounts(0, 0) if valley is None else valley.counts(counts)
-
-
 def pooled_p_value(counts: Sequence[ValleyCounts]) -> float:
     """The p-value of "no valley" of counts together; 1 if nothing was counted.
 

@@ -26,9 +26,8 @@ from kvariates.data.assigners import FloatStatistics, Statistics
 from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice
-from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear

@@ -21,10 +21,9 @@ import numpy as np
 from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
 from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency, Lattice
-from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.privacy.query import Query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.task import PrivateTask

@@ -27,10 +27,9 @@ from kvariates.data.lattice_rows import largest_values, lattice_sums, sparse_sum
 from kvariates.data.rows import F64, Labels
 from kvariates.numerics.draws import I64
 from kvariates.numerics.lattice import Lattice
-from kvariates.numerics.shrinkage import shrink
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
-from kvariates.privacy.mechanisms import Accountant
+from kvariates.privacy.mechanisms import Accountant, shrink
 from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain

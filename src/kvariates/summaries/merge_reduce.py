@@ -1,4 +1,4 @@
-"""Merge and reduce: a summary of a stream from reductions of its parts.
+"""The summaries of a stream, and the one that most of them are: merge and reduce.
 
     rows fill a leaf; a full leaf is reduced to one bucket of level 0
     `fan_in` buckets of a level are joined and reduced to one bucket of the next level
@@ -9,20 +9,25 @@ summaries are merged by adding up their buckets level by level, as digits of two
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from kvariates.data.blocks import RowBlocks
-from kvariates.summaries.coreset import coreset
+from kvariates.summaries.coreset import coreset, kmeans_sharp, lightweight
+from kvariates.summaries.reservoir import Reservoir
 from kvariates.summaries.weighted_points import (
     Reduction,
     State,
+    StreamSummary,
     SummaryOptions,
     WeightedPoints,
 )
+from kvariates.tables import Entry, Table
 
 FAN_IN = 8  # a reduction to an eighth; larger leaves hardly lower the cost
 LEAF_BYTES = 2**27
@@ -212,3 +217,37 @@ def summarize(blocks: RowBlocks, size: int, k: int, rng: np.random.Generator) ->
     for block in blocks:
         summary.add(WeightedPoints.of(block.X, block.weight), rng)
     return summary.points(rng)
+
+
+MakeSummary = Callable[[SummaryOptions], StreamSummary]
+
+UNBIASED = "Theorem 2"  # on the synopses; see `guarantees.streamed_seeding`
+
+
+SYNOPSES: Table[MakeSummary] = Table(
+    "synopsis",
+    {
+        "coreset": Entry(
+            partial(MergeReduce, reduction=coreset),
+            "Rows drawn by their share in the cost of a rough solution; the lowest cost.",
+            theorem=UNBIASED,
+        ),
+        "lightweight": Entry(
+            partial(MergeReduce, reduction=lightweight),
+            "Rows drawn by their distance to the mean; faster than a coreset for many clusters.",
+            theorem=UNBIASED,
+        ),
+        "reservoir": Entry(
+            Reservoir,
+            "A uniform sample of the rows; the fastest, but it can miss a small far cluster.",
+            lost="if rows differ in weight, the weights of a sample are a little biased.",
+        ),
+        "k-means#": Entry(
+            partial(MergeReduce, reduction=kmeans_sharp),
+            "3 ln k rows in each of k rounds, drawn by D^2, in every part of the stream (Ailon et "
+            "al. 2009).",
+            lost="the weights of its synopses are biased: rows count for the nearest synopsis of "
+            "their part of the stream.",
+        ),
+    },
+)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import Balls, outside_radius
-from kvariates.numerics.shrinkage import shrink
+from kvariates.privacy.mechanisms import shrink
 from kvariates.privacy.secret import Secret
 
 F64 = NDArray[np.float64]

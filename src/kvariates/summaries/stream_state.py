@@ -25,8 +25,8 @@ from kvariates.data.rows import F64
 from kvariates.extras import needed
 from kvariates.file_writing import write_aside
 from kvariates.numerics.elementary import exp2
+from kvariates.summaries.merge_reduce import SYNOPSES
 from kvariates.summaries.reservoir import Reservoir
-from kvariates.summaries.synopses import SYNOPSES
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 
 WITNESSES = 1000

@@ -1,1 +1,0 @@
-"""Streams: what is kept between batches, and how it is saved."""
