@@ -7,7 +7,7 @@ FOLDS, BALANCE = "balancing/test_anticluster_kfold.py", "balancing/test_group_ba
 
 BALANCING = [
     Mutant(
-        "kinds of units forget their counts", "balancing.units",
+        "kinds of units forget their counts", "balancing.group_problem",
         "key = (*counts.indices[part].tolist(), *counts.data[part].tolist())",
         "key = (int(unit > 0),)",
         CONSTRAINTS,

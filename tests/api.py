@@ -15,10 +15,9 @@ balancing.anticlusters: evenly_packed
 balancing.feasible_groups: dealt FirstGroups NO_LINKS
 balancing.group_balance: differences group_balance NamedColumns random_deviation
 balancing.group_objectives: centred GROUP_OBJECTIVES
-balancing.group_problem: group_problem
-balancing.units: InfeasibleError Links
+balancing.group_problem: group_problem InfeasibleError Links
 certificates.certificate: Certificate certify smallest_mean
-certificates.kmeans_certificate: certify_kmeans LabelledCenters SamplePlan
+certificates.kmeans_certificate: certify_kmeans SamplePlan
 certificates.kmeans_dual: capped_bound KnownClusters lower_bound solve WeightedDistances
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds

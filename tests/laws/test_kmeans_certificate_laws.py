@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from api import (
+    HostData,
     KnownClusters,
-    LabelledCenters,
     Rows,
     SamplePlan,
     WeightedDistances,
@@ -27,8 +27,8 @@ from kvariates import KMeans
 def certified(X, centers, weight=None, seed=0, plan=None):
     rows = Rows.of(X if sparse.issparse(X) else np.ascontiguousarray(X))
     centers = np.asarray(centers, dtype=np.float64)
-    found = LabelledCenters(centers, rows.nearest(centers))
-    return certify_kmeans(rows, found, weight, np.random.default_rng(seed), plan)
+    data, rng = HostData(rows, weight), np.random.default_rng(seed)
+    return certify_kmeans(data, centers, rows.nearest(centers), rng, plan)
 
 
 def tiny(rng):

@@ -26,13 +26,21 @@ from kvariates.balancing.group_objectives import (
 )
 from kvariates.balancing.group_problem import (
     GroupProblem,
+    InfeasibleError,
     IntegerProgram,
+    Links,
     Program,
+    Units,
     group_problem,
     program,
 )
-from kvariates.balancing.units import InfeasibleError, Links, Units
-from kvariates.data.exchanges import ExchangeOptions, ExchangeUnits, Ints, similar_order
+from kvariates.data.exchanges import (
+    ExchangeEnd,
+    ExchangeOptions,
+    ExchangeUnits,
+    Ints,
+    similar_order,
+)
 from kvariates.data.rows import F64, Floats, Labels
 from kvariates.progress import Report
 
@@ -57,23 +65,10 @@ class SearchOptions:
     report: Report | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class GroupResult:
-    """The group of each row.
-
-    values : what exchanges minimise, at the start and after each sweep; empty for an exact search.
-    """
-
-    labels: Labels
-    n_sweeps: int
-    converged: bool
-    values: tuple[float, ...] = ()
-
-
 def exchanged(
     problem: GroupProblem, objective: GroupObjective, rows: F64 | None, options: SearchOptions,
     rng: np.random.Generator,
-) -> GroupResult:  # fmt: skip
+) -> ExchangeEnd:  # fmt: skip
     """Groups that no exchange improves, or after `max_sweeps` sweeps; the best of several starts.
 
     rows : for the order in which similar rows are dealt out; None if there are only distances.
@@ -87,15 +82,13 @@ def exchanged(
 def improved(
     problem: GroupProblem, objective: GroupObjective, units: ExchangeUnits, starts: Labels,
     options: SearchOptions, rng: np.random.Generator,
-) -> GroupResult:  # fmt: skip
-    """The best end of exchanges from the starts."""
+) -> ExchangeEnd:  # fmt: skip
+    """The best end of exchanges from the starts, with the group of each row."""
     chosen = ExchangeOptions(
         partners(problem.units.n), options.max_sweeps, int(rng.integers(2**63)), options.report
     )
     end = objective.search(units, starts, chosen)
-    return GroupResult(
-        end.labels[problem.units.of_row], end.n_sweeps, end.converged, end.values
-    )  # fmt: skip
+    return replace(end, labels=end.labels[problem.units.of_row])
 
 
 def exchange_units(
@@ -119,7 +112,7 @@ def exchange_units(
 def grouped_folds(
     data: Floats, make: MakeObjective, group: Ints, n_folds: int, options: SearchOptions,
     rng: np.random.Generator,
-) -> GroupResult:  # fmt: skip
+) -> ExchangeEnd:  # fmt: skip
     """The fold of each row. `group`: a number for each row; `data`: what the objective takes."""
     rows = np.argsort(group, kind="stable")
     same = np.flatnonzero(np.diff(group[rows]) == 0)
@@ -148,9 +141,10 @@ def evenly_packed(size: Ints, n_bins: int, rng: np.random.Generator) -> Labels:
 
 def exact(
     problem: GroupProblem, objective: GroupObjective, report: Report | None = None
-) -> GroupResult:
+) -> ExchangeEnd:
     """The groups with the largest objective; ValueError if there are too many units."""
-    return GroupResult(_best_groups(problem, objective, report)[problem.units.of_row], 0, True)
+    labels = _best_groups(problem, objective, report)[problem.units.of_row]
+    return ExchangeEnd(labels, 0, True, ())
 
 
 def _best_groups(problem: GroupProblem, objective: GroupObjective, report: Report | None) -> Labels:

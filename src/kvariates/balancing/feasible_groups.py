@@ -11,8 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from kvariates.balancing.group_problem import MOST_VARIABLES, GroupProblem, group_problem, program
-from kvariates.balancing.units import InfeasibleError, Links, Units
+from kvariates.balancing.group_problem import (
+    MOST_VARIABLES,
+    GroupProblem,
+    InfeasibleError,
+    Links,
+    Units,
+    group_problem,
+    program,
+)
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import Labels
 

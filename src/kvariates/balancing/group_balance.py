@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.balancing.units import constant_columns
+from kvariates.balancing.group_objectives import constant_columns
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 from kvariates.extras import needed, pandas_for

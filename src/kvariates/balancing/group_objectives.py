@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kvariates.balancing.units import Units, constant_columns
+from kvariates.balancing.group_problem import Units
 from kvariates.data.exchanges import (
     ExchangeEnd,
     ExchangeOptions,
@@ -90,6 +91,12 @@ class WithinSquares:
         sums = self.units.sums(self.columns)
         own = -np.square(sums).sum(axis=1)
         return PairValues(-2 * (sums @ sums.T) / sizes[:, None, None], own / sizes[:, None])
+
+
+def constant_columns(X: F64) -> NDArray[np.bool_]:
+    """Which columns differ by no more than rounding errors."""
+    constant: NDArray[np.bool_] = X.std(axis=0) <= 1e-13 * np.abs(X).max(axis=0, initial=0.0)
+    return constant
 
 
 def centred(X: F64) -> F64:

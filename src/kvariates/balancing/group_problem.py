@@ -1,5 +1,9 @@
 """The constraints of anti-clustering, also as an integer program, and the solver of such programs.
 
+Units are put into groups: rows that must-links join. Two units are of one kind if they have as many
+rows of each category. An exchange of such units changes neither the sizes of the groups nor their
+categories.
+
 The solver holds the interpreter, so that an interrupt would not be heard. A small program gets a
 short time in this process, which most need. Any other is solved by a child process, which ends with
 the call. The child is started by `subprocess`, so that scripts need no `if __name__ == "__main__"`.
@@ -12,6 +16,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from multiprocessing import spawn
 from typing import Any
@@ -19,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse.csgraph import connected_components
 
-from kvariates.balancing.units import Links, Units, units_of
 from kvariates.data.exchanges import Ints
 from kvariates.data.rows import F64, Labels
 from kvariates.progress import Progress, Report
@@ -32,6 +37,112 @@ FIRST_ENTRIES = 50_000  # of the constraints: with more, the solver looks late a
 OUT_OF_TIME = 1  # a status of scipy's
 IMPORT = "from kvariates.balancing import group_problem as p"
 CHILD = f"import sys; sys.path[:] = {{}}; {IMPORT}; p.answer()"
+
+
+class InfeasibleError(ValueError):
+    """No groups fulfil the constraints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Pairs of rows: `must` in one group, `cannot` in one group. Both of shape (pairs, 2)."""
+
+    must: Ints
+    cannot: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units, numbered by their first row.
+
+    of_row : the unit of each row.
+    category : the category of each row; all 0 if there are none.
+    link_start, link : for each unit, those that must be in other groups, as in a CSR matrix.
+    """
+
+    of_row: Ints
+    category: Ints
+    link_start: Ints
+    link: Ints
+
+    @property
+    def n(self) -> int:
+        return len(self.link_start) - 1
+
+    @cached_property
+    def size(self) -> Ints:
+        """The rows of each unit."""
+        return np.bincount(self.of_row, minlength=self.n)
+
+    @cached_property
+    def n_categories(self) -> int:
+        return int(self.category.max()) + 1
+
+    @cached_property
+    def counts(self) -> sparse.csr_array:
+        """Rows of each category (columns) in each unit (rows)."""
+        shape = (self.n, self.n_categories)
+        ones = np.ones(len(self.of_row), dtype=np.int64)
+        return sparse.csr_array((ones, (self.of_row, self.category)), shape=shape)
+
+    @cached_property
+    def degree(self) -> Ints:
+        """The cannot-links of each unit."""
+        return np.diff(self.link_start)
+
+    @cached_property
+    def first_row(self) -> Ints:
+        return np.unique(self.of_row, return_index=True)[1]
+
+    @cached_property
+    def kind(self) -> Ints:
+        """The kind of each unit. Single rows of category c have kind c."""
+        single = self.size == 1
+        kind = self.category[self.first_row]
+        counts, known = self.counts, dict[tuple[int, ...], int]()
+        for unit in np.flatnonzero(~single):
+            part = slice(counts.indptr[unit], counts.indptr[unit + 1])
+            key = (*counts.indices[part].tolist(), *counts.data[part].tolist())
+            kind[unit] = self.n_categories + known.setdefault(key, len(known))
+        return kind
+
+    def sums(self, rows: F64) -> F64:
+        """The sum of the rows of each unit."""
+        if self.n == len(rows):
+            return rows
+        shape = (self.n, len(rows))
+        member = sparse.csr_array((np.ones(len(rows)), (self.of_row, np.arange(len(rows)))), shape)
+        return np.ascontiguousarray(member @ rows)
+
+
+def units_of(n: int, category: Ints, links: Links) -> Units:
+    """The units of n rows; InfeasibleError if a cannot-link is within a unit."""
+    of_row = _components(n, links.must)
+    a, b = of_row[links.cannot.T]
+    if (a == b).any():
+        i, j = links.cannot[int(np.argmax(a == b))]
+        raise InfeasibleError(
+            f"cannot_link keeps rows {i} and {j} apart, but must_link joins them, directly or "
+            "through other rows. Remove one of the links."
+        )
+    count = int(of_row.max()) + 1
+    both = np.concatenate([a, b]), np.concatenate([b, a])
+    table = sparse.csr_array((np.ones(2 * len(a), dtype=np.int64), both), shape=(count, count))
+    return Units(
+        of_row, category, table.indptr.astype(np.int64), table.indices.astype(np.int64)
+    )  # fmt: skip
+
+
+def _components(n: int, pairs: Ints) -> Ints:
+    """Connected components of n rows, numbered by their first row."""
+    if not len(pairs):
+        return np.arange(n)
+    graph = sparse.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
+    labels = connected_components(graph, directed=False)[1]
+    first, inverse = np.unique(labels, return_index=True, return_inverse=True)[1:]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +169,6 @@ class GroupProblem:
         """All groups have the same limits, so that their numbers do not matter."""
         tables = (self.sizes[None], self.least, self.most)
         return all(bool((table == table[:, :1]).all()) for table in tables)
-
-    def holds(self, labels: Labels) -> bool:
-        """Whether the groups of all units fulfil the constraints."""
-        counts = counts_of(self.units, labels, self.n_groups)
-        source = np.repeat(np.arange(self.units.n), self.units.degree)
-        return bool(
-            (counts.sum(axis=0) == self.sizes).all()
-            and (counts >= self.least).all()
-            and (counts <= self.most).all()
-            and (labels[source] != labels[self.units.link]).all()
-        )
-
-
-def counts_of(units: Units, labels: Labels, n_groups: int) -> Ints:
-    """Rows of each category (axis 0) in each group (axis 1)."""
-    cell = units.category * n_groups + labels[units.of_row]
-    shape = (units.n_categories, n_groups)
-    return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def group_problem(

@@ -26,7 +26,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kvariates.certificates.certificate import Certificate, smallest_mean
@@ -37,7 +36,9 @@ from kvariates.certificates.kmeans_dual import (
     capped_bound,
     solve,
 )
+from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
+from kvariates.numerics.draws import I64
 from kvariates.progress import Progress, Report
 
 EXACT = 1100  # distinct rows up to which the bound is exact
@@ -48,17 +49,6 @@ WORK, SAMPLES = 800, (4, 32)  # steps of the solver in all samples; the least an
 CLUSTERS = 0.5  # as a part of a sample: with more clusters, samples say nothing
 EXACT_STEPS, STEPS = 400, 200  # of the solver at most: for an exact bound, for a sample
 EXACT_WORK = 1e11  # rows^3 times steps, for an exact bound
-
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledCenters:
-    """The centres that were found, and the label of every row."""
-
-    centers: F64
-    labels: Labels
-
 
 @dataclass(frozen=True)
 class SamplePlan:
@@ -83,7 +73,7 @@ class CertifiedRows:
     """Rows of positive weight with the clusters that were found; one entry for each row."""
 
     rows: Rows
-    index: Ints
+    index: I64
     weight: F64
     known: KnownClusters
     k: int
@@ -93,7 +83,7 @@ class CertifiedRows:
     def cost(self) -> float:
         return math.fsum(self.weight * self.known.cost)
 
-    def points(self, chosen: Ints, weight: F64) -> WeightedDistances:
+    def points(self, chosen: I64, weight: F64) -> WeightedDistances:
         return WeightedDistances.of(self.rows.take(self.index[chosen]), weight)
 
 
@@ -102,7 +92,7 @@ class DrawnRows:
     """Drawn rows. Their weights make sums over them estimates of sums over all rows."""
 
     points: WeightedDistances
-    chosen: Ints  # the distinct rows drawn
+    chosen: I64  # the distinct rows drawn
     solution: Solution
 
     @classmethod
@@ -123,15 +113,15 @@ class DrawnRows:
 
 
 def certify_kmeans(
-    rows: Rows, found: LabelledCenters, weight: F64 | None, rng: np.random.Generator,
+    data: HostData, centers: F64, labels: Labels, rng: np.random.Generator,
     plan: SamplePlan | None = None, report: Report | None = None,
 ) -> Certificate:  # fmt: skip
-    """A lower bound on the cost of any k centres.
+    """A lower bound on the cost of any k centres, beside the known ones and the labels of all rows.
 
     It is exact if there are few distinct rows and no plan for samples is given.
     """
-    problem = replace(_problem(rows, found, weight), report=report)
-    if not problem.cost > 0 or _only_rounding(problem, found.centers):
+    problem = replace(_problem(data, centers, labels), report=report)
+    if not problem.cost > 0 or _only_rounding(problem, centers):
         return _trivial(problem, only_rounding=problem.cost > 0)
     with threadpool_limits(1, "blas"):  # so that the bits do not depend on the number of threads
         if plan is None and len(problem.index) <= EXACT:
@@ -139,11 +129,11 @@ def certify_kmeans(
         return _sampled(problem, plan, rng)
 
 
-def _problem(rows: Rows, found: LabelledCenters, weight: F64 | None) -> CertifiedRows:
+def _problem(data: HostData, centers: F64, labels: Labels) -> CertifiedRows:
     """Rows without weight are left out, and equal rows of small data become one."""
-    cost = rows.costs(found.centers, found.labels)
-    given = np.ones(rows.n) if weight is None else weight
-    index: Ints = np.flatnonzero(given > 0)
+    rows, cost = data.rows, data.rows.costs(centers, labels)
+    given = np.ones(rows.n) if data.weight is None else data.weight
+    index: I64 = np.flatnonzero(given > 0)
     mass = given[index]
     if rows.n * rows.d <= MERGED:
         _, first, group = np.unique(
@@ -151,8 +141,8 @@ def _problem(rows: Rows, found: LabelledCenters, weight: F64 | None) -> Certifie
         )
         mass = np.bincount(group.ravel(), mass).astype(np.float64)
         index = index[first]
-    known = KnownClusters(found.labels[index], cost[index])
-    return CertifiedRows(rows, index, mass, known, len(found.centers))
+    known = KnownClusters(labels[index], cost[index])
+    return CertifiedRows(rows, index, mass, known, len(centers))
 
 
 def _only_rounding(problem: CertifiedRows, centers: F64) -> bool:

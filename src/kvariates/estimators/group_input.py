@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.balancing.units import InfeasibleError, Links
+from kvariates.balancing.group_problem import InfeasibleError, Links
 from kvariates.data.exchanges import Ints
 from kvariates.data.metrics import DISTANCES, METRICS, ROWS
 from kvariates.data.rows import Floats

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from kvariates.certificates.certificate import Certificate
-from kvariates.certificates.kmeans_certificate import LabelledCenters, certify_kmeans
+from kvariates.certificates.kmeans_certificate import certify_kmeans
 from kvariates.data.block_data import BlockData, read_weights
 from kvariates.data.blocks import BlockTotals, CountedBlocks, SourceBlocks
 from kvariates.data.host_data import HostData
@@ -182,8 +182,7 @@ def certificate_of(
     """A lower bound on the cost of any centres, beside the cost of the best run."""
     centers = best.centers.astype(np.float64)
     labels = best.labels if limits is None else data.rows.nearest(centers)
-    labelled = LabelledCenters(centers, labels)
-    found = certify_kmeans(data.rows, labelled, data.weight, rng, report=report)
+    found = certify_kmeans(data, centers, labels, rng, report=report)
     if limits is None:
         return found
     rounding = found.only_rounding and found.cost == best.inertia

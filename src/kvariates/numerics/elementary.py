@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from kvariates.numerics.draws import F64
 
 BLOCK = 2**15  # distances converted at once, which fit into a cache
 

@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kvariates.numerics.draws import F64, I64
 from kvariates.privacy.empty_cells import Passing
 from kvariates.privacy.query import Histogram
 from kvariates.privacy.secret import Secret
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 SIDE = 4.0  # of the first cube, for rows in [-1, 1]^p: it contains them for every shift in [-1, 1]
 WORD = 62  # cells up to 2^62 are int64, more are Python's integers

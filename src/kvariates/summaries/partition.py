@@ -25,13 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.data.lattice_rows import Balls, outside_radius
+from kvariates.data.rows import Labels
+from kvariates.numerics.draws import F64, I64
 from kvariates.privacy.mechanisms import shrink
 from kvariates.privacy.secret import Secret
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-Labels = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 
 FEW_AXES = 3
 GROWTH = 1.2  # of the share of a level in the budget, from one level to the next
@@ -110,7 +107,14 @@ class Members:
 
     def move_right(self, numbers: Labels, axis: I64, high: F64, first: int) -> None:
         """Rows above the cut of a node that has a number go to the node first + number."""
-        _move_right(self.rows, self.labels, numbers[self.labels], axis, high, first)
+        parent = numbers[self.labels]
+        cut = high[np.arange(len(axis)), axis]
+        for start in range(0, len(self.rows), BLOCK):
+            block = slice(start, start + BLOCK)
+            inside = np.flatnonzero(parent[block] >= 0)
+            own = parent[block][inside]
+            above = self.rows[block][inside, axis[own]] > cut[own]
+            self.labels[block][inside[above]] = first + own[above]
 
 
 Measure = Callable[[Secret[Chosen], Balls, int], Moments]
@@ -125,7 +129,7 @@ class Nodes:
     variances: F64
     low: F64  # corners of the cell
     high: F64
-    open: Mask
+    open: NDArray[np.bool_]
     largest: float  # norm of any row
 
     def __len__(self) -> int:
@@ -305,16 +309,3 @@ def _far_children(nodes: Nodes, radii: F64, wide: float) -> Nodes:
     p, reach = nodes.centers.shape[1], nodes.reach
     variances = np.repeat(reach[:, None] ** 2 / (wide**2 * p), p, axis=1)
     return replace(nodes, variances=variances, open=reach > 1.01 * radii)
-
-
-def _move_right(
-    rows: F64, labels: Labels, parent: Labels, axis: I64, high: F64, first: int
-) -> None:
-    """Label rows above the cut of their parent with its right child, first + its number."""
-    cut = high[np.arange(len(axis)), axis]
-    for start in range(0, len(rows), BLOCK):
-        block = slice(start, start + BLOCK)
-        inside = np.flatnonzero(parent[block] >= 0)
-        own = parent[block][inside]
-        above = rows[block][inside, axis[own]] > cut[own]
-        labels[block][inside[above]] = first + own[above]
