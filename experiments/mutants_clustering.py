@@ -204,8 +204,8 @@ CLUSTERING = [
     ),
     Mutant(
         "a half-life is twice as long", "summaries.stream_state",
-        "growth = np.exp2(rows / self.half_life - self._halvings)",
-        "growth = np.exp2(rows / self.half_life / 2 - self._halvings)",
+        "growth = exp2(rows / self.half_life - self._halvings)",
+        "growth = exp2(rows / self.half_life / 2 - self._halvings)",
         "laws/test_stream_state_laws.py",
     ),
     Mutant(

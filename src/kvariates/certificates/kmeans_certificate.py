@@ -50,6 +50,7 @@ CLUSTERS = 0.5  # as a part of a sample: with more clusters, samples say nothing
 EXACT_STEPS, STEPS = 400, 200  # of the solver at most: for an exact bound, for a sample
 EXACT_WORK = 1e11  # rows^3 times steps, for an exact bound
 
+
 @dataclass(frozen=True)
 class SamplePlan:
     """How many rows are drawn, and the confidence of a bound from them."""
