@@ -189,8 +189,8 @@ private_methods.noisy_lloyd private_methods.principal_axes private_methods.priva
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.cluster_view seeding.global_kmeans
 seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
-sources.private_text sources.scaling summaries.merge_reduce
-summaries.partition summaries.stream_state
+sources.private_text sources.scaling estimators.saving summaries.merge_reduce
+summaries.partition
 """
 
 

@@ -31,7 +31,7 @@ LINES = {
     "ray": "kvariates.ray needs ray",
     "federated": "kvariates.federated needs flwr",
     "files": "reading rows.csv needs pyarrow",
-    "save": "Saving or loading a stream needs skops",
+    "save": "Saving or loading a model needs skops",
     "river": "kvariates.river needs river",
 }
 

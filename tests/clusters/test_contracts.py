@@ -238,6 +238,18 @@ def test_clone_and_pickle(engine, rows):
 
 
 @dask
+def test_a_saved_model_is_the_same_one(engine, rows, tmp_path):
+    model = fitted(engine, 3, rows)
+    model.save(tmp_path / "model.skops")
+    loaded = type(model).load(tmp_path / "model.skops")
+    assert vars(loaded).keys() == vars(model).keys() - {"labels_"}
+    np.testing.assert_array_equal(loaded.cluster_centers_, model.cluster_centers_)
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+    with pytest.raises(ValueError, match=rf"holds a {type(model).__module__}.KMeans; load it"):
+        kvariates.KMeans.load(tmp_path / "model.skops")
+
+
+@dask
 def test_verbose_prints_what_is_done(engine, rows, capsys):
     fitted(engine, 3, rows, verbose=1)
     shown = capsys.readouterr().err

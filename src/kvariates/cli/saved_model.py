@@ -7,14 +7,10 @@ file.
 
 from __future__ import annotations
 
-import io
-import json
 import warnings
 from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 from rich.progress import Progress
@@ -24,23 +20,16 @@ from sklearn.pipeline import Pipeline
 from kvariates.cli.reading import ReadRequest, read_table
 from kvariates.cli.screen import phase
 from kvariates.estimators.fit_record import fit_record_of
-from kvariates.extras import needed
+from kvariates.estimators.saving import first_line, model_bytes, model_of
 from kvariates.sources import Scale
-from kvariates.sources.input_file import PathOrUrl, check_size
+from kvariates.sources.input_file import PathOrUrl
 from kvariates.sources.parquet_writer import write_labels
 from kvariates.sources.scaling import radians_scale
 
-SMALL = 2**28  # bytes of parts that are always read
-MOST_TIMES = 100  # as many bytes of parts as the file has
 LIMITS = (
     "the model has limits on the sizes of clusters, which hold for the rows of the fit only; here "
     "each row gets its nearest centre"
 )
-HARMLESS = frozenset({
-    "numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix",
-})  # fmt: skip
-SCHEMA = "schema.json"
-LEVEL = 1  # of compression
 SUFFIXES = (".parquet", ".csv")
 NOT_PRIVATE = (
     "the model is private, the labels and numbers of rows here are not: they are computed from "
@@ -52,14 +41,13 @@ def save_model(
     model: Any, names: tuple[str, ...], scale: Scale | None, path: Path, means: Any = None
 ) -> None:
     """Write a model whose features have these names. `means`: of missing values, if filled in."""
-    skops = needed("skops.io", "save", "writing model.skops")
     made = model
     columns = np.array(names, dtype=object)
     if scale is not None or means is not None:
         made = _pipeline(model, columns, scale, means)
     elif vars(model).get("n_features_in_") == len(names):  # a model of words has none
         model.feature_names_in_ = columns
-    path.write_bytes(model_bytes(made, skops))
+    path.write_bytes(model_bytes(made))
 
 
 def _pipeline(model: Any, columns: Any, scale: Scale | None, means: Any) -> Any:
@@ -89,60 +77,20 @@ def _last(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def _is_our_class(name: str) -> bool:
-    """Whether it is a class that kvariates defines. Functions, methods and imports are not."""
-    module, _, own = name.rpartition(".")
-    if not module.startswith("kvariates."):
-        return False
-    try:
-        found = getattr(import_module(module), own, None)
-    except ImportError:
-        return False
-    return isinstance(found, type) and found.__module__ == module
-
-
 def load_model(path: Path) -> Any:
     """The model of a file. ValueError if it is none, or holds anything but parts of kvariates."""
-    skops = needed("skops.io", "save", "reading a model")
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     if path.is_dir():
         path = path / "model.skops"
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
-    data = path.read_bytes()
-    try:
-        _check_sizes(data, str(path))
-        foreign = skops.get_untrusted_types(data=data)
-        ours = [name for name in foreign if name in HARMLESS or _is_our_class(name)]
-        if len(ours) < len(foreign):
-            others = ", ".join(sorted(set(foreign) - set(ours))[:3])
-            raise ValueError(f"{path}: holds {others}, which is no part of a model of kvariates")
-        model = skops.loads(data, trusted=ours)
-    except OSError:
-        raise
-    except Exception as error:  # a damaged file can raise anything
-        line = _first_line(error)
-        if line.startswith(str(path)):
-            raise ValueError(line) from None
-        raise ValueError(f"{path}: is damaged, or no saved model: {line}") from None
+    model = model_of(path.read_bytes(), str(path))
     last = _last(model)
     if not type(last).__module__.startswith("kvariates."):
         raise ValueError(f"{path}: holds a {type(last).__name__}, not a model of kvariates")
     _check_centers(model, path)
     return model
-
-
-def _check_sizes(data: bytes, name: str) -> None:
-    """Raise ValueError if the parts of a model are far larger than the file, or fill the memory."""
-    with ZipFile(io.BytesIO(data)) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    if size > max(SMALL, MOST_TIMES * len(data)):
-        raise ValueError(
-            f"{name}: its parts have {size / 1e9:.3g} GB, more than {MOST_TIMES} times the file; "
-            "it is damaged, or made to fill the memory"
-        )
-    check_size(size, name)
 
 
 def _check_centers(model: Any, path: Path) -> None:
@@ -166,45 +114,7 @@ def _check_centers(model: Any, path: Path) -> None:
             warnings.simplefilter("ignore")  # the row has no names
             model.predict(centers[:1])
     except Exception as error:  # a damaged model can raise anything
-        raise ValueError(f"{path}: is damaged: {_first_line(error)}") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def model_bytes(model: Any, skops: Any) -> bytes:
-    """The model, as `skops.io.load` reads it. The same model gives the same bytes."""
-    with ZipFile(io.BytesIO(skops.dumps(model))) as archive:
-        numbers: dict[int, int] = {}
-        files: dict[str, str] = {}
-        schema = _renumbered(json.loads(archive.read(SCHEMA)), numbers, files)
-        parts = {new: archive.read(old) for old, new in files.items()}
-    parts[SCHEMA] = json.dumps(schema, indent=2).encode()
-    made = io.BytesIO()
-    with ZipFile(made, "w") as archive:
-        for name, content in parts.items():
-            entry = ZipInfo(name)  # of the year 1980
-            entry.external_attr = 0o600 << 16
-            archive.writestr(entry, content, ZIP_DEFLATED, LEVEL)
-    return made.getvalue()
-
-
-def _renumbered(node: Any, numbers: dict[int, int], files: dict[str, str]) -> Any:
-    """A part of the schema with new numbers (from 1: skops takes 0 for none) and file names."""
-    if isinstance(node, list):
-        return [_renumbered(each, numbers, files) for each in node]
-    if not isinstance(node, dict):
-        return node
-    made: dict[str, Any] = {}
-    for key, value in node.items():
-        if key == "__id__" and isinstance(value, int):
-            made[key] = numbers.setdefault(value, len(numbers) + 1)
-        elif key == "file" and isinstance(value, str):
-            made[key] = files.setdefault(value, f"{len(files) + 1}{PurePath(value).suffix}")
-        else:
-            made[key] = _renumbered(value, numbers, files)
-    return made
+        raise ValueError(f"{path}: is damaged: {first_line(error)}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,14 @@ from kvariates.dask.partitions import blocks_of
 from kvariates.data.rows import Rows
 from kvariates.estimators import validation
 from kvariates.estimators.partitions import checked_block, checked_weight
+from kvariates.estimators.saving import SavedModel
 from kvariates.summaries.merge_reduce import FAN_IN, LARGER, SYNOPSES
 from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
 from kvariates.tables import documented
 
 
 @documented(SYNOPSES=SYNOPSES)
-class StreamingSummary(HasClient, BaseEstimator):
+class StreamingSummary(HasClient, SavedModel, BaseEstimator):
     """Weighted points that stand for the rows of a Dask collection.
 
     Every partition is read once and summarized by its worker; the summaries are joined in a tree.

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from kvariates.estimators.saving import SavedModel
 from kvariates.guarantees import Guarantee, how_to_measure
 from kvariates.notebook_html import boxed
 from kvariates.privacy.ledger import Ledger
@@ -149,7 +150,7 @@ def fit_record_of(model: Any) -> FitRecord:
     )  # fmt: skip
 
 
-class FittedHtml(HasRecord):
+class FittedHtml(SavedModel, HasRecord):
     """A mixin for estimators: a box above scikit-learn's diagram once the model is fitted."""
 
     def _html_repr(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -36,7 +35,7 @@ from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report
 from kvariates.seeding.seedings import HOST_SEEDINGS
 from kvariates.summaries.merge_reduce import SYNOPSES
-from kvariates.summaries.stream_state import StreamState, load_state, save_state
+from kvariates.summaries.stream_state import StreamState
 from kvariates.tables import documented
 
 ROOM = 4  # synopses of a cluster, at least
@@ -332,47 +331,3 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """``fit(X).predict(X)``, for a table of rows or for blocks that can be read again."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
-
-    # -- saving ------------------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, from which `load` goes on with the stream. Needs skops.
-
-        The file is written aside and moved into place: if that fails, an older file stays. A
-        `random_state` that is a generator is not saved; the stream goes on all the same.
-        """
-        objective_of(self, begun=self._state is not None)
-        params = self.get_params()
-        if not isinstance(self.random_state, Integral):  # a generator: its state is not saved
-            params["random_state"] = None
-        fitted = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name in ("n_features_in_", "feature_names_in_", "n_rows_dropped_")
-        }
-        if self._state is not None:
-            fitted |= {"dtype": self._dtype.str, "sparse": self._is_sparse}
-        state = None if self._state is None else self._state.to_dict()
-        content = {"params": params, "fitted": fitted, "stream": state}
-        save_state(path, type(self).__name__, content)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """The model that `save` wrote. Its stream goes on as if it had not been saved."""
-        content = load_state(path, cls.__name__)
-        try:
-            return cls._restored(content)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path}: is damaged; {error} is missing or wrong") from error
-
-    @classmethod
-    def _restored(cls, content: dict[str, Any]) -> Self:
-        model = cls(**content["params"])
-        fitted = content["fitted"]
-        if content["stream"] is not None:
-            model._objective = objective_of(model, begun=False)
-            model._state = StreamState.from_dict(content["stream"])
-            model._dtype = np.dtype(fitted.pop("dtype"))
-            model._is_sparse = fitted.pop("sparse")
-        model.__dict__.update(fitted)
-        return model
