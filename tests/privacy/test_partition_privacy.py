@@ -58,14 +58,15 @@ def test_the_node_of_a_row_depends_on_no_other_row(d):
 def test_local_indices_used_as_global_ones_are_caught(d):
     """Positions among the rows of open nodes, or among those above a cut, used as row numbers."""
 
-    def wrong(rows, labels, parent, axis, high, first):
+    def wrong(self, numbers, axis, high, first):
         cut = high[np.arange(len(axis)), axis]
+        parent = numbers[self.labels]
         inside = np.flatnonzero(parent >= 0)
         own = parent[inside]
-        above = rows[inside, axis[own]] > cut[own]
-        labels[np.arange(above.sum())] = first + own[above]
+        above = self.rows[inside, axis[own]] > cut[own]
+        self.labels[np.arange(above.sum())] = first + own[above]
 
-    with patch.object(partition, "_move_right", wrong):
+    with patch.object(partition.Members, "move_right", wrong):
         assert not all(
             same_nodes(kind, adjacency, d)
             for kind in ("first", "spread")

@@ -137,8 +137,8 @@ MISTAKES = {
         METHODS["lloyd"], CROWD, "public values depend on the rows",
     ),
     "local indices are used as global ones": Mistake(
-        partition._move_right, "labels[block][inside[above]]",
-        "labels[block][np.flatnonzero(above)]",
+        partition.Members.move_right, "self.labels[block][inside[above]]",
+        "self.labels[block][np.flatnonzero(above)]",
         TREE, SKEWED, "costs", delta=1e-6,
     ),
     "a block of m rows takes the first m rows": Mistake(
