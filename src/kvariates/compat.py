@@ -2,7 +2,7 @@
 
 | name | since |
 |---|---|
-| `CallbackSupportMixin`, `with_callbacks` | 1.9; before, the same methods and hooks from here |
+| `CallbackSupportMixin` | 1.9; before, the same methods and hooks from here |
 
 No other file of the package asks for a version. Which versions are supported follows SPEC 0
 (https://scientific-python.org/specs/spec-0000): those of the last two years.
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-__all__ = ["CallbackSupportMixin", "FitCallbacks", "FitTask", "torn_down_after", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitCallbacks", "FitTask", "torn_down_after"]
 
 PASSED = ("X", "y", "metadata")  # to hooks that have a keyword-only argument of this name
 
@@ -101,6 +101,6 @@ def torn_down_after(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
 except ModuleNotFoundError:
-    CallbackSupportMixin, with_callbacks = FitCallbacks, torn_down_after
+    CallbackSupportMixin = FitCallbacks

@@ -208,8 +208,8 @@ class InMemoryAssigner:
         return ClusterSums(rows, self._weight, k, scale)
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
-        changed = self.relabel(centers, moves)
-        sums = self._sums
+        sums, moved = self._sums, self._moved(centers, moves)
+        changed = self._scan.assign(centers, moved, self.labels, sums.changes)
         if changed:
             sums.update(self.labels, changed)
         return ExactStatistics(
@@ -222,13 +222,16 @@ class InMemoryAssigner:
         k, scale = len(self._sums.counts), self._sums.scale
         return SumsByLabel(self._rows, self._weight, self.labels, k, scale)
 
-    def relabel(self, centers: F64, moves: F64 | None = None) -> int:
-        """Only bring the labels up to date; return how many changed."""
-        if moves is None and self._centers is not None:
-            moves = squared_moves(self._centers, centers)
-        moved = None if self._centers is None or moves is None else upper_bounds(moves)
-        self._centers = centers
-        return self._scan.assign(centers, moved, self.labels, self._sums.changes)
+    def relabel(self, centers: F64) -> None:
+        """Only bring the labels up to date."""
+        self._scan.assign(centers, self._moved(centers), self.labels, self._sums.changes)
+
+    def _moved(self, centers: F64, moves: F64 | None = None) -> NDArray[np.float32] | None:
+        """How far each centre moved, at most; these centres are kept for the next assignment."""
+        before, self._centers = self._centers, centers
+        if before is None:
+            return None
+        return upper_bounds(squared_moves(before, centers) if moves is None else moves)
 
     def labelled(self, centers: F64) -> Labelled:
         """The labels of these centres: known if they are those of the last assignment."""

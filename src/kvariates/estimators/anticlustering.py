@@ -17,7 +17,7 @@ from kvariates.balancing.group_objectives import GROUP_OBJECTIVES, ROWS
 from kvariates.balancing.group_problem import GroupProblem, group_problem
 from kvariates.data.rows import F64, Labels
 from kvariates.estimators import group_input, input_errors, validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.group_input import GROUP_METRICS, Categories
 from kvariates.estimators.names import Auto, GroupMetric, GroupObjectiveName, Integers, RandomState
@@ -115,8 +115,7 @@ class AntiClustering(CallbackSupportMixin, FittedHtml, BaseEstimator):
     }
 
     @validation.all_or_nothing
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(
         self, X: Any, y: Any = None, *, categories: Any = None, must_link: Any = None,
         cannot_link: Any = None,

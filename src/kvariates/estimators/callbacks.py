@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from kvariates.compat import CallbackSupportMixin, with_callbacks
-from kvariates.estimators.validation import Fit
+from kvariates.compat import CallbackSupportMixin
 from kvariates.objectives.objective import Objective
 from kvariates.progress import Progress, Report
 from kvariates.refining.lloyd import Step, StopRule
@@ -18,15 +17,9 @@ __all__ = [
     "FitReport",
     "certifying",
     "printed",
-    "reported_fit",
     "reporting",
     "task_done",
 ]
-
-
-def reported_fit(fit: Fit) -> Fit:
-    """A `fit` that ends scikit-learn's callbacks, even if it fails; mypy knows its types."""
-    return cast("Fit", with_callbacks(fit))
 
 
 def reporting(stop: StopRule, model: Any, task: Any, objective: Objective) -> StopRule:

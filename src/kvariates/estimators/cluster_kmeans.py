@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import set_features
-from kvariates.estimators.callbacks import CallbackSupportMixin, reported_fit, task_done
+from kvariates.estimators.callbacks import CallbackSupportMixin, task_done
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
@@ -164,9 +164,8 @@ default="k-means++"
 
     # -- scikit-learn's interface ------------------------------------------------------------------
 
-    @reported_fit
     @validation.all_or_nothing
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 

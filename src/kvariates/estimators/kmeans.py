@@ -23,7 +23,7 @@ from kvariates.estimators.block_results import (
     FittedColumns,
     set_features,
 )
-from kvariates.estimators.callbacks import CallbackSupportMixin, certifying, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, certifying
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import (
@@ -180,8 +180,7 @@ default="k-means++"
     }
 
     @validation.all_or_nothing
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 

@@ -35,6 +35,7 @@ from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import CoordinateBlocks
 from kvariates.estimators.callbacks import reporting
+from kvariates.fitting.kmeans import Watch
 from kvariates.objectives.objective import Objective, SquaredEuclidean
 from kvariates.progress import Report
 from kvariates.refining.lloyd import LloydResult, StopRule
@@ -80,7 +81,7 @@ def given_centers(given: Any, k: int, objective: Objective, dtype: Any, d: int) 
         raise ValueError(f"init: {error}") from None
 
 
-class RunWatch:
+class RunWatch(Watch):
     """Tells of the runs of a model: verbose lines, and scikit-learn's callbacks."""
 
     def __init__(self, model: Any, task: Any, objective: Objective, X: Any) -> None:

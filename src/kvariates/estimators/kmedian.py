@@ -15,7 +15,7 @@ from kvariates.certificates.certificate import Certificate, certify
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
 from kvariates.data.metrics import EDGES, METRICS, metric_entry
 from kvariates.estimators import metric_input, validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.metric_input import TriangleCheck, ValidatedPoints
@@ -114,8 +114,7 @@ class KMedian(CallbackSupportMixin, FittedMedoids):
     }
 
     @validation.all_or_nothing
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, *, demand: Any = None, sample_weight: Any = None) -> Self:
         """Find the medoids.
 

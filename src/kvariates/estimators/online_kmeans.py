@@ -24,7 +24,7 @@ from kvariates.estimators.batches import (
     objective_of,
 )
 from kvariates.estimators.block_results import set_features
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
@@ -118,8 +118,7 @@ class OnlineKMeans(_OnlineModel, CallbackSupportMixin):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn from a whole stream.
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kvariates.data.rows import Labels, Rows, check_sparse
 from kvariates.estimators import domain_spec, validation
-from kvariates.estimators.callbacks import FitReport, reported_fit
+from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import PrivateMethodName
@@ -139,8 +139,7 @@ class PrivateKMeans(PrivateEstimator, FittedCenters):
         "verbose": ["verbose"],
     }
 
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute private centres and their ledger.
 

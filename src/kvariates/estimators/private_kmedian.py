@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.metrics import METRICS, Vectors
 from kvariates.estimators import validation
-from kvariates.estimators.callbacks import FitReport, reported_fit
+from kvariates.estimators.callbacks import FitReport
 from kvariates.estimators.fit_record import FitRecord
 from kvariates.estimators.fitted_medoids import FittedMedoids
 from kvariates.estimators.names import DemandMethodName, DistanceFunction, MedianMetric, RandomState
@@ -150,8 +150,7 @@ class PrivateKMedian(PrivateEstimator, FittedMedoids):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, *, demand: Any = None) -> Self:
         """Find medoids for a private demand.
 

@@ -22,7 +22,7 @@ from kvariates.estimators.batches import (
     objective_of,
 )
 from kvariates.estimators.block_results import BlockLabels, set_features
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.names import (
     Init,
     KMeansMetric,
@@ -162,8 +162,7 @@ class StreamingKMeans(CallbackSupportMixin, StreamedCenters):
 
     # -- the stream --------------------------------------------------------------------------------
 
-    @reported_fit
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, then take in all batches of X.
 

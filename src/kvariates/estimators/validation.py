@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
+from kvariates import compat
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import Rows, check_sparse
 from kvariates.estimators import input_errors
@@ -54,9 +55,12 @@ def parameters(common: dict[str, Any] = COMMON, **others: list[Any]) -> Callable
     return cast("Callable[[Fit], Fit]", check)
 
 
-def checked_parameters(fit: Fit) -> Fit:
-    """A `fit` that checks the parameters of its estimator first; mypy knows its types."""
-    return cast("Fit", _fit_context(prefer_skip_nested_validation=True)(fit))
+def checked_fit(fit: Fit) -> Fit:
+    """A `fit` that checks the parameters of its estimator, and ends callbacks even if it fails."""
+    checked = _fit_context(prefer_skip_nested_validation=True)(fit)
+    # Where scikit-learn has callbacks, its decorator ends them.
+    ours = compat.CallbackSupportMixin is compat.FitCallbacks
+    return cast("Fit", compat.torn_down_after(checked) if ours else checked)
 
 
 def seeding_problem(X: Any, k: int, sample_weight: Any, random_state: Any) -> SeedingProblem:

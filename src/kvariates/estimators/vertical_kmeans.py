@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kvariates import guarantees
 from kvariates.data.rows import Labels
 from kvariates.estimators import input_errors, validation
-from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport, reported_fit
+from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.names import RandomState
 from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
@@ -101,9 +101,8 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
         "block_bytes": [Interval(Integral, 8, None, closed="left")],
     }
 
-    @reported_fit
     @validation.all_or_nothing
-    @validation.checked_parameters
+    @validation.checked_fit
     def fit(self, X: Any, ids: Any = None) -> Self:
         """Find the clusters.
 

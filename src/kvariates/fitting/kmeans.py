@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -32,150 +32,92 @@ MakeCenters = Callable[[Data, np.random.Generator], F64]
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """What a fit does.
-
-    Attributes
-    ----------
-    k : int
-        The number of centres.
-    init : str, ndarray of shape (k, d), or callable
-        A name in `SEEDINGS`; centres in the objective's coordinates; or a function that makes them
-        from the data and a generator.
-    algorithm : str
-        A name in `REFINEMENTS`.
-    n_init : int
-        The number of runs.
-    max_iter : int
-        The most iterations of a run; with 0 the centres are the seeds.
-    tol : float
-        A run stops when the centres' squared shift is at most `tol` times `variance`.
-    variance : float or None
-        None: the mean variance of the features of the data.
-    limits : SizeLimits or None
-        On the sizes of clusters.
-    keep_costs : bool
-        Whether the result has the cost before each iteration.
-    looser : float
-        Times the tolerance, for Lloyd inside a seeding if more centres follow.
-    """
+    """What a fit does."""
 
     k: int
+    # A name in `SEEDINGS`; centres in the objective's coordinates; or a function that makes them.
     init: str | F64 | MakeCenters
-    algorithm: str = "auto"
+    algorithm: str = "auto"  # a name in `REFINEMENTS`
     n_init: int = 1
-    max_iter: int = 300
-    tol: float = 1e-4
-    variance: float | None = None
+    max_iter: int = 300  # with 0 the centres are the seeds
+    tol: float = 1e-4  # a run stops when the centres' squared shift is at most tol times `variance`
+    variance: float | None = None  # None: the mean variance of the features of the data
     limits: SizeLimits | None = None
-    keep_costs: bool = False
-    looser: float = 10.0
+    keep_costs: bool = False  # whether the result has the cost before each iteration
+    looser: float = 10.0  # times the tolerance, for Lloyd inside a seeding if more centres follow
+
+    @property
+    def stop(self) -> StopRule:
+        """Pre: `variance` is known."""
+        tol = self.tol * (self.variance or 0.0)
+        return StopRule(self.max_iter, tol, keep_costs=self.keep_costs)
 
 
-class Watch(Protocol):
-    """Who is told of a fit while it runs."""
+class Watch:
+    """Who is told of a fit while it runs. This one tells nobody."""
 
     def run(self, stop: StopRule) -> AbstractContextManager[StopRule]:
         """A run, from its seeding to its end; yields the rule that also tells of iterations."""
+        return nullcontext(stop)
 
     def seeded(self) -> None:
         """The first centres of a run are known."""
 
 
-class Unwatched:
-    """Nobody is told."""
-
-    def run(self, stop: StopRule) -> AbstractContextManager[StopRule]:
-        return nullcontext(stop)
-
-    def seeded(self) -> None:
-        pass
-
-
-def _check_offers(options: FitOptions, data: Data, objective: Objective) -> None:
-    """ValueError unless the data and the objective offer what seeding and refinement need."""
-    offers = objective.offers | data.offers
-    if isinstance(options.init, str):
-        SEEDINGS.check(options.init, offers, objective.name)
-    REFINEMENTS.check(options.algorithm, offers, objective.name)
+NOBODY = Watch()
 
 
 def fit_kmeans(
     data: Data, objective: Objective, options: FitOptions, rng: np.random.Generator,
-    watch: Watch | None = None,
+    watch: Watch = NOBODY,
 ) -> LloydResult:  # fmt: skip
     """Seed, refine, and keep the best run. Pre: at least k rows."""
-    _check_offers(options, data, objective)
-    fit = KMeansFit(data, objective, options, rng, watch or Unwatched())
-    if data.summary is not None and not isinstance(options.init, np.ndarray):
-        fit = replace(fit, options=fit.options_from_summary())
-    best = fit.run()
-    for _ in range(1, fit.options.n_init):
-        best = min(best, fit.run(), key=lambda run: run.inertia)
+    offers, o = objective.offers | data.offers, options
+    if isinstance(o.init, str):
+        SEEDINGS.check(o.init, offers, objective.name)
+    REFINEMENTS.check(o.algorithm, offers, objective.name)
+    if o.variance is None:
+        o = replace(o, variance=data.spread() if o.tol and o.max_iter else 0.0)
+    if data.summary is not None and not isinstance(o.init, np.ndarray):
+        start = fit_kmeans(data.summary, objective, o, rng).centers
+        o = replace(o, init=start.astype(np.float64), n_init=1)
+
+    refinement, unit = REFINEMENTS[o.algorithm].run, objective.unit
+    lloyd: Any = objective.lloyd
+    if o.limits is not None:
+        lloyd = partial(refine_within, o.limits, unit)
+    best: LloydResult | None = None
+    for _ in range(o.n_init):
+        with watch.run(o.stop) as stop:
+            centers = _first_centers(data, objective, o, rng)
+            watch.seeded()
+            if o.max_iter == 0:
+                found = evaluated(data, centers, 0, converged=False)
+            elif isinstance(refinement, str):
+                found = lloyd(data, centers, stop, refinement)
+            else:
+                found = refinement(RefineProblem(data, centers, stop, lloyd, rng, unit))
+        if best is None or found.inertia < best.inertia:
+            best = found
+    assert best is not None  # noqa: S101
     if not np.isfinite(best.inertia):
         raise ValueError(TOO_LARGE)
     return objective.finish(data, best)
 
 
-@dataclass(frozen=True, eq=False)
-class KMeansFit:
-    """What the runs of one fit share."""
+def _first_centers(
+    data: Data, objective: Objective, o: FitOptions, rng: np.random.Generator
+) -> F64:
+    """In the objective's coordinates."""
+    if isinstance(o.init, np.ndarray):
+        return o.init
+    if callable(o.init):
+        return o.init(data, rng)
 
-    data: Data
-    objective: Objective
-    options: FitOptions
-    rng: np.random.Generator
-    watch: Watch
+    def lloyd(part: Any, centers: F64) -> LloydResult:
+        looser = o.looser if len(centers) < o.k else 1.0
+        stop = StopRule(o.max_iter, looser * o.stop.tol)
+        return objective.lloyd(part, centers, stop)
 
-    @cached_property
-    def variance(self) -> float:
-        o = self.options
-        if o.variance is not None:
-            return o.variance
-        return self.data.spread() if o.tol and o.max_iter else 0.0
-
-    @cached_property
-    def stop(self) -> StopRule:
-        o = self.options
-        return StopRule(o.max_iter, o.tol * self.variance, keep_costs=o.keep_costs)
-
-    def run(self) -> LloydResult:
-        """One run."""
-        o = self.options
-        with self.watch.run(self.stop) as stop:
-            centers = self._first_centers()
-            self.watch.seeded()
-            if o.max_iter == 0:
-                return evaluated(self.data, centers, 0, converged=False)
-            lloyd: Any = self.objective.lloyd
-            if o.limits is not None:
-                lloyd = partial(refine_within, o.limits, self.objective.unit)
-            unit = self.objective.unit
-            problem = RefineProblem(self.data, centers, stop, lloyd, self.rng, unit)
-            return REFINEMENTS[o.algorithm].run(problem)
-
-    def options_from_summary(self) -> FitOptions:
-        """Those of one run from the centres of the summary, and with the same tolerance."""
-        known = replace(self.options, variance=self.variance)
-        of_points = fit_kmeans(self.data.summary, self.objective, known, self.rng)
-        return replace(known, init=of_points.centers.astype(np.float64), n_init=1)
-
-    def _first_centers(self) -> F64:
-        """In the objective's coordinates."""
-        o = self.options
-        if isinstance(o.init, np.ndarray):
-            return o.init
-        if callable(o.init):
-            return o.init(self.data, self.rng)
-        problem = SeedingProblem(
-            self.data, o.k, self.objective.potential, self.objective.density, self._refined,
-            rng=self.rng,
-        )  # fmt: skip
-        return SEEDINGS[o.init].run(problem)
-
-    def _refined(self, data: Any, centers: F64) -> LloydResult:
-        """Lloyd inside a seeding."""
-        looser = len(centers) < self.options.k
-        stop = replace(self.stop, keep_costs=False)
-        if looser:
-            stop = replace(stop, tol=self.options.looser * stop.tol)
-        return self.objective.lloyd(data, centers, stop)
+    problem = SeedingProblem(data, o.k, objective.potential, objective.density, lloyd, rng=rng)
+    return SEEDINGS[o.init].run(problem)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kvariates import guarantees
 from kvariates.data.rows import F64, Floats
-from kvariates.fitting.kmeans import FitOptions, Unwatched, fit_kmeans
+from kvariates.fitting.kmeans import FitOptions, Watch, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.coordinator import Coordinator
@@ -100,7 +100,7 @@ def fit_peers(
 
 
 @dataclass(frozen=True, eq=False)
-class CalledBack(Unwatched):
+class CalledBack(Watch):
     """A function is called once an iteration."""
 
     callback: Callable[[Step], bool] | None

@@ -74,13 +74,8 @@ def swapped(p: RefineProblem, end: LloydResult) -> F64:
 # ---- The table of refinements ------------------------------------------------------------------
 
 
-Refinement = Callable[[RefineProblem], LloydResult]
-
-
-def lloyd_with(scan: str) -> Refinement:
-    """Lloyd with this scan of `data.scans`."""
-    return lambda p: p.lloyd(p.data, p.centers, p.stop, scan)
-
+Refinement = str | Callable[[RefineProblem], LloydResult]
+"""The scan (see `data.scans`) with which Lloyd is all of it, or a function."""
 
 DISTANCES = frozenset({"squared distances"}) | HOST_ROWS
 FREE_CENTERS = frozenset({"free centers"}) | HOST_ROWS
@@ -89,21 +84,15 @@ SAME = "The same result as lloyd."
 REFINEMENTS: Table[Refinement] = Table(
     "algorithm",
     {
-        "auto": Entry(
-            lloyd_with("auto"), f"Lloyd with or without bounds, whichever is faster. {SAME}"
-        ),
-        "lloyd": Entry(lloyd_with("lloyd"), "Lloyd: every row is compared with every centre."),
+        "auto": Entry("auto", f"Lloyd with or without bounds, whichever is faster. {SAME}"),
+        "lloyd": Entry("lloyd", "Lloyd: every row is compared with every centre."),
         "elkan": Entry(
-            lloyd_with("elkan"),
+            "elkan",
             f"Lloyd with a bound for each row and centre, which takes memory. {SAME}",
             DISTANCES,
         ),
-        "hamerly": Entry(
-            lloyd_with("hamerly"), f"Lloyd with one bound for each row. {SAME}", DISTANCES
-        ),
-        "yinyang": Entry(
-            lloyd_with("yinyang"), f"Lloyd with sixteen bounds for each row. {SAME}", DISTANCES
-        ),
+        "hamerly": Entry("hamerly", f"Lloyd with one bound for each row. {SAME}", DISTANCES),
+        "yinyang": Entry("yinyang", f"Lloyd with sixteen bounds for each row. {SAME}", DISTANCES),
         "hartigan": Entry(
             hartigan, "Lloyd, then moves of single rows that lower the cost.", FREE_CENTERS
         ),
