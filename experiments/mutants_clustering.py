@@ -179,16 +179,16 @@ CLUSTERING = [
         "laws/test_block_laws.py contracts/test_kmeans_blocks.py",
     ),
     Mutant(
-        "drawn rows keep their own weights", "summaries.coreset",
+        "drawn rows keep their own weights", "summaries.weighted_points",
         "weights=drawn.weights)",
         "weights=points.weights[drawn.rows])",
         "laws/test_summary_laws.py sampling/test_summary_distribution.py",
     ),
     Mutant(
-        "the memory of a leaf is used again at once", "summaries.merge_reduce",
-        "self._empty_leaf(), None, leaf",
-        "leaf.emptied(), None, leaf",
-        "contracts/test_streaming_kmeans.py",
+        "a leaf keeps a view of the caller's rows", "summaries.merge_reduce",
+        "self._leaf.append(piece.take(slice(None)))",
+        "self._leaf.append(piece)",
+        "laws/test_summary_laws.py contracts/test_streaming_kmeans.py",
     ),
     Mutant(
         "coresets always take the same draws", "data.rows",
@@ -209,7 +209,7 @@ CLUSTERING = [
         "laws/test_stream_state_laws.py",
     ),
     Mutant(
-        "a centre of an on-line step ignores the centres before", "summaries.online",
+        "a centre of an on-line step ignores the centres before", "summaries.stream_state",
         "made.add(centers)",
         "pass",
         "sampling/test_online_distribution.py laws/test_online_laws.py",
@@ -242,8 +242,8 @@ CLUSTERING = [
         "laws/test_cosine_laws.py",
     ),
     Mutant(
-        "a centre of an on-line step leaves the sphere", "summaries.online",
-        "centers = directions(centers, state.centers) if unit else centers",
+        "a centre of an on-line step leaves the sphere", "summaries.stream_state",
+        "centers = directions(centers, state.centers) if self.unit else centers",
         "",
         "laws/test_cosine_laws.py",
     ),

@@ -20,9 +20,8 @@ from kvariates import KMeans
 from kvariates.data.rows import Rows, total_cost
 from kvariates.estimators.online_kmeans import OnlineKMeans
 from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
-from kvariates.summaries.coreset import draws_per_round
 from kvariates.summaries.merge_reduce import SYNOPSES
-from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints
+from kvariates.summaries.weighted_points import SummaryOptions, WeightedPoints, draws_per_round
 
 BATCH = 5000  # rows that arrive together at a summary
 

@@ -165,13 +165,10 @@ sources.text_format: HINT
 sources.text_lines: TextCheck
 sources.text_sniffing: SAMPLE_BYTES
 summaries.candidate_tree: candidate_tree CubeRows Shifted SIDE
-summaries.coreset: coreset kmeans_sharp lightweight
-summaries.merge_reduce: MergeReduce summarize SYNOPSES
-summaries.online: next_center
+summaries.merge_reduce: MergeReduce Reservoir rounded_to_integers summarize SYNOPSES
 summaries.partition: Chosen depth level_shares Members Moments root rules
-summaries.reservoir: Reservoir rounded_to_integers
-summaries.stream_state: StreamState
-summaries.weighted_points: SummaryOptions WeightedPoints
+summaries.stream_state: next_center StreamState
+summaries.weighted_points: coreset kmeans_sharp lightweight SummaryOptions WeightedPoints
 tables: Entry Table
 """
 

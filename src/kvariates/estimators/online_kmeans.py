@@ -30,7 +30,7 @@ from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.names import KMeansMetric, MissingRows, RandomState
 from kvariates.objectives.objective import OBJECTIVES
 from kvariates.progress import Progress, Report
-from kvariates.summaries.online import OnlineRule, OnlineState
+from kvariates.summaries.stream_state import OnlineRule, OnlineState
 from kvariates.tables import documented
 
 NOTE = (

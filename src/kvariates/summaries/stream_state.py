@@ -1,27 +1,38 @@
-"""What is known of a stream: a summary, a few witness rows, and how many rows were seen.
+"""What is known of a stream between batches: `StreamState`, and `OnlineState` of OLk-means++.
 
-With a half-life h, a row's weight is halved by every h rows that follow. New rows get weights that
-grow instead, and what is read is divided by the weight of a row that came just now. After a fixed
-number of rows, before the weights get large, all of them are scaled.
+`StreamState` has a summary, a few witness rows, and how many rows were seen. With a half-life h, a
+row's weight is halved by every h rows that follow. New rows get weights that grow instead, and what
+is read is divided by the weight of a row that came just now. After a fixed number of rows, before
+the weights get large, all of them are scaled.
 
-Totals are exact integers, in units of 2**-1074, so that they do not depend on how rows are cut into
-batches.
+OLk-means++ (Nock et al. 2016, Algorithm 3) draws one centre from every batch, until there are k:
+the first from the first batch by weight, each later one from its own batch by weight * D^2, D being
+the distance to the centres so far. This is the sampler's step, with a potential that knows the
+centres of earlier batches. Afterwards centres may move: each becomes the mean of all rows that were
+assigned to it since all centres exist.
+
+Totals and sums are exact integers without a limit, in units of 2**-1074, so that they do not depend
+on how rows are cut into batches, and a stream can be of any length.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kvariates.data.exact_sums import exact_total, from_float, to_float
-from kvariates.data.rows import F64
+from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.exact_sums import Integers, exact_total, from_float, to_float
+from kvariates.data.host_data import HostData
+from kvariates.data.rows import F64, Rows, directions
 from kvariates.numerics.elementary import exp2
-from kvariates.summaries.merge_reduce import SYNOPSES
-from kvariates.summaries.reservoir import Reservoir
+from kvariates.seeding.euclidean_potential import EuclideanPotential
+from kvariates.seeding.sampler import Seeds
+from kvariates.seeding.seeding_problem import SeedingProblem, sample_rows
+from kvariates.summaries.merge_reduce import SYNOPSES, Reservoir
 from kvariates.summaries.weighted_points import State, SummaryOptions, WeightedPoints
 
 WITNESSES = 1000
@@ -217,3 +228,81 @@ class StreamState:
         """A generator far from the draws of the stream, which it does not change."""
         bits: Any = self._rng.bit_generator
         return np.random.Generator(bits.jumped(jumps))
+
+
+# ---- OLk-means++
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineState:
+    """The centres so far, and what was assigned to them.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (t, d), float64
+    sums, weights : integer objects of shape (t, d) and (t, 1)
+        Of the rows that were assigned to each centre, in units of 2**-1074.
+    moved : bool
+        Whether a centre has moved since it was drawn.
+    """
+
+    centers: F64
+    sums: Integers
+    weights: Integers
+    moved: bool = False
+
+    @classmethod
+    def empty(cls, d: int) -> OnlineState:
+        return cls(np.empty((0, d)), np.zeros((0, d), object), np.zeros((0, 1), object))
+
+    @property
+    def t(self) -> int:
+        """The number of centres."""
+        return len(self.centers)
+
+
+@dataclass(frozen=True)
+class OnlineRule:
+    """k : the number of centres to draw. update : whether centres move when there are k.
+
+    unit : whether they stay on the unit sphere, as rows are.
+    """
+
+    k: int
+    update: bool
+    unit: bool = False
+
+    def learn(
+        self, state: OnlineState, batch: Rows, weight: F64 | None, rng: np.random.Generator
+    ) -> OnlineState:
+        """The state after one more batch. Pre: it has a row of positive weight."""
+        if state.t < self.k:
+            centers = next_center(state.centers, batch, weight, rng).centers
+            sums = np.concatenate([state.sums, np.zeros((1, batch.d), object)])
+            weights = np.concatenate([state.weights, np.zeros((1, 1), object)])
+            state = replace(state, centers=centers, sums=sums, weights=weights)
+        if self.update and state.t >= self.k:
+            state = self._moved(state, batch, weight)
+        return state
+
+    def _moved(self, state: OnlineState, batch: Rows, weight: F64 | None) -> OnlineState:
+        """Every centre that ever had rows is their mean, those of this batch included."""
+        added = ClusterSums.of(batch, weight, batch.nearest(state.centers), state.t)
+        sums, weights = state.sums + added.sums.integers, state.weights + added.weights.integers
+        centers, known = state.centers.copy(), np.flatnonzero(weights[:, 0])
+        centers[known] = (sums[known] / weights[known]).astype(np.float64)
+        centers = directions(centers, state.centers) if self.unit else centers
+        return OnlineState(centers, sums, weights, moved=True)
+
+
+def next_center(
+    centers: F64, batch: Rows, weight: F64 | None, rng: np.random.Generator
+) -> Seeds[F64]:
+    """The centres and one more, drawn from a batch; `indices` has the row of the batch it is."""
+
+    def potential(data: Any, k: int) -> EuclideanPotential[Rows]:
+        made = EuclideanPotential(data.rows, data.weight, len(centers) + k)
+        made.add(centers)
+        return made
+
+    return sample_rows(SeedingProblem(HostData(batch, weight), 1, potential, rng=rng))

@@ -1,22 +1,44 @@
-"""Weighted points: what every summary holds and returns.
+"""Weighted points, and reductions of them to few, whose cost is close for any k centres: coresets.
 
-A *reduction* replaces weighted points by at most `size` of them. A *summary* takes rows forever
-and holds a bounded number of points.
+    label  = the nearest of a few rough centres, for every point
+    score  = share of the point in the cost, plus its share in the weight of all points,
+             plus its share in the weight of its cluster / 4 clusters
+    points of a score >= tau are kept as they are
+    all others are grouped by cluster and by cost and cut into cells of about equal score;
+    one point of a cell is drawn by weight, and gets the weight of the whole cell
+
+The score is an upper bound of the sensitivity, up to a constant (Bachem, Lucic and Krause 2017):
+the largest share of the cost that a point has for any centres. Independent draws by score need
+weights that are not exact sums. Cells conserve the total weight exactly, and the expected new
+weight of every point is its weight. So the cost of any centres is estimated without bias, through
+any number of reductions. A cell holds similar points, so its error is smaller than that of an
+independent draw.
+
+| reduction | rough centres |
+|---|---|
+| `coreset` | k rows, drawn by D^2 |
+| `lightweight` | the mean (Bachem, Lucic and Krause 2018): faster, less accurate for clusters |
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.host_data import HostData
-from kvariates.data.rows import F64, Rows, joint_cost
+from kvariates.data.rows import F64, Rows, draw_cells, joint_cost
+from kvariates.seeding.densities import Dirac
+from kvariates.seeding.euclidean_potential import euclidean_potential
+from kvariates.seeding.kmeans_parallel import draw_round
+from kvariates.seeding.sampler import sample
 
+SEED_ROWS = 2**12  # of which the rough centres are drawn: all rows would take as long as the rest
 State = dict[str, Any]  # plain arrays, numbers, strings, and lists and dicts of them
 
 
@@ -44,6 +66,7 @@ class WeightedPoints:
     @classmethod
     def joined(cls, parts: Sequence[WeightedPoints]) -> WeightedPoints:
         """Pre: there is a part, and all have the same features and dtype."""
+        parts = [part for part in parts if part.n] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         points = [part.points for part in parts]
@@ -122,29 +145,69 @@ Reduction = Callable[[WeightedPoints, SummaryOptions, np.random.Generator], Weig
 """At most `size` of the points, with the same total weight; all of them if they are no more."""
 
 
-class StreamSummary(Protocol):
-    """A bounded number of weighted points for any number of rows.
+def coreset(
+    points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
+) -> WeightedPoints:
+    """Reduce by cells around k rows of a uniform sample, or fewer if there is no room for as many.
 
-    All rows have the same features and the same dtype. The result does not depend on how the rows
-    are cut into batches.
+    A cluster that they miss costs much, so it has a large share of the scores.
     """
+    if points.n <= options.size:
+        return points
+    few = points
+    if points.n > SEED_ROWS:
+        few = points.take(np.sort(rng.choice(points.n, SEED_ROWS, replace=False)))
+    k = max(1, min(options.k, options.size // 4))
+    centers = sample(euclidean_potential(few.data, k), Dirac(), k, rng).centers
+    return _reduced(points, centers, options.size, rng)
 
-    def add(self, rows: WeightedPoints, rng: np.random.Generator) -> None:
-        """Take in rows. They are copied."""
 
-    def merge(self, other: Any, rng: np.random.Generator) -> None:
-        """Take in all that `other`, a summary of the same kind and options, has taken in."""
+def lightweight(
+    points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
+) -> WeightedPoints:
+    """Reduce by cells around the mean."""
+    if points.n <= options.size:
+        return points
+    return _reduced(points, points.mean(), options.size, rng)
 
-    def points(self, rng: np.random.Generator) -> WeightedPoints:
-        """At most `size` points for all rows so far. The summary does not change. Pre: any row."""
 
-    def copy(self) -> Any:
-        """A summary of the same rows. Only one of both may take in more rows."""
+def _reduced(
+    points: WeightedPoints, centers: F64, size: int, rng: np.random.Generator
+) -> WeightedPoints:
+    drawn = draw_cells(points.data.rows, points.weights, centers, size, rng)
+    return replace(points.take(drawn.rows), weights=drawn.weights)
 
-    def rescale(self, factor: float) -> None:
-        """Multiply all weights by a factor."""
 
-    def to_dict(self) -> State: ...
+# ---- Ailon, Jaiswal and Monteleoni 2009: 3 ln k rows in each of k rounds, drawn by D^2
+#
+# candidates = ceil(3 ln k) rows, drawn by weight
+#     in each of k - 1 rounds:  add ceil(3 ln k) rows, drawn by weight * D^2
+#     weigh every candidate by the rows nearest to it
+#
+# The paper draws the first rows uniformly; with weights that means by weight.
 
-    def restore(self, state: State) -> None:
-        """Continue from a state of `to_dict`. Pre: nothing was added."""
+
+def kmeans_sharp(
+    points: WeightedPoints, options: SummaryOptions, rng: np.random.Generator
+) -> WeightedPoints:
+    """Reduce to k * ceil(3 ln k) points, or to `size` if that is less."""
+    per_round = draws_per_round(options.k)
+    most = min(options.size, options.k * per_round)
+    if points.n <= most:
+        return points
+    rows = points.data
+    potential = euclidean_potential(rows, most)
+    first = [potential.draw(rng) for _ in range(min(per_round, most))]
+    taken = [np.unique(np.array(first, dtype=np.int64))]
+    potential.add(rows.take(taken[0]))
+    for drawn in range(per_round, most, per_round):
+        taken.append(draw_round(potential, min(per_round, most - drawn), rng))
+        potential.add(rows.take(taken[-1]))
+    masses = potential.masses()
+    used = np.flatnonzero(masses)
+    return WeightedPoints(points.points[np.concatenate(taken)[used]], masses[used])
+
+
+def draws_per_round(k: int) -> int:
+    """The number of draws of a round."""
+    return max(1, math.ceil(3 * math.log(k)))
