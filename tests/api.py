@@ -27,24 +27,23 @@ cli: main_of_command=main
 compat: CallbackSupportMixin FitCallbacks torn_down_after
 dask.clients: threads_of_task
 dask.partitions: moves TOLERATED
-data.assigners: FloatStatistics InMemoryAssigner ShardedAssigner squared_moves upper_bounds
+data.assigners: FarRows InMemoryAssigner Labelled SCANS squared_moves upper_bounds
 data.block_data: BlockAssigner BlockData read_weights
 data.blocks: Block CountedBlocks SourceBlocks take_rows
-data.cluster_sums: ClusterSums SumsByLabel SumScale
+data.cluster_sums: ClusterSums FloatStatistics SumsByLabel SumScale
 data.distance_tables: DistanceLists DistanceTable StreamedDistances
-data.exact_sums: ExactSums exponent_of from_float LIMBS to_float unscaled whole
+data.exact_sums: exact_total ExactSums exponent_of from_float LIMBS to_float unscaled whole
 data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
-data.host_data: HostData ShardData
+data.host_data: HostData
 data.hst_tree: grow HstTree
 data.lattice_rows: Balls CappedDistances farthest largest_values lattice_sums NORMS
     on_unit_lattice outside_radius quantize quantize_sparse sparse_sums squared_distances
     SquaredDistances
 data.metric_spaces: CallableMetric DistanceMatrix
 data.metrics: DISTANCES EDGES METRICS NATIVE_METRICS PLACES ROWS SparseCosine Vectors
-data.row_costs: RowCosts stay_limit
-data.rows: joint_cost Rows SMALL total_cost unit_rows
-data.scans: SCANS
+data.row_costs: RowCosts ShardedCosts stay_limit
+data.rows: joint_cost Rows SMALL spread_around total_cost unit_rows
 data.transport_plan: Prices transport UnitLimits
 demo.cities: load_cities name_regions
 demo.town: folds_section FoldTrials load_town straight_choice
@@ -178,7 +177,7 @@ balancing.anticlusters balancing.feasible_groups balancing.group_balance
 certificates.certificate certificates.dual certificates.kmeans_certificate
 cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
-data.scans data.transport_plan demo.cities estimators.metric_input estimators.names
+data.assigners data.transport_plan demo.cities estimators.metric_input estimators.names
 federated.client federated.private_peer peers.masks peers.vertical_session privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates

@@ -5,8 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from api import SMALL, FitOptions, HostData, Rows, ShardData, SquaredEuclidean, fit_kmeans
+from api import SMALL, FitOptions, HostData, Rows, SquaredEuclidean, fit_kmeans
 from laws.cases import LAYOUTS, weighted_or_not, weights_for
+from laws.shards import ShardData
 
 from kvariates import KMeans
 

@@ -1,7 +1,6 @@
 """One Lloyd loop over any assigner: rows in memory, shards of them, or something made by hand."""
 
 import math
-import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -16,7 +15,6 @@ from api import (
     InMemoryAssigner,
     MeanUpdate,
     Rows,
-    ShardedAssigner,
     StopRule,
     SumsByLabel,
     lloyd,
@@ -28,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import brute
 from laws.cases import LAYOUTS, rows, start, weighted_or_not
+from laws.shards import ShardedAssigner
 from scipy import sparse
 
 
@@ -140,15 +139,6 @@ def test_statistics_are_those_of_the_labels(algorithm, layout):
             cost = brute.inertia(X, centers, labels, weight)
             assert statistics.cost == pytest.approx(cost, rel=1e-12)
         centers = MeanUpdate(one)(centers, one.assign(centers))
-
-
-@every_table
-def test_statistics_travel_to_another_process(layout):
-    statistics = assigners_of(rows(50, 3), None, 4, [], layout=layout)[0].assign(rows(50, 3)[:4])
-    copy = pickle.loads(pickle.dumps(statistics))
-    assert isinstance(copy.exact_sums, ExactSums)
-    assert copy.cost == statistics.cost > 0
-    assert np.array_equal(copy.sums, statistics.sums)
 
 
 def test_added_sums_keep_what_rounding_takes():

@@ -13,11 +13,11 @@ from api import (
     RowCosts,
     Rows,
     SeedingProblem,
-    ShardData,
     euclidean_potential,
     greedy_trials,
 )
 from api import kmeans_parallel_module as kmeans_parallel
+from laws.shards import ShardData
 from sampling import exact
 from sampling.chi_square import ALPHA, follows
 from scipy import sparse

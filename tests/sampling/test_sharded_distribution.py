@@ -8,11 +8,11 @@ from api import (
     EuclideanPotential,
     HostData,
     Rows,
-    ShardData,
     draw_proportional,
     euclidean_potential,
     sample,
 )
+from laws.shards import ShardData
 from sampling import exact
 from sampling.chi_square import ALPHA, chi_square, follows
 from sampling.sets import groups

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.assigners import ExactStatistics, FarRows, InMemoryAssigner, Labelled
+from kvariates.data.assigners import FarRows, InMemoryAssigner, Labelled
 from kvariates.data.blocks import (
     AssignedBlock,
     Block,
@@ -32,10 +32,9 @@ from kvariates.data.blocks import (
     assign_blocks,
     take_rows,
 )
-from kvariates.data.cluster_sums import SumScale
+from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import exact_total, unscaled
-from kvariates.data.host_data import HostData
-from kvariates.data.protocol import ROUNDS, HostPart, Offers
+from kvariates.data.host_data import ROUNDS, HostData, Offers
 from kvariates.data.row_costs import Proposal, RowCosts
 from kvariates.data.rows import F64, Rows, joint_cost
 from kvariates.numerics.draws import I64
@@ -86,10 +85,11 @@ class BlockData:
     def scale(self) -> SumScale:
         return self.totals.scale
 
-    def parts(self) -> Iterator[HostPart]:
+    def parts(self) -> Iterator[HostData]:
+        """All rows with their weights, in their order: one pass."""
         for block in self.blocks:
             if block.X.shape[0]:
-                yield HostPart(block.rows, block.weight)
+                yield HostData(block.rows, block.weight)
 
     def take(self, indices: I64) -> F64:
         return self.subset(indices).take(np.arange(len(indices)))
@@ -255,6 +255,11 @@ class BlockCosts:
         """Add up the kept costs again, if the unit is known."""
         if self._exponent is not None:
             self._kept.set_exponent(self._exponent)
+
+
+# Rows that are read a part at a time, in memory all at once: what a peer holds.
+PartedData = HostData | BlockData
+CostsOfRows = RowCosts | BlockCosts
 
 
 def _stand_in(cost: F64) -> Rows:

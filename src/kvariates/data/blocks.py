@@ -13,10 +13,10 @@ Sums are exact integers, so nothing here depends on how the rows are cut into bl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
@@ -64,10 +64,8 @@ def interleave(columns: list[Floats], out: Floats) -> None:
     _native.interleave(columns, out)
 
 
-class RowBlocks(Protocol):
-    """Rows in blocks. Every iteration reads them anew, in the same order."""
-
-    def __iter__(self) -> Iterator[Block]: ...
+RowBlocks = Iterable[Block]
+"""Rows in blocks. Every iteration reads them anew, in the same order."""
 
 
 class SourceBlocks(ABC):
@@ -203,7 +201,7 @@ class BlockTotals:
         )  # fmt: skip
 
     def spread(self, blocks: RowBlocks) -> float:
-        """As `joint_spread`, of all rows."""
+        """As `Rows.spread`, of all rows."""
         sums = self.sums
         if self.digits_lost:
             # Every term is rounded to the unit of all rows, as in memory.

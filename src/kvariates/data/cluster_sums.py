@@ -1,14 +1,19 @@
-"""Weighted sums of the rows of each cluster, and single-row moves (Hartigan) that keep them."""
+"""Weighted sums of the rows of each cluster: the statistics of an assignment.
+
+They are kept up to date while rows change clusters, also one at a time (Hartigan).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvariates import _native
-from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of
+from kvariates.data.exact_sums import LEVEL_BITS, LIMBS, ExactSums, Limbs, exponent_of, to_float
 from kvariates.data.rows import F64, Labels, Rows
 
 SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)  # a product of positive values may be 0
@@ -158,9 +163,65 @@ class SumsByLabel:
     def __add__(self, other: ExactSums | SumsByLabel) -> ExactSums:
         return self._table + other
 
-    def __reduce__(self) -> tuple[type[ExactSums], tuple[Limbs, int]]:
-        """For another process: the sums without the rows."""
-        return ExactSums, (self.limbs, self.exponent)
+
+@dataclass(frozen=True, eq=False)
+class FloatStatistics:
+    """What one assignment tells about each cluster, in float64. Valid until the next assignment."""
+
+    sums: F64  # weighted sums of the rows: (k, d)
+    weights: F64
+    counts: NDArray[np.int64]  # rows of positive weight
+    changed: int | None  # the number of labels that changed; None if unknown
+    cost_of: Callable[[], float] = lambda: np.nan
+
+    @cached_property
+    def cost(self) -> float:
+        """Weighted cost of all rows at the centres they were assigned to, computed when read."""
+        return self.cost_of()
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStatistics:
+    """The same as integers: those of several shards can be added in any order.
+
+    `cost_of` returns an `exact_total`, and is called when the cost is read.
+    """
+
+    exact_sums: ExactSums | SumsByLabel
+    exact_weights: ExactSums
+    counts: NDArray[np.int64]
+    changed: int | None
+    cost_of: Callable[[], int]
+
+    @property
+    def sums(self) -> F64:
+        """A new array."""
+        return self.exact_sums.values
+
+    @cached_property
+    def weights(self) -> F64:
+        return self.exact_weights.values[:, 0]
+
+    @cached_property
+    def exact_cost(self) -> int:
+        return self.cost_of()
+
+    @property
+    def cost(self) -> float:
+        return to_float(self.exact_cost)
+
+    def __add__(self, other: ExactStatistics) -> ExactStatistics:
+        """The statistics of the rows of both."""
+        return ExactStatistics(
+            self.exact_sums + other.exact_sums,
+            self.exact_weights + other.exact_weights,
+            self.counts + other.counts,
+            None if self.changed is None or other.changed is None else self.changed + other.changed,
+            lambda: self.exact_cost + other.exact_cost,
+        )
+
+
+Statistics = FloatStatistics | ExactStatistics
 
 
 class HartiganBounds:

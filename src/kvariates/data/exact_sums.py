@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,6 @@ LARGEST = 2.0**990  # of terms: above it, sums and the constants that cut terms 
 def exponent_of(largest: float) -> int:
     """The exponent for terms of at most this absolute value."""
     return max(math.frexp(largest)[1], SMALLEST)
-
-
-class HasLimbs(Protocol):
-    @property
-    def limbs(self) -> Limbs: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +59,8 @@ class ExactSums:
             total = total + (((high << 62) + (middle << 31) + low) << (unit + 1074))
         return total
 
-    def __add__(self, other: HasLimbs) -> ExactSums:
-        """Pre: both have the same exponent."""
+    def __add__(self, other: Any) -> ExactSums:
+        """`other` has limbs too. Pre: both have the same exponent."""
         return ExactSums(self.limbs + other.limbs, self.exponent)
 
     def at_exponent(self, exponent: int) -> ExactSums:

@@ -1,23 +1,72 @@
-"""Rows in memory with their weights, as `Data`."""
+"""What an algorithm may ask of rows, wherever they are (`Data`); and rows in memory.
+
+| rows | class |
+|---|---|
+| in memory | `HostData` |
+| in blocks of a source | `data.block_data.BlockData` |
+| of peers: Dask partitions, clients of Flower | `peers.peers_data.PeersData` |
+
+Arrays with an entry for each row do not cross this border: answers are centres, sums, costs and
+counts. Weights are inside. Rows on another device would be another class with the same methods.
+
+| offer | what it means |
+|---|---|
+| "passes" | the rows may be asked once for every centre |
+| "rounds" | the rows may be asked in a few rounds |
+| "host rows" | `rows` and `weight` are arrays in memory: `HostData` |
+| "peers" | who holds the rows draws one of them: `PeersData` |
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import scipy
 
-from kvariates.data.assigners import InMemoryAssigner, Labelled, ShardedAssigner
+from kvariates.data.assigners import DataAssigner, InMemoryAssigner, Scan
 from kvariates.data.cluster_sums import SumScale
-from kvariates.data.exact_sums import exact_total, to_float
-from kvariates.data.protocol import HOST_ROWS, I64, PASSES, ROUNDS, HostPart, Offers
-from kvariates.data.row_costs import RowCosts, ShardedCosts
-from kvariates.data.rows import F64, Rows, joint_spread
-from kvariates.data.scans import Scan
+from kvariates.data.row_costs import Costs, RowCosts
+from kvariates.data.rows import F64, Rows
+from kvariates.numerics.draws import I64
+
+Offers = frozenset[str]
+
+PASSES, ROUNDS, HOST_ROWS, PEERS = (
+    frozenset({name}) for name in ("passes", "rounds", "host rows", "peers")
+)
+
+
+class Data(Protocol):
+    """Rows with their weights."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def offers(self) -> Offers: ...
+    @property
+    def summary(self) -> Any:
+        """Weighted points in memory (`HostData`) from which a fit starts; None: from the rows."""
+
+    def spread(self) -> float:
+        """Mean variance of the features; ValueError if float64 cannot hold squares."""
+
+    def take(self, indices: I64) -> F64:
+        """The rows at `indices` as centres."""
+
+    def subset(self, indices: I64) -> Rows:
+        """The rows at `indices` in memory, in their layout and dtype."""
+
+    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+        """For one run of Lloyd."""
+
+    def costs(self) -> Costs:
+        """The state of D² sampling, without a centre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,89 +108,12 @@ class HostData:
     def scale(self) -> SumScale:
         return SumScale.of(self.rows, self.weight)
 
-    def parts(self) -> Iterator[HostPart]:
-        yield HostPart(self.rows, self.weight)
+    def parts(self) -> Iterator[HostData]:
+        """All rows a part at a time: here at once."""
+        yield self
 
     def assigner(self, k: int, scan: str | Scan = "auto") -> InMemoryAssigner:
         return InMemoryAssigner(self.rows, self.weight, k, scan)
 
     def costs(self) -> RowCosts:
         return RowCosts(self.rows, self.weight)
-
-
-# ---- Rows in shards of this process, as `Data`: the rows of each shard stay where they are -------
-#
-# A draw is an integer below the exact total. The shard and the row at which the running sum
-# passes it do not depend on how the rows are cut: any shards pick the rows that are picked in
-# memory, for the same order of the rows and the same random numbers.
-
-
-@dataclass(frozen=True, eq=False)
-class ShardData:
-    """The rows of all shards, numbered one shard after the other.
-
-    `map` applies a function to each shard and returns the answers in their order.
-    """
-
-    shards: Sequence[HostData]
-    map: Callable[..., Iterable[Any]] = map
-    offers: ClassVar[Offers] = PASSES | ROUNDS
-    summary: ClassVar[None] = None
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """The number of the first row of each shard."""
-        return list(accumulate((shard.n for shard in self.shards[:-1]), initial=0))
-
-    @property
-    def n(self) -> int:
-        return sum(shard.n for shard in self.shards)
-
-    @property
-    def d(self) -> int:
-        return self.shards[0].d
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(shard.dtype for shard in self.shards))
-
-    def take(self, indices: I64) -> F64:
-        return self.subset(indices).take(np.arange(len(indices)))
-
-    def subset(self, indices: I64) -> Rows:
-        owner = np.searchsorted(self.starts, indices, side="right") - 1
-        owners = np.unique(owner) if len(owner) else np.zeros(1, dtype=np.int64)
-        parts = [
-            self.shards[s].subset(indices[owner == s] - self.starts[s]).X for s in owners.tolist()
-        ]
-        order = np.argsort(np.argsort(owner, kind="stable"), kind="stable")
-        sparse = scipy.sparse.issparse(parts[0])
-        X = scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
-        return Rows.of(X[order])
-
-    def spread(self) -> float:
-        return joint_spread([shard.rows for shard in self.shards if shard.n])
-
-    def assigner(self, k: int, scan: Any = "auto") -> LabellingShards:
-        return LabellingShards([shard.assigner(k, scan) for shard in self.shards], self)
-
-    def costs(self) -> ShardedCosts:
-        return ShardedCosts([shard.costs() for shard in self.shards], self.starts, self.map)
-
-
-class LabellingShards(ShardedAssigner):
-    """The assigners of all shards as one; the final labels are those of all rows."""
-
-    def __init__(self, shards: Sequence[Any], data: ShardData) -> None:
-        super().__init__(shards, data.map)
-        self._parts, self._data = shards, data
-
-    def labelled(self, centers: F64) -> Labelled:
-        found = [part.labelled(centers) for part in self._parts]
-        labels = np.concatenate([each.labels for each in found])
-        pairs = zip(self._data.shards, found, strict=True)
-        total = sum(
-            exact_total(shard.rows.costs(centers, each.labels), shard.weight)
-            for shard, each in pairs
-        )
-        return Labelled(to_float(total), np.bincount(labels, minlength=len(centers)), labels)

@@ -9,10 +9,9 @@ k-means is k-means over `unit_rows(X)` with centres put back on the sphere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -151,8 +150,12 @@ class Rows:
         return tree_over(self.X, False, seed)
 
     def spread(self) -> float:
-        """As `joint_spread`, of these rows."""
-        return joint_spread([self])
+        """Mean over the features of their variance.
+
+        Raises ValueError if float64 cannot hold squared distances.
+        """
+        sums = self.column_sums(exponent_of(self.magnitudes[0]))
+        return spread_around(sums.values / self.n, [self], self.n)
 
     def column_sums(self, exponent: int) -> ExactSums:
         """The sums of the features, in the unit of `exponent` (see `ExactSums`)."""
@@ -168,19 +171,8 @@ class Rows:
         return (low.toarray(), high.toarray()) if scipy.sparse.issparse(self.X) else (low, high)
 
 
-def joint_spread(shards: Sequence[Rows]) -> float:
-    """Mean over the features of their variance in all rows of the shards, however they are cut.
-
-    Raises ValueError if float64 cannot hold squared distances. Pre: no shard is empty.
-    """
-    exponent = exponent_of(max(shard.magnitudes[0] for shard in shards))
-    n = sum(shard.n for shard in shards)
-    mean = reduce(add, (shard.column_sums(exponent) for shard in shards)).values / n
-    return spread_around(mean, shards, n)
-
-
 def spread_around(mean: F64, shards: Iterable[Rows], n: int) -> float:
-    """`joint_spread` of n rows with this mean, of shape (1, d). The shards are read once."""
+    """As `Rows.spread`, of n rows in shards with this mean, of shape (1, d): one pass."""
     total, low, high = 0, np.full(mean.shape, np.inf), np.full(mean.shape, -np.inf)
     for shard in shards:
         cost = shard.costs(mean, np.zeros(shard.n, dtype=np.int32))

@@ -29,8 +29,7 @@ from kvariates.certificates.certificate import Certificate
 from kvariates.certificates.kmeans_certificate import certify_kmeans
 from kvariates.data.block_data import BlockData, read_weights
 from kvariates.data.blocks import BlockTotals, CountedBlocks, SourceBlocks
-from kvariates.data.host_data import HostData
-from kvariates.data.protocol import Data
+from kvariates.data.host_data import Data, HostData
 from kvariates.data.rows import F64
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import CoordinateBlocks

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.assigners import FloatStatistics, Statistics
+from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.rows import F64, Rows
 from kvariates.federated.private_peer import described, exact_statistics
 from kvariates.federated.releases import COUNTS_OVER_SUMS

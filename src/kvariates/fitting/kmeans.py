@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.protocol import Data
+from kvariates.data.host_data import Data
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import TOO_LARGE
 from kvariates.objectives.objective import Objective

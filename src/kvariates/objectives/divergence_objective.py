@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kvariates.data.assigners import FloatStatistics, Statistics
+from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Floats, Labels, Numbers, Rows, total_cost
 from kvariates.numerics.draws import I64, CumulativeMass

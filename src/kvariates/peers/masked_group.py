@@ -12,8 +12,8 @@ from functools import reduce
 
 import numpy as np
 
-from kvariates.data.assigners import ExactStatistics, FarRows
-from kvariates.data.cluster_sums import SumScale
+from kvariates.data.assigners import FarRows
+from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.bounds import PeerLimits

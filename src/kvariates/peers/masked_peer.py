@@ -33,8 +33,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kvariates.data.block_data import PartedData
 from kvariates.data.exact_sums import LIMBS, from_float
-from kvariates.data.protocol import PartedData
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.encoding import decode, encode

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvariates.data.protocol import PartedData
+from kvariates.data.block_data import PartedData
 from kvariates.peers.questions import (
     QUESTIONS,
     Answer,

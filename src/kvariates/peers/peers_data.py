@@ -22,7 +22,7 @@ import numpy as np
 
 from kvariates.data.assigners import DataAssigner, Labelled
 from kvariates.data.exact_sums import to_float
-from kvariates.data.protocol import PASSES, PEERS, ROUNDS, Offers
+from kvariates.data.host_data import PASSES, PEERS, ROUNDS, Offers
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.peers.coordinator import Call, Coordinator, PeerLost, ShardMissing, call

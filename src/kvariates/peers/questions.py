@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from kvariates.data.assigners import DataAssigner
+from kvariates.data.block_data import CostsOfRows, PartedData
 from kvariates.data.cluster_sums import SumsByLabel, SumScale
 from kvariates.data.exact_sums import exact_total, to_float
-from kvariates.data.protocol import CostsOfRows, PartedData
 from kvariates.data.row_costs import Costs
 from kvariates.data.rows import F64
 
@@ -127,14 +127,15 @@ def _take(state: PeerState, indices: Any) -> Answer:
 
 
 def _column_sums(state: PeerState, exponent: int) -> Answer:
-    parts = (rows.column_sums(exponent) for rows, _ in state.data.parts())
+    parts = (part.rows.column_sums(exponent) for part in state.data.parts())
     return {"limbs": reduce(add, parts).limbs}
 
 
 def _evaluate(state: PeerState, centers: F64, weighted: bool = True) -> Answer:
     """The cost of the rows at their nearest centres, and how many rows each centre has."""
     cost, counts = 0, np.zeros(len(centers), dtype=np.int64)
-    for rows, weight in state.data.parts():
+    for part in state.data.parts():
+        rows, weight = part.rows, part.weight
         labels = rows.nearest(centers)
         cost += exact_total(rows.costs(centers, labels), weight if weighted else None)
         counts += np.bincount(labels, minlength=len(centers))
@@ -147,9 +148,9 @@ def _spread(state: PeerState) -> Answer:
     if not data.n or (weight is not None and not weight.any()):
         return {"spread": 0.0}
     one = np.zeros(data.n, dtype=np.int32)
-    sums: Any = (SumsByLabel(rows, w, one[: rows.n], 1, scale) for rows, w in data.parts())
+    sums: Any = (SumsByLabel(p.rows, p.weight, one[: p.n], 1, scale) for p in data.parts())
     mean = reduce(add, sums).values / (data.n if weight is None else weight.sum())
-    costs = (exact_total(rows.costs(mean, one[: rows.n]), w) for rows, w in data.parts())
+    costs = (exact_total(p.rows.costs(mean, one[: p.n]), p.weight) for p in data.parts())
     return {"spread": to_float(sum(costs))}
 
 

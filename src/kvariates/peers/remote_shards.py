@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from kvariates.data.assigners import ExactStatistics, FarRows
-from kvariates.data.cluster_sums import SumScale
+from kvariates.data.assigners import FarRows
+from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
 from kvariates.numerics.draws import I64
@@ -109,7 +109,7 @@ class PeersRows:
         return np.asarray(sums.values / self.n)
 
     def spread(self, mean: F64 | None = None) -> float:
-        """As `joint_spread`, of the rows of all peers; around another point than their mean."""
+        """As `Rows.spread`, of the rows of all peers; around another point than their mean."""
         center = self.mean() if mean is None else mean
         spread = self.cost_at(center, weighted=False) / (self.n * self.d)
         if not spread < WIDEST:

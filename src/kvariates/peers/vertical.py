@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.assigners import FloatStatistics, Statistics
+from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.exact_sums import share_of
 from kvariates.numerics.draws import F64, I64
 from kvariates.peers.masks import exact_sum, row_at

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.assigners import FloatStatistics, squared_moves
-from kvariates.data.cluster_sums import ClusterSums
+from kvariates.data.assigners import squared_moves
+from kvariates.data.cluster_sums import ClusterSums, FloatStatistics
 from kvariates.data.rows import OVERFLOW, Rows
 from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
 from kvariates.peers.peer import Envelope

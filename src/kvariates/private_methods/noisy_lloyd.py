@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.assigners import FloatStatistics, Statistics
+from kvariates.data.cluster_sums import FloatStatistics, Statistics
 from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice

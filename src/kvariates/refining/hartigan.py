@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kvariates.data.assigners import FloatStatistics, Statistics, squared_moves, upper_bounds
-from kvariates.data.cluster_sums import ClusterSums, HartiganBounds
+from kvariates.data.assigners import squared_moves, upper_bounds
+from kvariates.data.cluster_sums import ClusterSums, FloatStatistics, HartiganBounds, Statistics
 from kvariates.data.rows import F64, Rows, total_cost
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated
 

@@ -14,11 +14,18 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kvariates.data import assigners
-from kvariates.data.assigners import DataAssigner, Statistics, squared_moves
-from kvariates.data.protocol import I64, Data
+from kvariates.data.assigners import (
+    Assigner,
+    DataAssigner,
+    ExactAssigner,
+    Scan,
+    fill_empty_clusters,
+    squared_moves,
+)
+from kvariates.data.cluster_sums import ExactStatistics, Statistics
+from kvariates.data.host_data import Data
 from kvariates.data.rows import F64, Floats, squared_norms
-from kvariates.data.scans import Scan
+from kvariates.numerics.draws import I64
 
 Centers = TypeVar("Centers")
 
@@ -48,7 +55,7 @@ class LloydEnd(Generic[Centers]):
 
 
 def lloyd(
-    assigner: assigners.Assigner[Centers],
+    assigner: Assigner[Centers],
     centers: Centers,
     update: Callable[[Centers, Statistics], Centers],
     stop: Stop,
@@ -100,14 +107,14 @@ class MeanUpdate:
     cluster, as in scikit-learn.
     """
 
-    assigner: assigners.ExactAssigner
+    assigner: ExactAssigner
     unit: bool = False
 
     def __call__(self, centers: F64, statistics: Statistics) -> F64:
         if statistics.changed == 0:
             return centers
-        if isinstance(statistics, assigners.ExactStatistics) and not statistics.counts.all():
-            statistics = assigners.fill_empty_clusters(statistics, self.assigner)
+        if isinstance(statistics, ExactStatistics) and not statistics.counts.all():
+            statistics = fill_empty_clusters(statistics, self.assigner)
         return mean_centers(centers, statistics, self.unit)
 
 
@@ -117,7 +124,7 @@ def mean_centers(centers: F64, statistics: Statistics, unit: bool = False) -> F6
     scale = np.sqrt(squared_norms(sums)) if unit else weights
     full = (statistics.counts > 0) & (scale > 0)
     if full.all():
-        own = isinstance(statistics, assigners.ExactStatistics)
+        own = isinstance(statistics, ExactStatistics)
         return np.divide(sums, scale[:, None], out=sums if own else None)
     out = centers.copy()
     out[full] = sums[full] / scale[full, None]

@@ -16,8 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.assigners import FloatStatistics
-from kvariates.data.cluster_sums import SumsByLabel, SumScale
+from kvariates.data.cluster_sums import FloatStatistics, SumsByLabel, SumScale
 from kvariates.data.rows import F64, Rows, directions
 from kvariates.numerics.draws import CumulativeMass
 from kvariates.refining.lloyd import LloydResult, RefineProblem, Step, evaluated

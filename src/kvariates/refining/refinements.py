@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kvariates.data.protocol import HOST_ROWS
+from kvariates.data.host_data import HOST_ROWS
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import draw_proportional
 from kvariates.refining.hartigan import hartigan
@@ -75,7 +75,7 @@ def swapped(p: RefineProblem, end: LloydResult) -> F64:
 
 
 Refinement = str | Callable[[RefineProblem], LloydResult]
-"""The scan (see `data.scans`) with which Lloyd is all of it, or a function."""
+"""The scan (see `data.assigners`) with which Lloyd is all of it, or a function."""
 
 DISTANCES = frozenset({"squared distances"}) | HOST_ROWS
 FREE_CENTERS = frozenset({"free centers"}) | HOST_ROWS

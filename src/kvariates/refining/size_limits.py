@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kvariates.data.assigners import F32, LabelChanges
 from kvariates.data.exact_sums import exact_total, to_float
 from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Labels, Rows
-from kvariates.data.scans import F32, LabelChanges
 from kvariates.data.transport_plan import I64, Prices, TransportPlan, UnitLimits, transport
 from kvariates.refining.lloyd import LloydResult, Stop, refine
 from kvariates.refining.size_repair import WholeRows, repaired

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from kvariates.data.exact_sums import share_of, unscaled
-from kvariates.data.host_data import HostData
-from kvariates.data.protocol import Data
+from kvariates.data.host_data import Data, HostData
 from kvariates.data.row_costs import Costs, RowCosts, choose_unit, stay_limit
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64

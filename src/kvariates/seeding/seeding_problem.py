@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kvariates.data.host_data import HostData
-from kvariates.data.protocol import Data
+from kvariates.data.host_data import Data, HostData
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
 from kvariates.refining.lloyd import LloydResult

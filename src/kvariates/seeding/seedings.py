@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kvariates import guarantees
-from kvariates.data.protocol import HOST_ROWS, PASSES, PEERS, ROUNDS
+from kvariates.data.host_data import HOST_ROWS, PASSES, PEERS, ROUNDS
 from kvariates.numerics.draws import F64, I64
 from kvariates.seeding.global_kmeans import global_kmeans
 from kvariates.seeding.hst import hst_seed
