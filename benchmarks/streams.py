@@ -200,7 +200,7 @@ def measure_memory(rows: int, every: int) -> list[tuple[int, int]]:
 
 def plot_memory(found: list[tuple[int, int]], path: Path) -> None:
     """Draw the resident set over the rows seen."""
-    from kvariates.report.maps import picture
+    from kvariates.report.pictures import picture
 
     rows, size = np.array(found, dtype=float).T
     with picture(path, (7, 3)) as (_, [axes]):

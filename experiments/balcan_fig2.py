@@ -40,7 +40,7 @@ from kvariates import KMeans, PrivateKMeans
 from kvariates.palette import PALETTE
 from kvariates.private_methods.candidates import Candidates
 from kvariates.private_methods.noisy_lloyd import NoisyLloyd
-from kvariates.report.maps import picture
+from kvariates.report.pictures import picture
 
 FREE = "k-means++"
 METHODS: dict[str, Callable[[int], Any]] = {

@@ -27,7 +27,7 @@ from experiments.fan_costs import (
 )
 from experiments.fan_data import Universe
 from kvariates.palette import PALETTE
-from kvariates.report.maps import FAINT, INK, picture
+from kvariates.report.pictures import FAINT, INK, picture
 
 BASES = ("DP-rand", "DP-k-median++")
 

@@ -12,7 +12,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import LinearSegmentedColormap
 
 from kvariates.palette import PALETTE
-from kvariates.report.maps import FAINT, INK, PAPER, picture
+from kvariates.report.pictures import FAINT, INK, PAPER, picture
 
 GREY = "#6b7079"  # FAINT is too light on the colours
 LESS, MORE = PALETTE[0], PALETTE[1]

@@ -67,7 +67,7 @@ federated.vertical: SESSION simulate_vertical STATE
 file_writing: write_aside
 fitting.kmeans: fit_kmeans FitOptions
 guarantees: LOST theorem_4
-k_selection.choice: elbow_of guess Guess silhouette_of suggest
+k_selection: elbow_of guess Guess silhouette_of suggest
 k_selection.confirmation: Confirmation FALSE_ALARM
 k_selection.search: DivisionTest settled
 numerics.elementary: arcsine exp2 expm1 log1p sine_cosine
@@ -136,16 +136,16 @@ refining.minibatch: batches minibatch
 refining.refinements: lloyd_with_swaps REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
-report.cluster_words: contrast in_words
+report.clusters: contrast in_words
 report.figures: AxisScale Bar bars Line lines share_bar tick_words
 report.fit_page: cost_change fit_html write_fit
-report.maps: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
+report.pictures: BRIGHTER draw_map picture rgb_of STYLE to_degrees WorldMap
 report.page: as_options DARK LIGHT MINUS number number_within page_html Section table text visible
 report.plane: city_near coordinates known_cities plane robust_limits shown_rows
 report.run: FitRun FittedTable ShownRows
-report.scatter_figure: Scatter scatter
+report.figures: Scatter scatter
 report.sections: choice_section release_costs times_as_likely
-report.tree_plot: _top
+report.pictures: _top
 seeding.densities: Dirac EveryPoint UniformOver
 seeding.euclidean_potential: euclidean_potential EuclideanPotential
 seeding.global_kmeans: draw_candidates global_kmeans
@@ -183,7 +183,7 @@ privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_met
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
-refining.refinements refining.swaps report.cluster_view seeding.global_kmeans
+refining.refinements refining.swaps report.clusters seeding.global_kmeans
 seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
 sources.private_text sources.scaling estimators.saving summaries.merge_reduce
 summaries.partition

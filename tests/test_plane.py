@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from api import Scatter, city_near, coordinates, fit_html, plane, robust_limits, scatter, shown_rows
-from api import cluster_view_module as cluster_view
+from api import clusters_module as clusters
 from browser.pages import data_of, decoded, page_of, plain
 from browser.reports import blobs, case, kmeans_case, rng
 
@@ -48,7 +48,7 @@ def test_values_far_from_zero_keep_their_digits():
 def test_cities_near_centres_are_looked_up_once_and_only_for_clusters_in_the_table(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        cluster_view, "city_near", lambda at, **_: seen.append(len(at)) or ("",) * len(at)
+        clusters, "city_near", lambda at, **_: seen.append(len(at)) or ("",) * len(at)
     )
     fit_html(*case("cities"))
     assert seen == [9]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kvariates.data.hst_tree import HstTree
     from kvariates.k_selection import Choice
     from kvariates.privacy.ledger import Ledger
-    from kvariates.report.model_view import ModelView
+    from kvariates.report.model_report import ModelView
 
 __all__ = ["balance", "choice", "clusters", "ledger", "tree"]
 
@@ -75,7 +75,7 @@ def clusters(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     ax : matplotlib Axes
     """
     needed("matplotlib", "plot")
-    from kvariates.report.model_view import model_view
+    from kvariates.report.model_report import model_view
 
     view = model_view(model, X)
     own, ax = ax is None, _axes(ax, (8.0, 5.6))
@@ -330,7 +330,7 @@ def tree(tree: HstTree, ax: Axes | None = None, *, X: Any = None, levels: int = 
     """
     needed("matplotlib", "plot")
     from kvariates.data.hst_tree import HstTree
-    from kvariates.report.tree_plot import draw_branches, draw_outlines, points_of
+    from kvariates.report.pictures import draw_branches, draw_outlines, points_of
 
     _check("tree", tree, HstTree, "the result of hst_tree")
     if X is None:

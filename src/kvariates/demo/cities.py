@@ -20,7 +20,7 @@ from kvariates.file_writing import write_rows
 from kvariates.palette import Array
 from kvariates.privacy import ledger_report
 from kvariates.privacy.price import Price, price
-from kvariates.report.figures import Fact, Line, facts, lines, picture
+from kvariates.report.figures import Line, facts, lines, picture
 from kvariates.report.page import Section, paragraph, preformatted, promise_box, table, text
 from kvariates.report.plane import known_cities
 from kvariates.report.sections import spending, times_as_likely
@@ -89,7 +89,7 @@ def write_regions(
     cities: Cities, regions: list[Region], labels: Array, centers: Array, folder: Path
 ) -> None:
     """Write regions.csv and picture.png into a directory."""
-    from kvariates.report.maps import WorldMap, draw_map
+    from kvariates.report.pictures import WorldMap, draw_map
 
     header = ["region", "people", "share", "cities", "largest"]
     rows = [(r.name, r.people, r.share, r.cities, "; ".join(r.largest)) for r in regions]
@@ -142,14 +142,14 @@ def cities_section(found: CityClusters) -> Section:
     promise = f"Guarantee: {guarantee}" if guarantee is not None else f"No guarantee: {lost}"
     caption = "Data: GeoNames, CC BY 4.0. A cross is a centre; tints show the nearest centre."
     html = (
-        facts([
-            Fact("cities", f"{len(found.cities.names):,}"),
-            Fact("people in them", f"{people / 1e9:.2f} billion"),
-            Fact("regions", f"{k}"),
-            Fact(f"the fit, {starts} starts", f"{found.seconds:.2f} s"),
-        ])
+        facts({
+            "cities": f"{len(found.cities.names):,}",
+            "people in them": f"{people / 1e9:.2f} billion",
+            "regions": f"{k}",
+            f"the fit, {starts} starts": f"{found.seconds:.2f} s",
+        })
         + paragraph(words)
-        + picture(found.picture, "image/png", f"Map of {k} regions of the urban world", caption)
+        + picture(found.picture, f"Map of {k} regions of the urban world", caption)
         + listed
         + promise_box(promise)
         + preformatted(
@@ -218,10 +218,10 @@ def private_section(cities: Cities, found: PrivateCities) -> Section:
             for e, *ratios in zip(price.epsilons, mean, low, high, strict=True)
         ),
     )
-    cells = [
-        Fact(f"price at ε = {e:g}", f"{100 * (m - 1):+.1f} %")
+    cells = {
+        f"price at ε = {e:g}": f"{100 * (m - 1):+.1f} %"
         for e, m in zip(price.epsilons, mean, strict=True)
-    ]
+    }
     html = facts(cells) + paragraph(words) + chart + paragraph(measured, "note") + listed
     code = preformatted(
         f"best = KMeans({k}, n_init=10, random_state=0).fit(places)\n"

@@ -23,10 +23,9 @@ from kvariates.estimators.anticluster_kfold import AntiClusterKFold
 from kvariates.estimators.kmeans import KMeans
 from kvariates.estimators.kmedian import KMedian
 from kvariates.palette import Array
-from kvariates.report.figures import Bar, Fact, bars, facts
+from kvariates.report.figures import Bar, Scatter, bars, facts, scatter
 from kvariates.report.page import Section, number, paragraph, preformatted, promise_box, table
 from kvariates.report.plane import EARTH, robust_limits
-from kvariates.report.scatter_figure import Scatter, scatter
 
 FACILITIES = 10
 RANDOM_CHOICES = 20
@@ -156,12 +155,12 @@ def facilities_section(town: Town, plan: FacilityPlan) -> Section:
         "were drawn in proportion to the people who start there."
     )
     html = (
-        facts([
-            Fact("crossings", f"{len(town.places):,}"),
-            Fact("streets", f"{town.metres.sum() / 1000:,.0f} km"),
-            Fact("mean way", f"{plan.mean:,.0f} m"),
-            Fact("certificate", str(plan.certificate)),
-        ])
+        facts({
+            "crossings": f"{len(town.places):,}",
+            "streets": f"{town.metres.sum() / 1000:,.0f} km",
+            "mean way": f"{plan.mean:,.0f} m",
+            "certificate": str(plan.certificate),
+        })
         + paragraph(words)
         + scatter(_street_map(town, plan))
         + choices
@@ -295,12 +294,12 @@ def folds_section(found: FoldTrials) -> Section:
         "folds of one repeat says less about new data."
     )
     html = (
-        facts([
-            Fact("rows", f"{found.rows:,}"),
-            Fact("folds", f"{FOLDS}"),
-            Fact("means of the folds", closer),
-            Fact("spread of the score", compared(spreads, "smaller", "larger")),
-        ])
+        facts({
+            "rows": f"{found.rows:,}",
+            "folds": f"{FOLDS}",
+            "means of the folds": closer,
+            "spread of the score": compared(spreads, "smaller", "larger"),
+        })
         + paragraph(words)
         + listed
         + "<h3>How much the cross-validated error varies</h3>"

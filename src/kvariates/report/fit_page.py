@@ -9,38 +9,35 @@ from pathlib import Path
 import numpy as np
 
 from kvariates.file_writing import json_text, write_rows
-from kvariates.palette import Look, looks
+from kvariates.palette import Array, Look, looks
 
-from .cluster_view import View, drawn, view_of
-from .cluster_words import (
+from .clusters import (
     MOST_LISTED,
     Contrast,
+    View,
     amounts_in_words,
     center_table,
     contrast,
+    drawn,
     largest_clusters,
+    view_of,
 )
-from .figures import Bar, Fact, Line, bars, facts
+from .figures import Bar, Line, bars, facts
 from .page import Section, counted, number, page_html, paragraph, short, text
 from .plane import EARTH
 from .run import FitRun, ShownRows, centers_table, summary
 from .sections import (
     DISTANCES,
+    box,
     choice_section,
     cost_curves,
     guarantee_section,
     ledger_section,
-    noise_warning,
     privacy_section,
     stream_section,
     transcript_section,
 )
 
-NOT_DISTANCES = (
-    "The columns look like latitude and longitude. Degrees are not distances: a degree of "
-    "longitude is 111 km at the equator and 56 km at 60 degrees north. {how} measures true "
-    "distances."
-)
 MOST_NAMES = 40  # of columns in a list
 MOST_LETTERS = 600  # of a note, or of a parameter
 
@@ -90,35 +87,33 @@ def fit_html(run: FitRun, shown: ShownRows | None) -> str:
 
 
 def _lead(run: FitRun) -> str:
-    kind = run.record.method
-    metric = run.parameters.get("metric", "euclidean")
-    words = [kind] if run.table.path is None else [run.table.path.name, kind]
+    table, metric = run.table, run.parameters.get("metric", "euclidean")
+    words = [run.record.method] if table.path is None else [table.path.name, run.record.method]
     words += [] if metric == "euclidean" or not isinstance(metric, str) else [f"{metric} metric"]
-    words += ["columns scaled before clustering"] if run.table.scaled else []
-    words += [f"after {', '.join(run.table.steps)}"] if run.table.steps else []
+    words += ["columns scaled before clustering"] * table.scaled
+    words += [f"after {', '.join(table.steps)}"] if table.steps else []
     return " · ".join(words)
 
 
 def _overview(run: FitRun, view: View | None) -> str:
-    table = run.table
-    items = [] if table.rows is None else [Fact(run.unit, f"{table.rows:,}")]
-    items += [Fact("columns", f"{len(table.names):,}")] if run.has_columns else []
-    items.append(Fact("clusters", f"{run.k:,}"))
-    if run.record.ledger is not None:
-        claim = run.record.ledger.claim
-        items += [Fact("epsilon", number(claim.epsilon)), Fact("delta", number(claim.delta))]
-    if run.inertia is not None:
-        items.append(Fact("cost (inertia)", number(run.inertia, 6)))
-    if run.n_iter is not None:
-        items.append(Fact(run.record.steps, f"{run.n_iter:,}"))
-    if run.seconds is not None:
-        items.append(Fact("seconds", number(run.seconds, 3)))
-    if run.record.certificate is not None:
-        items.append(Fact("certificate", str(run.record.certificate)))
+    table, record = run.table, run.record
+    claim = None if record.ledger is None else record.ledger.claim
+    items = {
+        run.unit: None if table.rows is None else f"{table.rows:,}",
+        "columns": f"{len(table.names):,}" if run.has_columns else None,
+        "clusters": f"{run.k:,}",
+        "epsilon": None if claim is None else number(claim.epsilon),
+        "delta": None if claim is None else number(claim.delta),
+        "cost (inertia)": None if run.inertia is None else number(run.inertia, 6),
+        record.steps: None if run.n_iter is None else f"{run.n_iter:,}",
+        "seconds": None if run.seconds is None else number(run.seconds, 3),
+        "certificate": None if record.certificate is None else str(record.certificate),
+    }
     degrees = view is not None and view.flat.degrees
-    said = [*_about_cost(run), *_about_other_rows(run), *run.notes, *_degrees_note(run, degrees)]
-    notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said)
-    return noise_warning(run) + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
+    said = (_about_cost(run), _about_other_rows(run), *run.notes, _degrees_note(run, degrees))
+    notes = "".join(f"<li>{short(words, MOST_LETTERS)}</li>" for words in said if words)
+    noise = box("no", "Read this first", record.notes) if record.notes else ""  # of a private fit
+    return noise + facts(items) + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
 def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
@@ -135,26 +130,23 @@ def _clusters(run: FitRun, view: View | None, found: Contrast | None) -> str:
 def _sizes(run: FitRun, look: tuple[Look, ...]) -> str:
     if run.sizes is None or run.amounts is None:
         return ""
-    words_of = _sizes_in_words(run)
-    items = [
-        Bar(str(i), float(run.amounts[i]), words_of[i], look[i]) for i in largest_clusters(run)
-    ]
+    amounts, words_of = run.amounts, _sizes_in_words(run, run.sizes)
+    items = [Bar(str(i), float(amounts[i]), words_of[i], look[i]) for i in largest_clusters(run)]
     limits, words = _limits(run)
     if run.k > MOST_LISTED:
         words += paragraph(f"The {MOST_LISTED} largest clusters; centers.csv has all of them.")
     return words + bars(items, limits) + _weights_note(run)
 
 
-def _sizes_in_words(run: FitRun) -> list[str]:
+def _sizes_in_words(run: FitRun, sizes: Array) -> list[str]:
     """The size of each cluster with its unit, its share, and its rows if its size is a weight."""
-    sizes, found = run.sizes, []
-    for i, amount in enumerate(amounts_in_words(run)):
-        words = [f"{amount} {run.measured_in}", f"{run.shares[i]:.1%}"]
-        if sizes is not None and run.measured_in == "weight":
-            words = [f"weight {amount}", words[1], counted(int(sizes[i]), run.unit)]
-        elif amount == "1":
-            words[0] = f"1 {run.measured_in.removesuffix('s')}"
-        found.append(" · ".join(words))
+    found = []
+    for amount, share, size in zip(amounts_in_words(run), run.shares, sizes, strict=True):
+        if run.measured_in == "weight":
+            found.append(f"weight {amount} · {share:.1%} · {counted(int(size), run.unit)}")
+        else:
+            unit = run.measured_in.removesuffix("s") if amount == "1" else run.measured_in
+            found.append(f"{amount} {unit} · {share:.1%}")
     return found
 
 
@@ -165,15 +157,12 @@ def _limits(run: FitRun) -> tuple[list[float], str]:
         return [], ""
     words = [f"at least {number(least)}"] if least is not None else []
     words += [f"at most {number(most)}"] if most is not None else []
-    gap = run.record.gap
-    best = (
-        "For these centres, no other labels within the limits cost less."
-        if gap == 0
-        else f"The labels cost at most {number(gap)} more than the best ones within the limits."
-    )
+    best = "For these centres, no other labels within the limits cost less."
+    if gap := run.record.gap:
+        best = f"The labels cost at most {number(gap)} more than the best ones within the limits."
     unit = "weight" if run.table.weighted else "rows"
-    words_html = paragraph(f"Each cluster was to have {' and '.join(words)} {unit}. {best}")
-    return [float(v) for v in (least, most) if v is not None], words_html
+    said = paragraph(f"Each cluster was to have {' and '.join(words)} {unit}. {best}")
+    return [float(v) for v in (least, most) if v is not None], said
 
 
 def _weights_note(run: FitRun) -> str:
@@ -189,10 +178,10 @@ def _weights_note(run: FitRun) -> str:
 
 def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: View | None) -> str:
     cities = () if view is None else view.cities
+    listed = center_table(run, found, look, cities)
     if found is None:
         from_one = bool(run.medoid_rows) and not run.medoids and not run.medoid_ids
-        counted_from = paragraph(f"{run.unit.capitalize()} are counted from 1.", "soft") * from_one
-        return counted_from + center_table(run, None, look, cities)
+        return paragraph(f"{run.unit.capitalize()} are counted from 1.", "soft") * from_one + listed
     words = (
         f"Centres are in the units {run.table.units}. Shades show how far a value is above "
         f"(orange) or below (blue) the average, in standard deviations of {found.measured_by}."
@@ -204,27 +193,26 @@ def _centers(run: FitRun, found: Contrast | None, look: tuple[Look, ...], view: 
             f"{d:,}."
         )
     about = paragraph(run.about_errors, "soft") if run.private else ""
-    return paragraph(words, "soft") + about + center_table(run, found, look, cities)
+    return paragraph(words, "soft") + about + listed
 
 
 def _costs(run: FitRun) -> str:
     costs = [float(c) for c in run.costs if np.isfinite(c)]
     if len(costs) < 2:
         return ""
-    curve = Line("cost", range(1, len(costs) + 1), costs)
-    return paragraph(cost_change(costs[0], costs[-1])) + cost_curves(
-        [curve], "iteration", listed=True
-    )
+    curve = cost_curves([Line("cost", range(1, len(costs) + 1), costs)], "iteration", listed=True)
+    return paragraph(cost_change(costs[0], costs[-1])) + curve
 
 
 def _again(run: FitRun) -> str:
     table, seed = run.table, run.parameters.get("random_state")
+    weights = "no" if run.of_shell else ""  # of a fit in Python it is not known
     pairs = [
         ("data", "" if table.path is None else text(table.path.name)),
         ("columns", _names(table.names) if run.has_columns else ""),
         ("left out", _names(table.left_out)),
         ("rows left out", "" if table.kept is None else f"{np.count_nonzero(~table.kept):,}"),
-        ("weights", _weights(run)),
+        ("weights", short(table.weights) or "yes" if table.weighted else weights),
         ("kvariates", version("kvariates")),
         ("seed", "" if run.private else "none" if seed is None else str(seed)),
     ]
@@ -236,22 +224,14 @@ def _again(run: FitRun) -> str:
     return _command(run) + _pairs(pairs) + note + (more if parameters else "")
 
 
-def _weights(run: FitRun) -> str:
-    """Whether rows have weights; empty if that is not known, as of a fit in Python."""
-    if run.table.weighted:
-        return short(run.table.weights) or "yes"
-    return "no" if run.of_shell else ""
-
-
 def _command(run: FitRun) -> str:
     if not run.command:
         return ""
     words = _without_folders(run.command) if run.of_shell else run.command
-    note = "Folders of this computer are left out." if words != run.command else ""
+    note = paragraph("Folders of this computer are left out.", "note") * (words != run.command)
     return (
         f'<div class="command"><pre class="wrap"><code>{text(words)}</code></pre>'
-        f'<button type="button" data-copy="{text(words)}">Copy</button></div>'
-        + (paragraph(note, "note") if note else "")
+        f'<button type="button" data-copy="{text(words)}">Copy</button></div>{note}'
     )
 
 
@@ -289,46 +269,45 @@ def _names(names: tuple[str, ...]) -> str:
     return f"{words} and {more:,} more" if more > 0 else words
 
 
-def _about_cost(run: FitRun) -> list[str]:
-    """What the cost is: a sentence or two; none if it is not known."""
+def _about_cost(run: FitRun) -> str:
+    """What the cost is: a sentence or two; empty if it is not known."""
     if run.inertia is None or run.private or run.parameters.get("distortion") is not None:
-        return []
+        return ""
     metric = run.parameters.get("metric", "euclidean")
     what = DISTANCES.get(metric)
     if run.record.medoids is not None:
         what = f"distances of the {run.unit} to their medoids"
-    if what is None:
-        return []
-    known = run.of_shell or run.table.weighted or run.record.medoids is not None
-    if not known:
-        what = f"(weighted) {what}"  # whether a k-means in Python had weights
+    elif what is None:
+        return ""
+    elif not run.of_shell and not run.table.weighted:
+        what = f"(weighted) {what}"  # whether a k-means in Python had weights is not known
     words = f"The cost is the sum of the {what.format(rows=run.unit)}"
     words += ", each times its weight" * run.table.weighted
     words += ", in scaled units" * (run.table.scaled and metric != "haversine")
     words += f", after {', '.join(run.table.steps)}" if run.table.steps else ""
-    return [f"{words}.{_in_km(run) if metric == 'haversine' else ''}"]
+    return f"{words}.{_in_km(run) if metric == 'haversine' else ''}"
 
 
-def _about_other_rows(run: FitRun) -> list[str]:
+def _about_other_rows(run: FitRun) -> str:
     """What is said if the sizes on the page are not those of the fit; empty if they are."""
     labels, in_batches = run.record.labels, run.record.in_batches  # labels: of the last batch
     if labels is None or run.sizes is None or in_batches or run.of_shell or run.private:
-        return []
+        return ""
     if np.array_equal(np.bincount(labels[labels >= 0], minlength=run.k), run.sizes):
-        return []
-    words = f"These are not the {run.unit} of the fit, which had {len(labels):,}: sizes and"
-    words += " averages are those of X; the cost and what is proved are about the fit."
-    return [words]
+        return ""
+    return (
+        f"These are not the {run.unit} of the fit, which had {len(labels):,}: sizes and averages "
+        "are those of X; the cost and what is proved are about the fit."
+    )
 
 
 def _in_km(run: FitRun) -> str:
     """The mean distance on the globe; distances are added in radians."""
-    total = float(run.masses.sum()) if run.masses is not None else 0.0
-    if run.inertia is None or not total > 0:
-        return f" It is in radians; a radian is {EARTH} km."
-    mean = f"{'weighted ' * run.table.weighted}mean distance"
-    far = number(EARTH * run.inertia / total)
-    return f" It is in radians; a radian is {EARTH} km. The {mean} is {far} km."
+    words = f" It is in radians; a radian is {EARTH} km."
+    if run.inertia is None or run.masses is None or not run.masses.sum() > 0:
+        return words
+    far = number(EARTH * run.inertia / float(run.masses.sum()))
+    return f"{words} The {'weighted ' * run.table.weighted}mean distance is {far} km."
 
 
 def cost_change(first: float, last: float) -> str:
@@ -345,11 +324,15 @@ def cost_change(first: float, last: float) -> str:
     )
 
 
-def _degrees_note(run: FitRun, degrees: bool) -> list[str]:
+def _degrees_note(run: FitRun, degrees: bool) -> str:
     """What a k-means of degrees does not measure, and what does; empty for other fits."""
     plain = run.parameters.get("metric", "euclidean") == "euclidean"
     if not degrees or run.private or run.record.medoids is not None or not plain:
-        return []
+        return ""
     python = 'kvariates.KMedian(metric="haversine")'
-    how = "--objective median --metric haversine" if run.of_shell else python
-    return [NOT_DISTANCES.format(how=how)]
+    return (
+        "The columns look like latitude and longitude. Degrees are not distances: a degree of "
+        "longitude is 111 km at the equator and 56 km at 60 degrees north. "
+        f"{'--objective median --metric haversine' if run.of_shell else python} measures true "
+        "distances."
+    )

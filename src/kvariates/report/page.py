@@ -212,21 +212,19 @@ def _numeric(word: str) -> bool:
     return word in ("", "-") or word.lstrip(f"{MINUS}-+~").replace(",", "")[:1].isdigit()
 
 
-def data_uri(content: bytes, kind: str) -> str:
-    """Bytes as an address inside the page; `kind` is a media type such as image/png."""
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+def in_base64(content: bytes) -> str:
+    """Bytes as letters."""
+    return base64.b64encode(content).decode("ascii")
 
 
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+def _policy(*contents: str) -> str:
+    style, script = (
+        f"'sha256-{in_base64(hashlib.sha256(content.encode()).digest())}'" for content in contents
     )
-
-
-def _hash(content: str) -> str:
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+    return (
+        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 @cache

@@ -15,7 +15,7 @@ from kvariates.k_selection import WEAK, Choice
 from kvariates.k_selection.confirmation import FALSE_ALARM
 from kvariates.palette import Array
 from kvariates.privacy import ledger_report
-from kvariates.report.figures import Bar, Fact, Line, facts, lines, share_bar
+from kvariates.report.figures import Bar, Line, facts, lines, share_bar
 from kvariates.report.page import (
     MINUS,
     number,
@@ -67,11 +67,6 @@ MAY_NOT_FIXED = (MAY_NOT[0], "Exact sums, means, or any other statistic of the r
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def noise_warning(run: FitRun) -> str:
-    """What a private fit noticed about its result, for the top of the page; empty if nothing."""
-    return _box("no", "Read this first", run.record.notes) if run.record.notes else ""
-
-
 def privacy_section(run: FitRun) -> str:
     """Empty if the fit is not private."""
     ledger = run.record.ledger
@@ -82,24 +77,19 @@ def privacy_section(run: FitRun) -> str:
         may, may_not = MAY_DEMAND, MAY_NOT_DEMAND
     elif ledger.adjacency == "replace-one":
         may_not = MAY_NOT_FIXED
-    boxes = (
-        f'<div class="two">{_box("yes", "May be published", may)}'
-        f"{_box('no', 'May not be published', may_not)}</div>"
-    )
+    boxes = box("yes", "May be published", may) + box("no", "May not be published", may_not)
     spent = f"<h3>Where the budget went</h3>{spending(ledger)}"
-    return _promise(ledger) + boxes + spent
+    return f'{_promise(ledger)}<div class="two">{boxes}</div>{spent}'
 
 
 def ledger_section(run: FitRun) -> str:
     """The page of the ledger, or of the ledger of every peer, word for word."""
-
-    def report(ledger: Any) -> str:
-        return preformatted(ledger_report.page(ledger, run.table.names, scaled=run.table.scaled))
-
-    if run.record.ledger is not None:
-        return report(run.record.ledger)
-    ledgers = run.record.ledgers.items()
-    return "".join(f"<h3>{short(name)}</h3>{report(ledger)}" for name, ledger in ledgers)
+    record, table, parts = run.record, run.table, []
+    own = {} if record.ledger is None else {"": record.ledger}
+    for name, ledger in (own or record.ledgers).items():
+        words = preformatted(ledger_report.page(ledger, table.names, scaled=table.scaled))
+        parts.append(f"<h3>{short(name)}</h3>{words}" if name else words)
+    return "".join(parts)
 
 
 def times_as_likely(epsilon: float) -> str:
@@ -113,15 +103,11 @@ def times_as_likely(epsilon: float) -> str:
 
 def _promise(ledger: Any) -> str:
     claim, unit = ledger.claim, "one row" if ledger.facts is None else ledger.facts.unit
-    one = (
-        f"if {unit} were left out or added"
-        if ledger.adjacency == "add-remove"
-        else f"if {unit} were replaced by another"
-    )
+    changed = "left out or added" if ledger.adjacency == "add-remove" else "replaced by another"
     delta = f", plus a probability of {number(claim.delta)}" if claim.delta else ""
     words = (
         f"What this page shows is at most {times_as_likely(claim.epsilon)} times as likely as it "
-        f"would be {one}{delta} (epsilon = {number(claim.epsilon)}, delta = "
+        f"would be if {unit} were {changed}{delta} (epsilon = {number(claim.epsilon)}, delta = "
         f"{number(claim.delta)})."
     )
     condition = None if ledger.facts is None else ledger.facts.condition
@@ -133,17 +119,14 @@ def spending(ledger: Any) -> str:
     """A drawing of the parts of the budget that each kind of release cost."""
     costs = release_costs(ledger)
     total = sum(costs.values())
-    unit = "rho" if ledger.concentrated else "epsilon"
     if not total > 0:
         return paragraph("Nothing was charged.")
     items = [
         Bar(label, cost, f"{number(cost, 3)} ({cost / total:.1%})") for label, cost in costs.items()
     ]
-    note = (
-        "Parts of rho, the unit in which Gaussian noise adds up."
-        if ledger.concentrated
-        else "Parts of epsilon."
-    )
+    unit, note = "epsilon", "Parts of epsilon."
+    if ledger.concentrated:
+        unit, note = "rho", "Parts of rho, the unit in which Gaussian noise adds up."
     words = f"{note} Releases about disjoint rows cost as much as the dearest of them."
     return share_bar(items) + paragraph(f"{words} In all: {unit} = {number(total, 5)}.", "note")
 
@@ -173,7 +156,8 @@ def _kinds(labels: list[str]) -> dict[str, str]:
     return {label: label if alike[shape] == 1 else shape for label, shape in shapes.items()}
 
 
-def _box(kind: str, title: str, items: Iterable[str]) -> str:
+def box(kind: str, title: str, items: Iterable[str]) -> str:
+    """A title and a list. `kind`: "yes" and "no" have colours of their own."""
     rows = "".join(f"<li>{text(words)}</li>" for words in items)
     return f'<div class="{f"box {kind}".strip()}"><h3>{text(title)}</h3><ul>{rows}</ul></div>'
 
@@ -200,13 +184,12 @@ def stream_section(run: FitRun) -> str:
     record, synopses = run.record, run.record.synopses
     if synopses is None:
         return ""
-    items = [
-        Fact("rows seen", f"{record.rows_seen or 0:,}"),
-        Fact("synopses", f"{len(synopses):,}"),
-        Fact("memory of the synopses", n_bytes(synopses.nbytes + record.synopsis_weights.nbytes)),
-    ]
-    if record.rows_dropped:
-        items.append(Fact("rows dropped", f"{record.rows_dropped:,}"))
+    items = {
+        "rows seen": f"{record.rows_seen or 0:,}",
+        "synopses": f"{len(synopses):,}",
+        "memory of the synopses": n_bytes(synopses.nbytes + record.synopsis_weights.nbytes),
+        "rows dropped": f"{record.rows_dropped:,}" if record.rows_dropped else None,
+    }
     words = (
         "The rows were read once for the centres: k-means ran on weighted points, the synopses, "
         "that stand for them."
@@ -215,7 +198,7 @@ def stream_section(run: FitRun) -> str:
     spread = record.spread
     if spread is not None:
         error = f" ± {number(spread.standard_error, 3)}" if spread.standard_error else ""
-        items.append(Fact("spread", f"{number(spread.value)}{error}"))
+        items["spread"] = f"{number(spread.value)}{error}"
         what = DISTANCES[record.metric].format(rows="rows").replace("centres", "nearest synopses")
         words += f" The spread is the sum of the {what}"
         words += "; what follows ± is the standard error of its estimate." if error else "."
@@ -224,11 +207,8 @@ def stream_section(run: FitRun) -> str:
 
 def n_bytes(value: float) -> str:
     """A number of bytes in words."""
-    for unit in UNITS[:-1]:
-        if value < 1000:
-            return f"{number(value, 3)} {unit}"
-        value /= 1000
-    return f"{number(value, 3)} {UNITS[-1]}"
+    power = next((i for i in range(len(UNITS)) if value < 1000 ** (i + 1)), len(UNITS) - 1)
+    return f"{number(value / 1000**power, 3)} {UNITS[power]}"
 
 
 def transcript_section(run: FitRun) -> str:
@@ -236,13 +216,13 @@ def transcript_section(run: FitRun) -> str:
     transcript = run.record.transcript
     if transcript is None:
         return ""
-    items = [
-        Fact("rounds", f"{transcript.rounds:,}"),
-        Fact("messages", f"{transcript.messages:,}"),
-        Fact("sent to peers", n_bytes(transcript.bytes_sent)),
-        Fact("received", n_bytes(transcript.bytes_received)),
-        Fact("rows revealed", f"{transcript.points_revealed:,}"),
-    ]
+    items = {
+        "rounds": f"{transcript.rounds:,}",
+        "messages": f"{transcript.messages:,}",
+        "sent to peers": n_bytes(transcript.bytes_sent),
+        "received": n_bytes(transcript.bytes_received),
+        "rows revealed": f"{transcript.points_revealed:,}",
+    }
     words = "What was sent between the coordinator and those who hold the data."
     parts = [paragraph(words), facts(items)]
     if transcript.dropped:
@@ -258,7 +238,7 @@ def transcript_section(run: FitRun) -> str:
         rows = [(name, *(f"{value:,}" for value in one)) for name, one in traffic.items()]
         parts.append(table(["question", *names], rows))
     for side, learned in transcript.revealed.items():
-        parts.append(_box("", f"What {side} learns", learned))
+        parts.append(box("", f"What {side} learns", learned))
     return "".join(parts)
 
 
@@ -280,12 +260,8 @@ def how_sure(choice: Choice) -> str:
     """One sentence: how sure the answer is."""
     if choice.clear:
         return "The answer is clear."
-    if choice.k != choice.guess:
-        return (
-            f"The answer is not clear: all rows stay one cluster, and k = {choice.guess} is only a "
-            "guess."
-        )
-    return f"The answer is not clear: k = {choice.k} is only a guess."
+    alone = "all rows stay one cluster, and " * (choice.k != choice.guess)
+    return f"The answer is not clear: {alone}k = {choice.guess} is only a guess."
 
 
 def cost_curves(curves: list[Line], over: str, *, listed: bool = False) -> str:
@@ -321,14 +297,11 @@ def mark_of(choice: Choice, k: int) -> str:
 
 
 def _criteria(choice: Choice) -> str:
+    columns = choice.ks, choice.inertia, choice.dividing, choice.silhouette, choice.elbow
     rows = [
-        (
-            str(choice.ks[i]), number(choice.inertia[i], 6), str(choice.dividing[i]),
-            _known(choice.silhouette[i]), _known(choice.elbow[i]),
-            mark_of(choice, choice.ks[i]),
-        )
-        for i in range(len(choice.ks))
-    ]  # fmt: skip
+        (str(k), number(cost, 6), str(split), _known(width), _known(elbow), mark_of(choice, k))
+        for k, cost, split, width, elbow in zip(*columns, strict=True)
+    ]
     return table(HEADINGS, rows) + paragraph(CRITERIA, "soft")
 
 
