@@ -1,8 +1,12 @@
-"""The report of a model that was fitted in Python: the page that `kvariates fit` writes."""
+"""The report of a model that was fitted in Python: the page that `kvariates fit` writes.
+
+And its rows and centres in two dimensions, for `kvariates.plot.clusters`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from inspect import signature
 from os import PathLike
 from pathlib import Path
@@ -66,111 +70,77 @@ def _run_of(given: Any, X: Any) -> tuple[FitRun, ShownRows | None]:
     model, record = parts.model, parts.record
     if X is not None and (record.private or record.ledgers) and not record.public_points:
         raise ValueError("the rows of a private model are not drawn in its report; leave X out")
-    rows = parts.transformed(X)
+    rows = X if X is None or parts.before is None else parts.before.transform(X)
     drawn = None if rows is None else drawable(record, rows)
-    found = None if drawn is None else labelled_rows(model, record, drawn)
-    centers = _numbers_of_points(record) if found is None else found.centers
-    if centers is None:
+    objects: tuple[str, ...] = ()  # medoids that only a callable metric understands, such as words
+    if not record.has_coordinates and record.centers is not None:
+        objects = tuple(map(one_line, record.centers))
+    found, labels = None, record.labels
+    if drawn is not None:
+        found = labelled_rows(model, record, drawn)
+        labels, centers = found.labels, found.centers
+    elif record.has_coordinates or record.medoids is None:
         centers = centers_of(record)
-    first = parts.in_first_units(centers)
-    labels = _labels(model, record, rows, found)
-    sizes, demand = _sizes(record, labels, len(centers)), _demand(record, labels)
+    else:  # the numbers of points without coordinates
+        labels = model.predict(rows) if rows is not None and objects else labels
+        centers = np.asarray(record.medoids)[:, None] + 1
+    first, sizes, demand = parts.in_first_units(centers), record.counts, None
+    if labels is not None:
+        sizes = np.bincount(labels[labels >= 0], minlength=len(centers)) if sizes is None else sizes
+        # The demand is that of the points of the fit.
+        demand = record.demand if np.array_equal(labels, record.labels) else None
+    table = replace(
+        _columns(parts, first, centers, X),
+        rows=record.rows_seen if labels is None else len(labels),
+        weighted=demand is not None, weights="demand" if demand is not None else "",
+        streamed=record.synopses is not None and X is None,
+    )  # fmt: skip
     run = FitRun(
-        _table(parts, first, centers, X, labels), _parameters(model),
-        centers if first is None else first, sizes,
-        demand if demand is not None or sizes is None else sizes.astype(float),
-        record.inertia, record.n_iter, record=record, command=_code(parts),
-        medoids=_objects(record), notes=_about_units(parts, first),
+        table, _parameters(model), centers if first is None else first, sizes,
+        demand if demand is not None or sizes is None else np.asarray(sizes, float),
+        record.inertia, record.n_iter, record=record, command=_code(parts), medoids=objects,
+        notes=_about_units(parts, first),
         errors=record.errors,  # private rows have no steps before
     )  # fmt: skip
     return run, _synopses(record) if found is None else _shown(parts, found, first, X)
 
 
-def _table(
-    parts: ModelAfterSteps, first: Array | None, centers: Array, X: Any, labels: Array | None
-) -> FittedTable:
-    model, record = parts.model, parts.record
-    n = record.rows_seen if labels is None else len(labels)
-    if first is None:
-        names = parts.columns() or names_of(model, centers.shape[1])
-    else:
-        names = names_of(parts.before or model, first.shape[1], X)
-    weighted = _demand(record, labels) is not None
-    return FittedTable(
-        None, names, (), n, weighted, streamed=record.synopses is not None and X is None,
-        weights="demand" * weighted, steps=parts.names,
-        units="of the data" if first is not None else f"after {', '.join(parts.names)}",
-    )  # fmt: skip
+def _columns(parts: ModelAfterSteps, first: Array | None, centers: Array, X: Any) -> FittedTable:
+    """The names and the units of the columns."""
+    if first is not None:
+        return FittedTable(
+            None, names_of(parts.before or parts.model, first.shape[1], X), (), steps=parts.names
+        )
+    names = parts.columns() or names_of(parts.model, centers.shape[1])
+    return FittedTable(None, names, (), steps=parts.names, units=f"after {', '.join(parts.names)}")
 
 
 def _about_units(parts: ModelAfterSteps, first: Array | None) -> tuple[str, ...]:
     """Which units the centres of a pipeline are in, and why."""
-    if not parts.names or not parts.record.has_coordinates:
-        return ()
     steps = ", ".join(parts.names)
+    if not steps or not parts.record.has_coordinates:
+        return ()
     if first is None:
         return (f"The units are those after {steps}: not every step can be undone.",)
     return (f"Centres are in the units before {steps}, by inverse_transform.",)
 
 
-def _numbers_of_points(record: FitRecord) -> Array | None:
-    """The numbers of medoids without coordinates, from 1, as a column; None if they have some."""
-    if record.has_coordinates or record.medoids is None:
-        return None
-    return np.asarray(record.medoids)[:, None] + 1
-
-
-def _objects(record: FitRecord) -> tuple[str, ...]:
-    """Medoids that only a callable metric understands, such as words; empty for others."""
-    if record.has_coordinates or record.centers is None:
-        return ()
-    return tuple(map(one_line, record.centers))
-
-
-def _labels(model: Any, record: FitRecord, rows: Any, found: LabelledRows | None) -> Array | None:
-    """The labels of X, or of the fit; None if they are not known."""
-    if found is not None:
-        return found.labels
-    labels: Array | None = record.labels
-    return model.predict(rows) if rows is not None and _objects(record) else labels
-
-
-def _sizes(record: FitRecord, labels: Array | None, k: int) -> Array | None:
-    """The sizes of the clusters, or their noisy counts; None if they are not known."""
-    if record.counts is not None:
-        return np.asarray(record.counts)
-    return None if labels is None else np.bincount(labels[labels >= 0], minlength=k)
-
-
-def _demand(record: FitRecord, labels: Array | None) -> Array | None:
-    """The demand of each cluster, if points have some and are those of the fit."""
-    demand: Array | None = record.demand
-    if demand is None or labels is None or not np.array_equal(labels, record.labels):
-        return None
-    return demand
-
-
-def _shown(parts: ModelAfterSteps, found: LabelledRows, first: Array | None, X: Any) -> ShownRows:
+def _shown(parts: ModelAfterSteps, found: ShownRows, first: Array | None, X: Any) -> ShownRows:
     """Two columns are drawn before the steps of a pipeline, more after them."""
     record = parts.record
-    rows, centers = (directions(record, x) for x in (found.rows, found.centers))
-    values = None if rows is found.rows else found.rows
+    rows, centers = (directions(record, x) for x in (found.X, found.centers))
     if not parts.steps:
+        values = None if rows is found.X else found.X
         edges = None if record.graph is None else edge_list(record.graph)
         return ShownRows(rows, found.labels, centers, values=values, edges=edges)
-    before = None if first is None else _numbers(record, X, first.shape[1])
-    if before is not None and first is not None and first.shape[1] <= 2:
-        return ShownRows(before, found.labels, first)
+    before = None
+    if first is not None:
+        with suppress(ValueError):  # the rows before the steps may not be numbers
+            before = as_rows(record, X)
+        before = None if before is None or before.shape[1] != first.shape[1] else before
+        if before is not None and first.shape[1] <= 2:
+            return ShownRows(before, found.labels, first)
     return ShownRows(rows, found.labels, centers, values=before, names=parts.columns())
-
-
-def _numbers(record: FitRecord, X: Any, d: int) -> Any:
-    """The rows before the steps; None if they are not d complete columns of numbers."""
-    try:
-        rows = as_rows(record, X)
-    except ValueError:
-        return None
-    return rows if rows.shape[1] == d else None
 
 
 def _synopses(record: FitRecord) -> ShownRows | None:
@@ -257,10 +227,6 @@ class ModelAfterSteps:
         """The classes of the steps."""
         return tuple(type(step).__name__ for step in self.steps)
 
-    def transformed(self, X: Any) -> Any:
-        """The rows that the model saw."""
-        return X if self.before is None or X is None else self.before.transform(X)
-
     def columns(self) -> tuple[str, ...]:
         """The names of the columns after the steps; empty if they do not tell."""
         try:
@@ -307,7 +273,7 @@ def model_view(model: Any, X: Any) -> ModelView:
         flat = plane(None, centers, tuple(map(one_line, names_of(model, centers.shape[1]))))
         return ModelView(flat, np.empty(0, np.intp), record.counts, 0, record.private)
     found = labelled_rows(model, record, X)
-    rows, labels, k = found.rows, found.labels, len(found.centers)
+    rows, labels, k = found.X, found.labels, len(found.centers)
     shown = shown_rows(labels + 1, k + 1)
     names = tuple(map(one_line, names_of(model, rows.shape[1], X)))
     flat = plane(directions(record, rows[shown]), directions(record, found.centers), names)
@@ -315,16 +281,7 @@ def model_view(model: Any, X: Any) -> ModelView:
     return ModelView(flat, labels[shown], sizes, rows.shape[0], record.private)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Rows, their labels, and centres with the same columns."""
-
-    rows: Any
-    labels: Array
-    centers: Array
-
-
-def labelled_rows(model: Any, record: FitRecord, X: Any) -> LabelledRows:
+def labelled_rows(model: Any, record: FitRecord, X: Any) -> ShownRows:
     """What a fitted model says about rows. ValueError if they have other columns."""
     if drawable(record, X) is None:
         raise _no_coordinates(record)
@@ -335,7 +292,7 @@ def labelled_rows(model: Any, record: FitRecord, X: Any) -> LabelledRows:
             f"X has {rows.shape[1]} columns, the centres have {centers.shape[1]}: give the rows "
             "with the columns of the fit"
         )
-    return LabelledRows(rows, labels, centers)
+    return ShownRows(rows, labels, centers)
 
 
 def drawable(record: FitRecord, X: Any) -> Any:
