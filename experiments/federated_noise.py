@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,8 @@ from kvariates.federated.client import checked_bounds
 from kvariates.federated.private_fit import SummingPeer
 from kvariates.federated.private_peer import PrivatePeer, Releases
 from kvariates.federated.server import ServerOptions, fit
-from kvariates.peers.transport import LocalTransport
+from kvariates.peers.questions import Answer, Envelope
+from kvariates.peers.transport import Reply, reply_of
 
 K, PEERS, ROWS, STEPS = 4, 5, 10_000, 5
 BOX = ([-10.0, -10.0], [10.0, 10.0])
@@ -34,6 +35,22 @@ def rows(seed: int) -> Array:
     return np.clip(GROUPS[rng.integers(K, size=ROWS)] + rng.normal(size=(ROWS, 2)), *BOX)
 
 
+class PeersInTurn:
+    """A transport to peers in this process, which are asked one after the other."""
+
+    def __init__(self, peers: dict[str, Callable[[Envelope], Answer]]) -> None:
+        self._peers = peers
+
+    def peers(self) -> list[str]:
+        return list(self._peers)
+
+    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
+        return {name: reply_of(self._peers[name], asked) for name, asked in envelopes.items()}
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
 def private_centers(X: Array, epsilon: float, seed: int, *, steps: int) -> Array:
     """PDk-means++, and so many steps of Lloyd with local noise."""
     # The releases are kept in memory: no file is written.
@@ -43,7 +60,7 @@ def private_centers(X: Array, epsilon: float, seed: int, *, steps: int) -> Array
         for i, part in enumerate(np.array_split(X, PEERS))
     }
     options = ServerOptions(K, bounds=BOX, init="pdk-means++", max_iter=steps, random_state=seed)
-    return fit(LocalTransport(peers), options).centers
+    return fit(PeersInTurn(peers), options).centers
 
 
 def central_centers(X: Array, epsilon: float, seed: int) -> Array:
@@ -53,7 +70,7 @@ def central_centers(X: Array, epsilon: float, seed: int) -> Array:
         str(i): SummingPeer(part, limits).answer for i, part in enumerate(np.array_split(X, PEERS))
     }
     options = ServerOptions(K, bounds=BOX, epsilon=epsilon, max_iter=STEPS, random_state=seed)
-    return fit(LocalTransport(peers), options).centers
+    return fit(PeersInTurn(peers), options).centers
 
 
 METHODS: dict[str, Callable[[Array, float, int], Array]] = {

@@ -12,13 +12,13 @@ PEERS = [
         "peers/test_peers_distribution.py",
     ),
     Mutant(
-        "a lost state is computed without its last question", "peers.peer",
+        "a lost state is computed without its last question", "peers.questions",
         "for question in envelope.log or ():",
         "for question in (envelope.log or ())[:-1]:",
         "peers/test_peers_laws.py",
     ),
     Mutant(
-        "a policy does not cover the log", "peers.peer",
+        "a policy does not cover the log", "peers.questions",
         "for question in (*(envelope.log or ()), envelope.question):",
         "for question in (envelope.question,):",
         "peers/test_failing_peers.py",

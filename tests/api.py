@@ -84,14 +84,13 @@ peers.bounds: PublicBounds
 peers.coordinator: call Coordinator PeerLost
 peers.encoding: decode decode_envelope decode_reply encode encode_envelope encode_reply MAX_BYTES
     VERTICAL_DTYPES
-peers.fitting: fit_peers guarantee_of PeersProblem
+peers.masked_group: SummedPeersData
 peers.masked_peer: MaskedPeer SUMMED SummedQuestion
 peers.masks: bound_exponent exact_sum fingerprint FixedPoint KeyPair PairwiseKeys PART row_at
     stream
-peers.peer: Envelope LogNeeded Peer Policy TRUSTING
-peers.peers_data: dk_means_plusplus PeersData PeersPotential
-peers.questions: Question QUESTIONS
-peers.transport: Dropped Failure LocalTransport reply_of Transcript
+peers.peers_data: dk_means_plusplus fit_peers guarantee_of PeersData PeersPotential
+peers.questions: Envelope LogNeeded Peer Policy Question QUESTIONS TRUSTING
+peers.transport: Dropped Failure reply_of Transcript
 peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
     VerticalOptions
 peers.vertical_party: VerticalParty

@@ -9,14 +9,16 @@ import pytest
 from api import (
     PEER_SEEDINGS,
     Coordinator,
+    FitOptions,
     HostData,
-    LocalTransport,
     Peer,
-    PeersProblem,
+    PeersData,
     Rows,
+    SquaredEuclidean,
     fit_peers,
 )
 from clusters.engines import NAMES, SIZES, Dask, Ray, pieces
+from peers.local_transport import LocalTransport
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -78,7 +80,8 @@ def over_local_peers(X, weight, init, seed=0, k=3, sizes=SIZES):
     }
     transport = LocalTransport(peers)
     try:
-        return fit_peers(Coordinator(transport, number), PeersProblem(k, init), rng)
+        data = PeersData(Coordinator(transport, number))
+        return fit_peers(data, SquaredEuclidean(), FitOptions(k, init), rng)
     finally:
         transport.end()
 

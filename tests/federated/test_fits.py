@@ -14,7 +14,6 @@ from api import (
     Failure,
     FlowerTransport,
     HostData,
-    LocalTransport,
     Peer,
     PeerLost,
     Policy,
@@ -30,6 +29,7 @@ from api import (
 from api import client_module as client
 from federated.fake_grid import BOX, FakeGrid, Node, ask, blobs, grid_of
 from flwr.app import Message
+from peers.local_transport import LocalTransport
 
 from kvariates.federated import Private, client_app
 

@@ -23,7 +23,6 @@ import pytest
 from api import (
     FEDERATED,
     HostData,
-    LocalTransport,
     Peer,
     Rows,
     fit,
@@ -34,6 +33,7 @@ from api import (
 )
 from federated import hostile_server
 from flwr.serverapp import ServerApp
+from peers.local_transport import LocalTransport
 
 from kvariates import VerticalKMeans
 from kvariates.federated import Private, client_app

@@ -6,17 +6,20 @@ from api import (
     BlockData,
     Coordinator,
     CountedBlocks,
+    FitOptions,
     HostData,
-    LocalTransport,
     Peer,
-    PeersProblem,
+    PeersData,
     PublicBounds,
     Rows,
+    SquaredEuclidean,
+    SummedPeersData,
     fit_peers,
     read_weights,
     reply_of,
 )
 from laws.block_sources import CutRows
+from peers.local_transport import LocalTransport
 
 
 def shards_of(X, cuts, weight=None):
@@ -91,10 +94,14 @@ class ForgetfulTransport(SerialTransport):
         return super().send(envelopes)
 
 
-def fitted(transport, k, init, seed=0, fit=5, least=None, bounds=None, **options):
-    coordinator = Coordinator(transport, fit, least, bounds)
-    problem = PeersProblem(k, init, **options)
+def fitted(
+    transport, k, init, seed=0, fit=5, least=None, bounds=None, secure_sums=False, shows_rows=True,
+    **options,
+):  # fmt: skip
+    asked = Coordinator(transport, fit, least, bounds)
     try:
-        return fit_peers(coordinator, problem, np.random.default_rng(seed))
+        data = SummedPeersData(asked) if secure_sums else PeersData(asked, shows_rows=shows_rows)
+        options, rng = FitOptions(k, init, **options), np.random.default_rng(seed)
+        return fit_peers(data, SquaredEuclidean(), options, rng)
     finally:
-        coordinator.end()
+        asked.end()

@@ -11,7 +11,6 @@ from api import (
     Coordinator,
     Envelope,
     HostData,
-    LocalTransport,
     LogNeeded,
     Peer,
     PeerLost,
@@ -23,6 +22,7 @@ from api import (
 )
 from laws.cases import rows
 from peers.local_peers import fitted, local, lying, peers_of, shards_of
+from peers.local_transport import LocalTransport
 
 SHARDS = shards_of(rows(300, 3), (100, 200))
 NEGATIVE = lambda answer: {"potential": -1.0}  # noqa: E731
@@ -47,9 +47,9 @@ ENDLESS = """
 import threading
 from peers.local_peers import peers_of, shards_of
 from laws.cases import rows
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
-from kvariates.peers.transport import Failure, LocalTransport
+from kvariates.peers.questions import Envelope, Question
+from kvariates.peers.transport import Failure
+from peers.local_transport import LocalTransport
 
 peers = {f"endless {i}": lambda _: threading.Event().wait() for i in range(20)}
 peers |= {name: peer.answer for name, peer in peers_of(shards_of(rows(30, 2), (10,))).items()}

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from api import PEER_SEEDINGS, LocalTransport, PeerLost, guarantee_of
+from api import PEER_SEEDINGS, PeerLost, guarantee_of
 from laws.cases import rows, weights_for
 from peers.local_peers import box_of, fitted, local, lying, peers_of, shards_of
+from peers.local_transport import LocalTransport
 
 SHARDS = shards_of(rows(300, 3), (100, 200))
 GROWING = iter([100.0, *(10.0 * i for i in range(1, 20))])  # the weight at first, then it grows

@@ -9,7 +9,6 @@ from api import (
     Envelope,
     HostData,
     KeyPair,
-    LocalTransport,
     LogNeeded,
     MaskedPeer,
     Peer,
@@ -21,6 +20,7 @@ from api import (
     to_float,
 )
 from peers.local_peers import fitted, shards_of
+from peers.local_transport import LocalTransport
 from peers.uniform_words import p_uniform, worst
 from sampling.chi_square import ALPHA
 
@@ -70,7 +70,7 @@ def peers_of(shards, **options):
 
 def masked_fit(peers, init=None, **options):
     transport = LocalTransport({f"peer {i}": peer.answer for i, peer in enumerate(peers)})
-    options = {"max_iter": 6, "tol": 0.0, "shows_rows": False, "secure_sums": True, **options}
+    options = {"max_iter": 6, "tol": 0.0, "secure_sums": True, **options}
     return fitted(transport, K, X[:K] if init is None else init, **options)
 
 

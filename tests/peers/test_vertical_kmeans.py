@@ -7,7 +7,6 @@ from api import (
     HiddenCenters,
     HiddenMeans,
     InProcessParties,
-    LocalTransport,
     MaskedAssigner,
     StopRule,
     VerticalOptions,
@@ -15,6 +14,7 @@ from api import (
     lloyd,
 )
 from laws.brute import squared_distances
+from peers.local_transport import LocalTransport
 from peers.party_transports import RecordedParties, WireParties, parties_of
 
 from kvariates import KMeans, VerticalKMeans

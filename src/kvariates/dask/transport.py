@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from kvariates.dask.clients import limited_threads
 from kvariates.dask.partitions import wait_for
 from kvariates.estimators.partitions import Partition
-from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Envelope
 from kvariates.peers.transport import Failure, Reply, reply_of
 
 TRIES = 30  # to find a partition

@@ -12,7 +12,7 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
@@ -29,12 +29,13 @@ from kvariates.estimators.fitted_centers import FittedCenters
 from kvariates.estimators.kmeans_runs import given_centers
 from kvariates.estimators.names import Auto, GivenCenters, KMeansMetric, PeerInit, RandomState
 from kvariates.estimators.partitions import ClusterPlan, FittedModel
+from kvariates.fitting.kmeans import FitOptions, Watch
 from kvariates.guarantees import Guarantee
 from kvariates.objectives.objective import OBJECTIVES, Objective, objective_for
 from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.fitting import PeersProblem, PeersResult, fit_peers, guarantee_of
+from kvariates.peers.peers_data import PeersData, PeersResult, fit_peers, guarantee_of
 from kvariates.peers.transport import Transport
-from kvariates.refining.lloyd import Step
+from kvariates.refining.lloyd import Step, StopRule
 from kvariates.seeding.seedings import PEER_SEEDINGS
 from kvariates.tables import documented
 
@@ -51,6 +52,16 @@ class HeldRows:
     transport: Transport
     plan: ClusterPlan
     show: Callable[[Step], None] = lambda _: None
+
+
+@dataclass(frozen=True, eq=False)
+class CalledBack(Watch):
+    """A function is called once an iteration."""
+
+    callback: Callable[[Step], bool]
+
+    def run(self, stop: StopRule) -> AbstractContextManager[StopRule]:
+        return nullcontext(replace(stop, callback=self.callback))
 
 
 @documented(PEER_SEEDINGS=PEER_SEEDINGS, OBJECTIVES=OBJECTIVES)
@@ -206,12 +217,11 @@ default="k-means++"
             return task_done(self, task, "iteration")
 
         n_init = 1 if self.n_init == "auto" or not isinstance(init, str) else int(self.n_init)
-        problem = PeersProblem(
-            k, init, self.max_iter, self.tol, callback=callback, objective=objective, n_init=n_init
-        )
+        options = FitOptions(k, init, n_init=n_init, max_iter=self.max_iter, tol=self.tol)
         # Of a copy: then the draws are those of kvariates.KMeans with the same random_state.
         number = int(copy.deepcopy(rng).integers(2**62))
-        return fit_peers(Coordinator(held.transport, number), problem, rng)
+        data = PeersData(Coordinator(held.transport, number))
+        return fit_peers(data, objective, options, rng, CalledBack(callback))
 
     def _store(self, plan: ClusterPlan, result: PeersResult) -> None:
         self.cluster_centers_, self.inertia_ = result.centers, result.inertia

@@ -21,7 +21,7 @@ from kvariates.data.rows import F64, SMALL, Floats, Labels, Rows, check_sparse
 from kvariates.estimators import validation
 from kvariates.estimators.block_results import FittedColumns
 from kvariates.objectives.objective import Objective
-from kvariates.peers.peer import Peer
+from kvariates.peers.questions import Peer
 
 OBJECT_BYTES = 500  # of a partition, besides its arrays
 PEERS_OF_THREAD = 8  # if small partitions are joined

@@ -33,8 +33,7 @@ from kvariates.federated.private_peer import PrivatePeer
 from kvariates.federated.releases import FileReleases, Private, locked
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.masked_peer import GROUP_QUESTIONS, MaskedPeer
-from kvariates.peers.peer import Envelope, Peer, Policy
-from kvariates.peers.questions import QUESTIONS, Answer
+from kvariates.peers.questions import QUESTIONS, Answer, Envelope, Peer, Policy
 from kvariates.peers.transport import Failure, Reply, reply_of
 
 CACHED = 32  # peers whose data a process keeps; a simulation has many peers in a process

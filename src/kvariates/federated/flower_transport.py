@@ -25,7 +25,7 @@ from kvariates.peers.encoding import (
     encode_envelope,
     encode_reply,
 )
-from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Envelope
 from kvariates.peers.transport import Failure, Reply
 
 # -- messages --------------------------------------------------------------------------------------

@@ -24,9 +24,8 @@ from kvariates.numerics.draws import I64
 from kvariates.numerics.lattice import Adjacency
 from kvariates.peers.bounds import PeerLimits, PublicBounds
 from kvariates.peers.coordinator import Call, Coordinator, call
-from kvariates.peers.peer import Envelope
 from kvariates.peers.peers_data import dk_means_plusplus
-from kvariates.peers.questions import Answer
+from kvariates.peers.questions import Answer, Envelope
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.privacy.mechanisms import Accountant

@@ -31,8 +31,7 @@ from kvariates.data.lattice_rows import LatticeSums, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.federated.releases import Private, Releases
 from kvariates.peers.bounds import PublicBounds
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Answer, scale_numbers
+from kvariates.peers.questions import Answer, Envelope, scale_numbers
 from kvariates.privacy.budget import Loss
 from kvariates.privacy.ledger import Charge, Ledger
 from kvariates.privacy.mechanisms import Accountant, Share, noisy_rows

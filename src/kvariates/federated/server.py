@@ -27,11 +27,14 @@ from kvariates.federated.flower_transport import (
 )
 from kvariates.federated.private_fit import fit_central, fit_private_peers
 from kvariates.federated.result import FederatedResult
+from kvariates.fitting.kmeans import FitOptions
 from kvariates.numerics.lattice import Adjacency
+from kvariates.objectives.objective import SquaredEuclidean
 from kvariates.peers.bounds import PublicBounds
 from kvariates.peers.coordinator import Coordinator
-from kvariates.peers.fitting import PeersProblem, fit_peers, guarantee_of
+from kvariates.peers.masked_group import SummedPeersData
 from kvariates.peers.masked_peer import MIN_GROUP
+from kvariates.peers.peers_data import PeersData, fit_peers, guarantee_of
 from kvariates.peers.transport import Transport
 from kvariates.privacy.budget import check_adjacency, check_loss
 from kvariates.seeding.seedings import PEER_SEEDINGS
@@ -256,11 +259,10 @@ def _open_fit(
     assert options.init is not None  # noqa: S101
     if wrong := _too_many_clusters(coordinator, options.n_clusters):
         raise ValueError(wrong)
-    problem = PeersProblem(
-        options.n_clusters, options.init, options.max_iter, options.tol, shows_rows=False,
-        secure_sums=options.secure_sums,
-    )  # fmt: skip
-    found = fit_peers(coordinator, problem, rng)
+    summed = options.secure_sums
+    data = SummedPeersData(coordinator) if summed else PeersData(coordinator, shows_rows=False)
+    asked = FitOptions(options.n_clusters, options.init, max_iter=options.max_iter, tol=options.tol)
+    found = fit_peers(data, SquaredEuclidean(), asked, rng)
     distinct = len(np.unique(found.centers, axis=0))
     if distinct < options.n_clusters:
         warn(

@@ -39,9 +39,8 @@ from kvariates.federated.flower_transport import (
 )
 from kvariates.federated.result import PartyResult, VerticalFederatedResult
 from kvariates.peers.encoding import VERTICAL_DTYPES, decode, encode
-from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import QUESTIONS as QUESTIONS_ABOUT_ROWS
-from kvariates.peers.questions import Answer
+from kvariates.peers.questions import Answer, Envelope
 from kvariates.peers.transport import Failure, Reply
 from kvariates.peers.vertical import Aggregator, VerticalOptions
 from kvariates.peers.vertical_party import QUESTIONS, VerticalParty, checked_columns

@@ -20,7 +20,6 @@ from kvariates.numerics.draws import I64
 
 SLACK = 1e-9  # relative; rounding errors of an honest peer are smaller
 ROUNDING = 1e-12  # of a mean, relative to the largest value: rows that are equal have a spread
-MOST_DIGITS = 53
 SAFE_LIMB = 2**61  # digits can be carried without overflow
 UNIT_BITS = 92  # an exact sum is in units of 2^(exponent - 92): see `unscaled`
 
@@ -80,8 +79,7 @@ class PeerLimits:
         return math.inf if self.bounds is None else self.weight * self.most_row_cost
 
     def description(self, d: int, scale: SumScale) -> None:
-        """Check what a peer says of its rows."""
-        _check_scale(scale)
+        """Check what a peer says of its rows. Pre: rows can have this scale."""
         if self.bounds is None:
             return
         most, features = self.bounds.max_rows, len(self.bounds.low)
@@ -244,12 +242,3 @@ def _is_array(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_scale(scale: SumScale) -> None:
-    """Values that could not be magnitudes would spoil the sums of all peers."""
-    most = math.isfinite(scale.largest) and math.isfinite(scale.heaviest)
-    if not most or min(scale.largest, scale.heaviest) < 0:
-        raise ValueError("describes values or weights that are not finite")
-    if not (scale.smallest > 0 and scale.lightest > 0 and 1 <= scale.digits <= MOST_DIGITS):
-        raise ValueError("describes magnitudes that cannot be")

@@ -11,11 +11,11 @@ import numpy as np
 
 from kvariates.data.cluster_sums import SumScale
 from kvariates.peers.bounds import PeerLimits, PublicBounds
-from kvariates.peers.peer import Envelope
 from kvariates.peers.questions import (
     QUESTIONS,
     Answer,
     AnswerRule,
+    Envelope,
     Question,
     logged,
     scale_of_numbers,

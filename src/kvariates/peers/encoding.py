@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Question
+from kvariates.peers.questions import Envelope, Question
 from kvariates.peers.transport import Failure, Reply
 
 MAX_BYTES = 2**26  # of a message

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
-import numpy as np
-
-from kvariates.data.assigners import FarRows
+from kvariates.data.assigners import DataAssigner, FarRows, Labelled
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
+from kvariates.data.exact_sums import to_float
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
-from kvariates.peers.bounds import PeerLimits
+from kvariates.peers.bounds import PeerLimits, checked_array
 from kvariates.peers.coordinator import (
     WRONG_ANSWER,
     Call,
@@ -27,17 +27,21 @@ from kvariates.peers.coordinator import (
 )
 from kvariates.peers.masked_peer import SummedQuestion
 from kvariates.peers.masks import MOST_PARTIES, KeyPair, fingerprint
+from kvariates.peers.peers_data import PeersData, S, T, no_rows, of_those_left
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote_shards import PeersRows, RemoteAssigner, RemoteRows, S, T, no_rows
+from kvariates.peers.remote_shards import RemoteAssigner, RemoteRows
 
 ALL_PEERS = "all peers"
 
 
-class MaskedGroup:
-    """The peers of a coordinator, of whose answers only totals are known."""
+class SummedPeersData(PeersData):
+    """The rows of peers of whose sums and costs only the totals are known.
+
+    No rows are shown for empty clusters.
+    """
 
     def __init__(self, coordinator: Coordinator) -> None:
-        self._coordinator = coordinator
+        super().__init__(coordinator, shows_rows=False)
         self._members: list[str] = []
         self._round = 0
         self._last = 0  # round of this group; 0: none
@@ -45,23 +49,40 @@ class MaskedGroup:
     @property
     def limits(self) -> PeerLimits:
         """What the totals of the peers that take part now can be."""
-        known = self._coordinator.descriptions.values()
-        weight = math.fsum(peer.weight for peer in known)
-        return PeerLimits(sum(peer.n for peer in known), weight, self._coordinator.bounds)
+        weight = math.fsum(peer.weight for peer in self.coordinator.descriptions.values())
+        return PeerLimits(self.n, weight, self.coordinator.bounds)
 
     @property
     def scale(self) -> SumScale:
         """Of the sums of all rows."""
-        known = self._coordinator.descriptions.values()
+        known = self.coordinator.descriptions.values()
         return reduce(SumScale.joined, (peer.scale for peer in known))
 
-    def rows(self) -> PeersRows:
-        """The rows of the peers that take part now, as one shard."""
-        d = next(iter(self._coordinator.descriptions.values())).d
-        return PeersRows(self._coordinator, (RemoteRows(ALL_PEERS, self.limits, d), self._map))
+    def _shards(self) -> list[RemoteRows]:
+        """All peers are one shard."""
+        return [RemoteRows(ALL_PEERS, self.limits, self.d)]
 
-    def _map(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
+    def _gather(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
         return [self.ask(function(shard)) for shard in shards]
+
+    def spread(self) -> float:
+        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
+
+        The difference of the two sums would be that of the peer.
+        """
+        mean = of_those_left(self._mean)
+        return of_those_left(lambda: self._spread_around(mean))
+
+    def spread_of_peers(self) -> float:
+        """The total of the spreads that peers show otherwise, rounded once as there."""
+
+        def read(answer: Answer) -> float:
+            return self.limits.cost(to_float(answer["spread"]), "spread")
+
+        return of_those_left(lambda: self.ask(call("spread", read)))
+
+    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
+        return GroupAssigner(self)
 
     def ask(self, asked: Call[T]) -> T:
         """Ask about the rows of all peers.
@@ -70,17 +91,20 @@ class MaskedGroup:
         are there.
         PeerLost if the total cannot be that of the rows which the peers have described.
         """
-        if self._members != self._coordinator.peers:
-            if self._coordinator.refresh():
+        if self._members != self.coordinator.peers:
+            if self.coordinator.refresh():
                 raise ShardMissing("a peer has joined: the question is about other rows now")
             self._open()
         self._round += 1
         name, arguments = asked.question.name, dict(asked.question.arguments)
-        d = next(iter(self._coordinator.descriptions.values())).d
-        summed = SummedQuestion(name, arguments, d)
-        size = summed.size
+        summed = SummedQuestion(name, arguments, self.d)
+
+        def read(answer: Answer) -> I64:
+            words: I64 = checked_array(answer["masked"], "its masked sums", (summed.size,))
+            return words
+
         question = call(
-            "masked_sum", lambda answer: _masked_words(answer, size),
+            "masked_sum", read,
             name=name, arguments=arguments, round=self._round, last=self._last,
         )  # fmt: skip
         masked = self._of_all(dict.fromkeys(self._members, question))
@@ -95,13 +119,13 @@ class MaskedGroup:
 
     def end(self) -> None:
         """Let the peers forget their keys."""
-        if self._members == self._coordinator.peers:
-            self._coordinator.ask(dict.fromkeys(self._members, call("leave")))
+        if self._members == self.coordinator.peers:
+            self.coordinator.ask(dict.fromkeys(self._members, call("leave")))
 
     def _open(self) -> None:
         """Make a group of all peers that take part now."""
         self._members, self._last = [], 0
-        keys = self._of_all(dict.fromkeys(self._coordinator.peers, call("keys", _public_key)))
+        keys = self._of_all(dict.fromkeys(self.coordinator.peers, call("keys", _public_key)))
         public_keys, text = list(keys.values()), fingerprint(list(keys.values()))
         if len(keys) > MOST_PARTIES or len(set(public_keys)) < len(keys):
             raise PeerLost(
@@ -120,10 +144,10 @@ class MaskedGroup:
             }
         )
         self._members = list(keys)
-        self._coordinator.transcript.fingerprints.append(text)
+        self.coordinator.transcript.fingerprints.append(text)
 
     def _of_all(self, calls: dict[str, Call[T]]) -> dict[str, T]:
-        answers = self._coordinator.ask(calls)
+        answers = self.coordinator.ask(calls)
         if len(answers) < len(calls):
             raise ShardMissing("a peer was dropped: its masks are missing in the sum")
         return answers
@@ -135,36 +159,31 @@ class GroupAssigner:
     A new group begins without labels, as a new fit from the same centres would.
     """
 
-    def __init__(self, group: MaskedGroup, coordinator: Coordinator) -> None:
-        self._group, self._coordinator = group, coordinator
+    def __init__(self, data: SummedPeersData) -> None:
+        self._data = data
 
     @property
     def scale(self) -> SumScale:
-        return self._group.scale
+        return self._data.scale
 
     def set_scale(self, scale: SumScale) -> None:
         """Do nothing: the scale is that of the peers."""
 
     def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
         """Assign the rows of all peers of the group. Peers join if a group must be made anew."""
-        while True:
-            group = self._group
-            try:
-                shard = RemoteAssigner(ALL_PEERS, group.scale, group.limits)
-                return group.ask(shard.assign(centers))
-            except ShardMissing:
-                continue
+        data = self._data
+
+        def ask() -> ExactStatistics:
+            return data.ask(RemoteAssigner(ALL_PEERS, data.scale, data.limits).assign(centers))
+
+        return of_those_left(ask)
 
     def farthest(self, count: int) -> FarRows:
         """None: rows are not shown."""
-        return no_rows(next(iter(self._coordinator.descriptions.values())).d)
+        return no_rows(self._data.d)
 
-
-def _masked_words(answer: Answer, size: int) -> I64:
-    words = answer["masked"]
-    if not isinstance(words, np.ndarray) or words.dtype != np.int64 or words.shape != (size,):
-        raise ValueError(f"its masked sums should be int64 of shape {(size,)}")
-    return words
+    def labelled(self, centers: F64) -> Labelled:
+        return Labelled(of_those_left(lambda: self._data.cost_at(centers)))
 
 
 def _public_key(answer: Answer) -> bytes:

@@ -39,11 +39,14 @@ from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.peers.encoding import decode, encode
 from kvariates.peers.masks import KeyPair, PairwiseKeys
-from kvariates.peers.peer import Envelope, LogNeeded, Peer, Policy
 from kvariates.peers.questions import (
     QUESTIONS,
     Answer,
+    Envelope,
+    LogNeeded,
+    Peer,
     PeerState,
+    Policy,
     check_arguments,
     scale_of_numbers,
 )

@@ -1,4 +1,4 @@
-"""The rows of peers as `Data`; and Dk-means++, in which peers draw.
+"""The rows of peers as `Data`, the fit on them, and Dk-means++, in which peers draw.
 
 | seeding | rows that the coordinator sees | law |
 |---|---|---|
@@ -15,30 +15,41 @@ draws the first peer uniformly; for that reduction it has to be drawn by weight,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import add
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from kvariates.data.assigners import DataAssigner, Labelled
-from kvariates.data.exact_sums import to_float
+from kvariates import guarantees
+from kvariates.data.assigners import DataAssigner, FarRows, Labelled
+from kvariates.data.cluster_sums import ExactStatistics, SumScale
+from kvariates.data.exact_sums import exponent_of, to_float
 from kvariates.data.host_data import PASSES, PEERS, ROUNDS, Offers
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64, OVERFLOW, WIDEST, Floats, Rows
+from kvariates.fitting.kmeans import FitOptions, Watch, fit_kmeans
+from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64, draw_proportional
-from kvariates.peers.coordinator import Call, Coordinator, PeerLost, ShardMissing, call
-from kvariates.peers.masked_group import GroupAssigner, MaskedGroup
+from kvariates.objectives.objective import SquaredEuclidean
+from kvariates.peers.coordinator import AtPeer, Call, Coordinator, PeerLost, ShardMissing, call
 from kvariates.peers.questions import Answer
-from kvariates.peers.remote_costs import PeersCosts
-from kvariates.peers.remote_shards import PeersAssigner, PeersRows
+from kvariates.peers.remote_shards import PeersCosts, RemoteAssigner, RemoteRows
+from kvariates.peers.transport import Transcript
 from kvariates.seeding.sampler import AddedCenters, sample_step
+from kvariates.seeding.seedings import SEEDINGS
 
+S = TypeVar("S", bound=AtPeer)
 T = TypeVar("T")
 
 
 class PeersData:
-    """The rows of the peers that take part. Each peer shows its own sums and costs.
+    """The rows of the peers that take part now, numbered one peer after the other.
 
-    `shows_rows`: whether peers show rows to fill empty clusters.
+    Each peer shows its own sums and costs. `shows_rows`: whether peers show rows to fill empty
+    clusters.
     """
 
     offers: ClassVar[Offers] = PASSES | ROUNDS | PEERS
@@ -47,9 +58,13 @@ class PeersData:
     def __init__(self, coordinator: Coordinator, *, shows_rows: bool = True) -> None:
         self.coordinator, self.shows_rows = coordinator, shows_rows
 
-    def rows(self) -> PeersRows:
-        """The rows of the peers that take part now."""
-        return PeersRows(self.coordinator)
+    def _shards(self) -> list[RemoteRows]:
+        known, limits = self.coordinator.descriptions, self.coordinator.limits
+        return [RemoteRows(name, limits(name), peer.d) for name, peer in known.items()]
+
+    def _gather(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]:
+        """Ask shards, all at the same time. ShardMissing if one of them cannot answer."""
+        return self.coordinator.map_all(function, shards)
 
     @property
     def n(self) -> int:
@@ -61,23 +76,56 @@ class PeersData:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.rows().dtype
+        return np.result_type(*(peer.dtype for peer in self.coordinator.descriptions.values()))
 
     def spread(self) -> float:
-        return of_those_left(lambda: self.rows().spread())
+        return of_those_left(lambda: self._spread_around(self._mean()))
+
+    def _mean(self) -> F64:
+        """Of all rows; weights do not count."""
+        known = self.coordinator.descriptions.values()
+        exponent = exponent_of(max(peer.scale.largest for peer in known))
+        sums = self._gather(lambda shard: shard.column_sums(exponent), self._shards())
+        return np.asarray(reduce(add, sums).values / self.n)
+
+    def _spread_around(self, center: F64) -> float:
+        spread = self.cost_at(center, weighted=False) / (self.n * self.d)
+        if not spread < WIDEST:
+            raise ValueError(OVERFLOW)
+        return spread
+
+    def cost_at(self, centers: F64, *, weighted: bool = True) -> float:
+        """The cost of all rows at their nearest centres."""
+        costs = self._gather(lambda shard: shard.cost_at(centers, weighted), self._shards())
+        return to_float(sum(costs))
 
     def take(self, indices: I64) -> F64:
-        return self.rows().take(indices)
+        """Show rows to the coordinator."""
+        shards, starts = self._shards(), self._starts()
+        owner = np.searchsorted(starts, indices, side="right") - 1
+        owners = np.unique(owner).tolist()
+        wanted = {shards[s].peer: indices[owner == s] - starts[s] for s in owners}
+        parts = self._gather(
+            lambda shard: shard.take(wanted[shard.peer]), [shards[s] for s in owners]
+        )
+        taken = np.empty((len(indices), self.d))
+        for s, part in zip(owners, parts, strict=True):
+            taken[owner == s] = part
+        return taken
+
+    def _starts(self) -> list[int]:
+        """The number of the first row of each peer."""
+        return list(accumulate((shard.n for shard in self._shards()), initial=0))[:-1]
 
     def subset(self, indices: I64) -> Rows:
-        return self.rows().subset(indices)
+        return Rows.of(self.take(indices).astype(self.dtype))
 
     def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
-        return AssignerAtPeers(self)
+        return PeersAssigner(self)
 
     def costs(self) -> PeersCosts:
         self.coordinator.everyone(call("begin_costs"))
-        return PeersCosts(self.coordinator, self.rows().starts)
+        return PeersCosts(self.coordinator, self._starts())
 
     def drawn_by_peers(self, k: int, rng: np.random.Generator) -> F64:
         """The centres of Dk-means++."""
@@ -85,70 +133,57 @@ class PeersData:
 
     def spread_of_peers(self) -> float:
         """Theorem 4's spread: how far the rows of each peer are from their mean."""
-        return of_those_left(lambda: spread_of_peers(self.coordinator))
+        spreads: list[float] = self.coordinator.map(lambda shard: shard.spread(), self._shards())
+        return math.fsum(spreads)
 
     def end(self) -> None:
         """Do nothing."""
 
 
-class SummedPeersData(PeersData):
-    """The rows of peers of whose sums and costs only the totals are known (secure sums).
+class PeersAssigner:
+    """The rows of all peers as one assigner. Labels stay with the peers.
 
-    No rows are shown for empty clusters.
+    To fill empty clusters, costs are asked for first, so that only rows that become centres are
+    shown, or rows of the same cost.
     """
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        super().__init__(coordinator, shows_rows=False)
-        self._group = MaskedGroup(coordinator)
-
-    def rows(self) -> PeersRows:
-        return self._group.rows()
-
-    def spread(self) -> float:
-        """As above, but no sum is asked a second time if a peer vanishes between the two questions.
-
-        The difference of the two sums would be that of the peer.
-        """
-        mean = of_those_left(lambda: self.rows().mean())
-        return of_those_left(lambda: self.rows().spread(mean))
-
-    def spread_of_peers(self) -> float:
-        """The total of the spreads that peers show otherwise, rounded once as there."""
-        limits = self._group.limits
-
-        def read(answer: Answer) -> float:
-            return limits.cost(to_float(answer["spread"]), "spread")
-
-        return of_those_left(lambda: self._group.ask(call("spread", read)))
-
-    def assigner(self, k: int, scan: Any = "auto") -> DataAssigner:
-        return AssignerOfSums(self, self._group)
-
-    def end(self) -> None:
-        """Let peers forget their keys."""
-        self._group.end()
-
-
-class AssignerAtPeers(PeersAssigner):
-    """Labels stay with the peers."""
-
     def __init__(self, data: PeersData) -> None:
-        super().__init__(data.coordinator, shows_rows=data.shows_rows)
-        self._data = data
+        self._data, self._coordinator = data, data.coordinator
+        self._remote: list[RemoteAssigner] = []
+        self._add_peers(self._coordinator.peers)
+
+    def _add_peers(self, peers: list[str]) -> None:
+        known, limits = self._coordinator.descriptions, self._coordinator.limits
+        self._remote += [RemoteAssigner(p, known[p].scale, limits(p)) for p in peers]
+        self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
+
+    def set_scale(self, scale: SumScale) -> None:
+        self.scale = scale
+        for shard in self._remote:
+            shard.scale = scale
+
+    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
+        """Assign the rows of all peers that take part now, also those that have joined."""
+        if joined := self._coordinator.refresh():
+            self._add_peers(joined)
+        return reduce(add, self._coordinator.map(lambda shard: shard.assign(centers), self._remote))
+
+    def farthest(self, count: int) -> FarRows:
+        if not self._data.shows_rows:
+            return no_rows(self._data.d)
+        ask = self._coordinator.map
+        costs = np.concatenate(ask(lambda shard: shard.far_costs(count), self._remote))
+        least = float(np.sort(costs)[::-1][:count][-1])
+        far = ask(lambda shard: shard.far_rows(count, least), self._remote)
+        return FarRows.joined(far).first(count)
 
     def labelled(self, centers: F64) -> Labelled:
-        return Labelled(of_those_left(lambda: self._data.rows().cost_at(centers)))
+        return Labelled(of_those_left(lambda: self._data.cost_at(centers)))
 
 
-class AssignerOfSums(GroupAssigner):
-    """Labels stay with the peers."""
-
-    def __init__(self, data: SummedPeersData, group: MaskedGroup) -> None:
-        super().__init__(group, data.coordinator)
-        self._data = data
-
-    def labelled(self, centers: F64) -> Labelled:
-        return Labelled(of_those_left(lambda: self._data.rows().cost_at(centers)))
+def no_rows(d: int) -> FarRows:
+    """What peers show that show no rows."""
+    return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
 
 
 def of_those_left(ask: Callable[[], T]) -> T:
@@ -158,6 +193,58 @@ def of_those_left(ask: Callable[[], T]) -> T:
             return ask()
         except ShardMissing:
             continue
+
+
+# -- the fit ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PeersResult:
+    """Centres in the rows' dtype, the cost of these rounded centres, and what was sent.
+
+    `spread`: that of Theorem 4; None if the seeding was another one.
+    """
+
+    centers: Floats
+    inertia: float
+    n_iter: int
+    converged: bool
+    spread: float | None
+    transcript: Transcript
+
+
+def fit_peers(
+    data: PeersData, objective: SquaredEuclidean, options: FitOptions, rng: np.random.Generator,
+    watch: Watch | None = None,
+) -> PeersResult:  # fmt: skip
+    """Seed and refine. Pre: the rows of the peers are in the objective's coordinates."""
+    by_peers = isinstance(options.init, str) and options.init == "dk-means++"
+    spread = data.spread_of_peers() if by_peers else None
+    end = fit_kmeans(data, objective, options, rng, watch)
+    data.end()
+    sent = data.coordinator.transcript
+    return PeersResult(end.centers, end.inertia, end.n_iter, end.converged, spread, sent)
+
+
+def guarantee_of(init: object, k: int, result: PeersResult) -> Guarantee | str:
+    """The guarantee of the seeding, or why it is lost."""
+    if not isinstance(init, str):
+        return "the first centres were given."
+    if result.transcript.dropped:
+        names = ", ".join(dropped.peer for dropped in result.transcript.dropped)
+        return f"peers were dropped, and their rows are not in the result: {names}."
+    if result.transcript.joined:
+        names = ", ".join(result.transcript.joined)
+        return f"peers joined after the beginning, and were not part of all draws: {names}."
+    entry = SEEDINGS[init]
+    if entry.lost is not None:
+        return entry.lost
+    if init == "dk-means++":
+        return guarantees.theorem_4(k, opt=None, spread=result.spread)
+    return guarantees.plain_seeding(k, certifiable=False)
+
+
+# -- Dk-means++ ------------------------------------------------------------------------------------
 
 
 class PeersPotential(AddedCenters):
@@ -257,14 +344,3 @@ def dk_means_plusplus(
                 raise
     centers: F64 = potential.centers
     return centers
-
-
-def spread_of_peers(coordinator: Coordinator) -> float:
-    """Theorem 4's spread: how far the rows of each peer are from their mean."""
-
-    def asked(peer: str) -> Call[float]:
-        limits = coordinator.limits(peer)
-        return call("spread", lambda answer: limits.cost(float(answer["spread"]), "spread"))
-
-    spreads = coordinator.ask({peer: asked(peer) for peer in coordinator.peers})
-    return math.fsum(spreads.values())

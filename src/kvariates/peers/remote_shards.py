@@ -1,36 +1,24 @@
-"""The rows of peers, as the loops want them: `ExactAssigner`, `ShardedRows`.
+"""What a coordinator asks each peer about its rows, and how it checks the answers.
 
-A method of a remote shard makes a call; `Coordinator.map` makes the calls of all shards and asks
-them at the same time.
+A method makes a call; `Coordinator.map` makes the calls of all peers and asks them at the same
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from itertools import accumulate
-from operator import add
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.assigners import FarRows
 from kvariates.data.cluster_sums import ExactStatistics, SumScale
-from kvariates.data.exact_sums import LIMBS, ExactSums, exponent_of, to_float
-from kvariates.data.rows import F64, OVERFLOW, WIDEST, Rows
+from kvariates.data.exact_sums import LIMBS, ExactSums
+from kvariates.data.row_costs import Proposal, ShardedCosts
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
-from kvariates.peers.bounds import PeerLimits, checked_array
-from kvariates.peers.coordinator import AtPeer, Call, Coordinator, call
+from kvariates.peers.bounds import PeerLimits, checked_array, checked_integers
+from kvariates.peers.coordinator import Call, Coordinator, call
 from kvariates.peers.questions import Answer, scale_numbers
-
-S = TypeVar("S", bound=AtPeer)
-T = TypeVar("T")
-
-
-class Gather(Protocol):
-    """Asks shards, all at the same time. ShardMissing if one of them cannot answer."""
-
-    def __call__(self, function: Callable[[S], Call[T]], shards: Sequence[S]) -> list[T]: ...
 
 
 class RemoteRows:
@@ -64,62 +52,8 @@ class RemoteRows:
             centers=centers, weighted=weighted,
         )  # fmt: skip
 
-
-class PeersRows:
-    """The rows of all peers, numbered one peer after the other.
-
-    `together`: all peers as one shard, whose rows cannot be taken, and how it is asked. None: each
-    peer is a shard.
-    """
-
-    def __init__(
-        self, coordinator: Coordinator, together: tuple[RemoteRows, Gather] | None = None
-    ) -> None:
-        known = coordinator.descriptions
-        self._gather: Gather = coordinator.map_all
-        self.shards = [RemoteRows(p, coordinator.limits(p), known[p].d) for p in known]
-        if together is not None:
-            self.shards, self._gather = [together[0]], together[1]
-        self.starts = list(accumulate((shard.n for shard in self.shards), initial=0))
-        self.n = self.starts.pop()
-        self.d = next(iter(known.values())).d
-        self.dtype = np.result_type(*(peer.dtype for peer in known.values()))
-        self.largest = max(peer.scale.largest for peer in known.values())
-
-    def take(self, indices: I64) -> F64:
-        """Show rows to the coordinator."""
-        owner = np.searchsorted(self.starts, indices, side="right") - 1
-        owners = np.unique(owner).tolist()
-        wanted = {self.shards[s].peer: indices[owner == s] - self.starts[s] for s in owners}
-        parts = self._gather(
-            lambda shard: shard.take(wanted[shard.peer]), [self.shards[s] for s in owners]
-        )
-        taken = np.empty((len(indices), self.d))
-        for s, part in zip(owners, parts, strict=True):
-            taken[owner == s] = part
-        return taken
-
-    def subset(self, indices: I64) -> Rows:
-        return Rows.of(self.take(indices).astype(self.dtype))
-
-    def mean(self) -> F64:
-        """Of all rows; weights do not count."""
-        exponent = exponent_of(self.largest)
-        sums = reduce(add, self._gather(lambda shard: shard.column_sums(exponent), self.shards))
-        return np.asarray(sums.values / self.n)
-
-    def spread(self, mean: F64 | None = None) -> float:
-        """As `Rows.spread`, of the rows of all peers; around another point than their mean."""
-        center = self.mean() if mean is None else mean
-        spread = self.cost_at(center, weighted=False) / (self.n * self.d)
-        if not spread < WIDEST:
-            raise ValueError(OVERFLOW)
-        return spread
-
-    def cost_at(self, centers: F64, *, weighted: bool = True) -> float:
-        """The cost of all rows at their nearest centres."""
-        costs = self._gather(lambda shard: shard.cost_at(centers, weighted), self.shards)
-        return to_float(sum(costs))
+    def spread(self) -> Call[float]:
+        return call("spread", lambda answer: self._limits.cost(float(answer["spread"]), "spread"))
 
 
 class RemoteAssigner:
@@ -189,49 +123,133 @@ def _checked_far_rows(
     return FarRows(points, weights, labels, said)
 
 
-def no_rows(d: int) -> FarRows:
-    """What peers show that show no rows."""
-    return FarRows(np.empty((0, d)), np.empty(0), np.empty(0, np.int32), np.empty(0))
-
-
 def _not_asked() -> int:
     raise ValueError("costs are not part of an assignment; ask for them with 'evaluate'")
 
 
-class PeersAssigner:
-    """The rows of all peers as one assigner.
+# -- costs, for exact seedings: see `Costs` -------------------------------------------------------
 
-    `shows_rows`: whether peers show rows to fill empty clusters. Costs are asked for first, so that
-    only rows that become centres are shown, or rows of the same cost.
+
+class PeersCosts(ShardedCosts):
+    """The costs of the rows of all peers that take part now.
+
+    With `by_weight` all costs are one. That changes nothing at the peers: the exponent is part of
+    the questions.
     """
 
-    def __init__(self, coordinator: Coordinator, *, shows_rows: bool = True) -> None:
-        self._coordinator, self._shows_rows = coordinator, shows_rows
-        self._remote: list[RemoteAssigner] = []
-        self._add_peers(coordinator.peers)
+    def __init__(
+        self, coordinator: Coordinator, starts: list[int], *, by_weight: bool = False
+    ) -> None:
+        self._coordinator, self._by_weight = coordinator, by_weight
+        peers, limits = coordinator.peers, coordinator.limits
+        self._remote = [RemoteCosts(peer, limits(peer), by_weight) for peer in peers]
+        shards: Any = self._remote
+        super().__init__(shards, starts, coordinator.map_all)
 
-    def _add_peers(self, peers: list[str]) -> None:
-        known, limits = self._coordinator.descriptions, self._coordinator.limits
-        self._remote += [RemoteAssigner(p, known[p].scale, limits(p)) for p in peers]
-        self.set_scale(reduce(SumScale.joined, (shard.scale for shard in self._remote)))
+    @property
+    def quantized(self) -> bool:
+        return False  # copies of the rows would have to be made anew after a loss
 
-    def set_scale(self, scale: SumScale) -> None:
-        self.scale = scale
+    @property
+    def weighted(self) -> bool:
+        return any(peer.weighted for peer in self._coordinator.descriptions.values())
+
+    def quantize(self) -> None:
+        """Do nothing."""
+
+    def set_exponent(self, exponent: int) -> None:
         for shard in self._remote:
-            shard.scale = scale
+            shard.exponent, shard.last_total = exponent, None
+        self._totals = None
+        if not self._by_weight:
+            self._coordinator.map_all(lambda shard: shard.set_exponent(), self._remote)
 
-    def assign(self, centers: F64, moves: F64 | None = None) -> ExactStatistics:
-        """Assign the rows of all peers that take part now, also those that have joined."""
-        if joined := self._coordinator.refresh():
-            self._add_peers(joined)
-        return reduce(add, self._coordinator.map(lambda shard: shard.assign(centers), self._remote))
+    def by_weight(self) -> PeersCosts:
+        return PeersCosts(self._coordinator, self.starts, by_weight=True)
 
-    def farthest(self, count: int) -> FarRows:
-        if not self._shows_rows:
-            return no_rows(next(iter(self._coordinator.descriptions.values())).d)
-        ask = self._coordinator.map
-        costs = np.concatenate(ask(lambda shard: shard.far_costs(count), self._remote))
-        least = float(np.sort(costs)[::-1][:count][-1])
-        return FarRows.joined(ask(lambda shard: shard.far_rows(count, least), self._remote)).first(
-            count
-        )
+
+class RemoteCosts:
+    """The costs of the rows of one peer."""
+
+    def __init__(self, peer: str, limits: PeerLimits, by_weight: bool = False) -> None:
+        self.peer, self._limits, self._by_weight = peer, limits, by_weight
+        self.exponent = 0  # of the unit of sums
+        self.last_total: int | None = None  # in this unit
+
+    def largest(self) -> Call[float]:
+        def read(answer: Answer) -> float:
+            return self._limits.largest_term(answer["largest"], by_weight=self._by_weight)
+
+        return call("largest", read, by_weight=self._by_weight)
+
+    def set_exponent(self) -> Call[None]:
+        return call("set_exponent", exponent=self.exponent)
+
+    def _exponent_of_weights(self) -> int | None:
+        return self.exponent if self._by_weight else None
+
+    def _most(self) -> int:
+        """The last total: costs only fall. Before it is known, the largest possible one."""
+        return self._limits.most_units if self.last_total is None else self.last_total
+
+    def total(self) -> Call[int]:
+        def read(answer: Answer) -> int:
+            (total,) = checked_integers([answer["total"]], "its total", 1, self._most())
+            exponent = self.exponent
+            if self._by_weight:
+                self._limits.total_weight(total, exponent)
+            else:
+                self._limits.total_cost(total, exponent)
+            self.last_total = total
+            return total
+
+        return call("total", read, exponent=self._exponent_of_weights())
+
+    def lower(self, centers: F64, first: int, limit: F64 | None) -> Call[None]:
+        return call("lower", centers=centers, first=first, limit=limit)
+
+    def gain_bounds(self, candidates: F64, limit: F64 | None) -> Call[F64]:
+        def read(answer: Answer) -> F64:
+            shape = (len(candidates), 2)
+            bounds: F64 = checked_array(answer["bounds"], "its bounds of gains", shape, np.float64)
+            self._limits.gain_bounds(bounds, self._most(), self.exponent)
+            return bounds
+
+        return call("gain_bounds", read, candidates=candidates, limit=limit)
+
+    def gains(self, candidates: F64, limit: F64 | None) -> Call[list[int]]:
+        def read(answer: Answer) -> list[int]:
+            return checked_integers(answer["gains"], "its gains", len(candidates), self._most())
+
+        return call("gains", read, candidates=candidates, limit=limit)
+
+    def lower_to(self, candidates: F64, best: int, name: int) -> Call[None]:
+        return call("lower_to", candidates=candidates, best=best, name=name)
+
+    def propose(self, goal: int, pending: F64, first: int) -> Call[Proposal]:
+        def read(answer: Answer) -> Proposal:
+            (row,) = checked_integers([answer["row"]], "its row number", 1, self._limits.n - 1)
+            bound, cost = float(answer["bound"]), float(answer["cost"])
+            self._limits.row_costs(np.array([bound, cost]))
+            if not 0 < bound >= cost or (cost < bound and not len(pending)):
+                raise ValueError(f"its row had the cost {bound:g}, and now has {cost:g}")
+            return Proposal(row, bound, cost)
+
+        return call("propose", read, goal=goal, pending=pending, first=first)
+
+    def rows_at(self, goals: list[int]) -> Call[I64]:
+        def read(answer: Answer) -> I64:
+            rows: I64 = checked_array(answer["rows"], "its row numbers", (len(goals),))
+            self._limits.row_numbers(rows)
+            return rows
+
+        exponent = self._exponent_of_weights()
+        return call("rows_at", read, goals=goals, exponent=exponent)
+
+    def masses(self, k: int, exponent: int) -> Call[list[int]]:
+        def read(answer: Answer) -> list[int]:
+            masses = checked_integers(answer["masses"], "its masses", k, self._limits.most_units)
+            self._limits.total_weight(sum(masses), exponent)
+            return masses
+
+        return call("masses", read, k=k, exponent=exponent)

@@ -6,18 +6,13 @@ now, `send` delivers envelopes and waits for the answers, `end` releases what it
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as TooLate
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kvariates.peers.peer import Envelope, LogNeeded
-from kvariates.peers.questions import Answer
+from kvariates.peers.questions import Answer, Envelope, LogNeeded
 
 
 @dataclass(frozen=True)
@@ -51,59 +46,6 @@ def reply_of(answering: Answering, envelope: Envelope) -> Reply:
         return Failure("the state is lost", log_needed=True)
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}".splitlines()[0])
-
-
-class LocalTransport:
-    """Peers in this process. Each question has its own thread.
-
-    The thread of a question that is not answered in time is left behind; it keeps neither other
-    questions waiting nor the process from ending.
-
-    Parameters
-    ----------
-    peers : mapping from str to callable
-        The `answer` of each peer. It may change between two questions: peers leave and join.
-    timeout : float or None
-        How long to wait for an answer; None: forever.
-    """
-
-    def __init__(self, peers: Mapping[str, Answering], timeout: float | None = None) -> None:
-        self._peers, self._timeout = peers, timeout
-
-    def peers(self) -> list[str]:
-        return list(self._peers)
-
-    def send(self, envelopes: Mapping[str, Envelope]) -> dict[str, Reply]:
-        waiting = {
-            name: _asked_in_a_thread(self._peers[name], envelope)
-            for name, envelope in envelopes.items()
-            if name in self._peers
-        }
-        replies: dict[str, Reply] = {name: Failure("the peer has left") for name in envelopes}
-        end = None if self._timeout is None else time.monotonic() + self._timeout
-        return replies | {name: self._result(future, end) for name, future in waiting.items()}
-
-    def _result(self, future: Future[Reply], end: float | None) -> Reply:
-        try:
-            return future.result(None if end is None else max(0.0, end - time.monotonic()))
-        except TooLate:
-            return Failure(f"no answer within {self._timeout:g} s")
-
-    def end(self) -> None:
-        """Nothing is held."""
-
-
-def _asked_in_a_thread(answering: Answering, envelope: Envelope) -> Future[Reply]:
-    future: Future[Reply] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(reply_of(answering, envelope))
-        except BaseException as error:  # raised again where the reply is awaited
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="kvariates-peer", daemon=True).start()
-    return future
 
 
 # -- the transcript --------------------------------------------------------------------------------

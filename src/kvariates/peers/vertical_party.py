@@ -31,8 +31,7 @@ from kvariates.data.assigners import squared_moves
 from kvariates.data.cluster_sums import ClusterSums, FloatStatistics
 from kvariates.data.rows import OVERFLOW, Rows
 from kvariates.peers.masks import FixedPoint, KeyPair, PairwiseKeys, bound_exponent
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Answer, Question
+from kvariates.peers.questions import Answer, Envelope, Question
 from kvariates.refining.lloyd import mean_centers
 
 F64 = NDArray[np.float64]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvariates.peers.masks import FixedPoint, fingerprint
-from kvariates.peers.peer import Envelope
-from kvariates.peers.questions import Answer, Question
+from kvariates.peers.questions import Answer, Envelope, Question
 from kvariates.peers.transport import Failure, Reply, Transcript, Transport
 from kvariates.peers.vertical_party import TOKEN, VerticalParty
 

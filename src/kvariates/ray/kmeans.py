@@ -22,7 +22,7 @@ from kvariates.data.exact_sums import to_float
 from kvariates.estimators.cluster_kmeans import ClusterKMeans, HeldRows, engine
 from kvariates.estimators.partitions import ClusterPlan, FittedModel, Partition
 from kvariates.objectives.objective import Objective
-from kvariates.peers.peer import Envelope
+from kvariates.peers.questions import Envelope
 from kvariates.peers.transport import Reply, reply_of
 
 _Asked = tuple[tuple[int, ...], int, Envelope]  # partitions, the seed of their peer, a question
