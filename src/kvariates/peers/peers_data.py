@@ -30,7 +30,7 @@ from kvariates.data.cluster_sums import ExactStatistics, SumScale
 from kvariates.data.exact_sums import exponent_of, to_float
 from kvariates.data.host_data import PASSES, PEERS, ROUNDS, Offers
 from kvariates.data.rows import F64, OVERFLOW, WIDEST, Floats, Rows
-from kvariates.fitting.kmeans import FitOptions, Watch, fit_kmeans
+from kvariates.fitting.kmeans import NOBODY, FitOptions, Watch, fit_kmeans
 from kvariates.guarantees import Guarantee
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.objectives.objective import SquaredEuclidean
@@ -215,7 +215,7 @@ class PeersResult:
 
 def fit_peers(
     data: PeersData, objective: SquaredEuclidean, options: FitOptions, rng: np.random.Generator,
-    watch: Watch | None = None,
+    watch: Watch = NOBODY,
 ) -> PeersResult:  # fmt: skip
     """Seed and refine. Pre: the rows of the peers are in the objective's coordinates."""
     by_peers = isinstance(options.init, str) and options.init == "dk-means++"
