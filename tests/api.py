@@ -16,9 +16,10 @@ balancing.feasible_groups: dealt FirstGroups NO_LINKS
 balancing.group_balance: differences group_balance NamedColumns random_deviation
 balancing.group_objectives: centred GROUP_OBJECTIVES
 balancing.group_problem: group_problem InfeasibleError Links
-certificates.certificate: Certificate certify smallest_mean
-certificates.kmeans_certificate: certify_kmeans SamplePlan
-certificates.kmeans_dual: capped_bound KnownClusters lower_bound solve WeightedDistances
+certificates.certificate: Certificate smallest_mean
+certificates.kmeans_certificate: capped_bound certify_kmeans KnownClusters lower_bound SamplePlan
+    solve WeightedDistances
+certificates.kmedian_certificate: certify
 cli.app: app tables
 cli.fit_request: FitRequest parse_bounds
 cli.reading: ReadRequest
@@ -173,7 +174,7 @@ tables: Entry Table
 # Modules whose attributes tests replace.
 _MODULES = """
 balancing.anticlusters balancing.feasible_groups balancing.group_balance
-certificates.certificate certificates.dual certificates.kmeans_certificate
+certificates.kmeans_certificate certificates.kmedian_certificate
 cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.assigners data.transport_plan demo.cities estimators.metric_input estimators.names

@@ -22,9 +22,8 @@ from api import (
     Vectors,
     unit_rows,
 )
-from api import certificate_module as certificate
 from api import distance_tables_module as distance_tables
-from api import dual_module as dual
+from api import kmedian_certificate_module as certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.certified import as_graph, blobs, certified, exact_cost, line_optimum, optimum
@@ -146,7 +145,7 @@ def test_any_prices_prove_a_bound(problem):
     X, weight, k, rng = problem
     D = Vectors(X, "euclidean").matrix().D
     price = rng.exponential(D.max() + 0.1, len(X)) * rng.integers(0, 2, len(X))
-    bound = dual.lower_bound(weight, price, DistanceTable(weight, D).gains(price), k)
+    bound = certificate.lower_bound(weight, price, DistanceTable(weight, D).gains(price), k)
     assert Fraction(bound) <= optimum(D, weight, k)[1]
 
 
@@ -200,7 +199,7 @@ def test_a_weight_equals_repeated_rows():
     D, price = space.matrix().D, np.random.default_rng(1).exponential(2, 60)
     repeated = np.repeat(D, times, axis=1)
     bounds = [
-        dual.lower_bound(weight, v, DistanceTable(weight, table).gains(v), 5)
+        certificate.lower_bound(weight, v, DistanceTable(weight, table).gains(v), 5)
         for table, weight, v in (
             (D, times.astype(float), price),
             (repeated, np.ones(times.sum()), np.repeat(price, times)),
@@ -236,15 +235,14 @@ def test_a_part_of_the_candidates_gives_nearly_the_same_bound(monkeypatch, way):
     X, medoids = blobs(900, 5)
     space = Vectors(X.astype(np.float32 if way == "table" else np.float64), "euclidean")
     everyone = certified(space, medoids)
-    monkeypatch.setattr(dual, "SMALL", 0)
-    monkeypatch.setattr(dual, "ADDED", 64)
+    monkeypatch.setattr(certificate, "SMALL", 0)
+    monkeypatch.setattr(certificate, "ADDED", 64)
     if way in ("streamed", "pool"):
         monkeypatch.setattr(distance_tables, "KEPT_BYTES", 0 if way == "streamed" else 2**20)
-        monkeypatch.setattr(dual, "POOL", 400)
-        goal, cap = dual.Goal(5, everyone.cost), np.full(900, inf)
+        monkeypatch.setattr(certificate, "POOL", 400)
         distances, start = StreamedDistances(np.ones(900), space), space.two_nearest(medoids).cost
-        rng = np.random.default_rng(0)
-        bound = dual.maximize_bound(distances, goal, start, cap, 480, rng).bound
+        dual = certificate.DualProblem(distances, 5, everyone.cost, start, np.full(900, inf))
+        bound = certificate.maximize_bound(dual, 480, np.random.default_rng(0)).bound
     else:
         if way == "lists":
             monkeypatch.setattr(certificate, "TABLE_BYTES", 0)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kvariates import guarantees
-from kvariates.certificates.certificate import Certificate, certify
+from kvariates.certificates.certificate import Certificate
+from kvariates.certificates.kmedian_certificate import certify
 from kvariates.data.metric_spaces import CallableMetric, DistanceMatrix, MedoidSearchResult
 from kvariates.data.metrics import EDGES, METRICS, metric_entry
 from kvariates.estimators import metric_input, validation
