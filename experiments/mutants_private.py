@@ -137,7 +137,7 @@ PRIVATE = [
         "privacy/test_replay.py privacy/test_candidates.py",
     ),
     Mutant(
-        "projected rows leave the unit ball", "private_methods.private_partition",
+        "projected rows leave the unit ball", "private_methods.candidate_trials",
         "out[start : start + step] = on_unit_lattice(dense / self.radius)",
         "out[start : start + step] = np.round(dense / self.radius * 1024) / 1024",
         "privacy/test_replay.py privacy/test_candidate_parts.py",
@@ -149,11 +149,11 @@ PRIVATE = [
         "privacy/test_replay.py privacy/test_candidate_parts.py",
     ),
     Mutant(
-        "a level of the partition is not charged", "private_methods.private_partition",
-        "            return accountant.release(query, cost).value\n\n        grid",
-        "            value = accountant.release(query, cost).value\n"
-        "            if level:\n                accountant.charges.pop()\n"
-        "            return value\n\n        grid",
+        "a level of the partition is not charged", "private_methods.candidate_trials",
+        "return accountant.release(query, cost).value\n\n            grid",
+        "value = accountant.release(query, cost).value\n"
+        "                if level:\n                    accountant.charges.pop()\n"
+        "                return value\n\n            grid",
         "privacy/test_every_method.py privacy/test_replay.py",
     ),
     Mutant(
@@ -164,8 +164,8 @@ PRIVATE = [
     ),
     Mutant(
         "the losses of a cell are taken as smaller", "private_methods.demand_candidates",
-        "-costs, Scores(self.largest, monotone=True)",
-        "-costs, Scores(self.largest / 3, monotone=True)",
+        "Scores(cell.largest, monotone=True)",
+        "Scores(cell.largest / 3, monotone=True)",
         "privacy/test_replay_demand.py privacy/test_demand_candidates.py",
     ),
     Mutant(

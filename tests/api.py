@@ -109,7 +109,8 @@ privacy.query: CappedSum CellCounts count_query Histogram histogram_query score_
 privacy.rounding: as_written at_most down epsilon_of rho_for root_up split up
 privacy.secret: PublicError Secret
 privacy.testers: gather Statistic TESTERS
-private_methods.candidates: best_trial Candidates run_trial
+private_methods.candidate_trials: Projection RemainingCost
+private_methods.candidates: Candidates KMeansTrials
 private_methods.demand_candidates: Cell DemandCandidates projected recover_medoids
 private_methods.demand_counts: DemandCells DemandHst level_costs LeveledTree nearest_counts
     noisy_tree
@@ -122,7 +123,6 @@ private_methods.noisy_kvariates: Conditional Floored FlooredPotential NoisyForgy
 private_methods.noisy_lloyd: NoisyAssigner NoisyLloyd ShrunkenMean StepCosts
 private_methods.noisy_tree: NoisyMoments TreeMethod
 private_methods.principal_axes: Axes locate RowsLocation worthwhile
-private_methods.private_partition: Projection RemainingCost
 private_methods.private_swaps: DemandLocalSearch draw_swaps private_search PrivateChooser
     public_candidates
 private_methods.recovery: Recovery

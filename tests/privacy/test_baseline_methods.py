@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from api import (
     Accountant,
-    Cost,
     Domain,
     Gupt,
     Loss,
     NoisyForgy,
     PrivateTask,
     SampleAggregate,
-    charge_of,
-    release,
     row_count,
 )
 from api import noisy_grid_module as noisy_grid
@@ -158,11 +155,16 @@ def test_the_sensitivity_of_the_mean_is_the_diameter_of_a_result(adjacency):
 
 def test_the_median_is_an_interval_in_the_middle():
     values = np.sort(np.random.default_rng(0).uniform(-1, 1, 101))
-    ends, cost = np.linspace(-1, 1, 257), Cost(epsilon=1e3)
-    query = sample_aggregate.median_query(values, ends, "replace-one", "median")
-    which = release(query, cost).value
+    ends = np.linspace(-1, 1, 257)
+    which = sample_aggregate.median_scores(0, ends, values[None]).argmax()
     assert abs(np.searchsorted(values, ends[which : which + 2].mean()) - 50.5) <= 1.5
-    assert charge_of(query, cost).scale == pytest.approx(2 / 1e3, rel=1e-5)  # +1 or -1
+
+
+@both_adjacencies
+def test_one_block_moves_the_scores_of_a_median_by_one_up_or_down(adjacency):
+    task = task_of(blobs(), adjacency=adjacency, loss=(1.0, 0.0))
+    for charge in SampleAggregate()(task).charges[adjacency == "add-remove" :]:
+        assert charge.scale == pytest.approx(2 / charge.epsilon, rel=1e-5)
 
 
 @both_adjacencies

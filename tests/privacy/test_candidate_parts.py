@@ -11,6 +11,7 @@ from api import (
     CubeRows,
     DistanceMatrix,
     Domain,
+    KMeansTrials,
     Lattice,
     Loss,
     MedoidProblem,
@@ -30,7 +31,6 @@ from api import (
     largest_values,
     on_unit_lattice,
     quantize_sparse,
-    run_trial,
     sparse_sums,
     squared_distances,
     swap_medoids,
@@ -130,15 +130,11 @@ def test_a_noisy_partition_also_tests_empty_cubes(p):
     for _ in range(12):
         task = make_task(np.zeros((0, p)), ball=True)
         values = {}
-        plan = method._filled(task, 1, task.cost)._plan(task, 1)
+        choices = method._filled(task, 1, task.cost)
+        plan = choices._plan(task, 1)
         with watch_releases(values):
-            run_trial(
-                task,
-                plan,
-                RemainingCost(task.cost, plan.weight),
-                Accountant(),
-                np.random.default_rng(),
-            )
+            remaining = RemainingCost(task.cost, plan.weight)
+            KMeansTrials(task, choices, plan, remaining, Accountant()).trial()
         (found,) = list(values.values())[:1]
         passed += len(found["cells"]) if isinstance(found, dict) else np.isfinite(found).sum()
     assert 1 <= passed <= 60  # Poisson(12), up to the rounding of the threshold

@@ -10,12 +10,11 @@ from api import (
     Candidates,
     Cost,
     Domain,
+    KMeansTrials,
     Ledger,
     Loss,
     PrivateTask,
     RemainingCost,
-    best_trial,
-    run_trial,
 )
 from privacy.exact_noise import both_adjacencies
 from privacy.private_models import DELTAS, blobs, make_model, make_task, seen
@@ -88,12 +87,14 @@ def test_with_a_huge_budget_clusters_are_found(options):
 def test_the_best_of_several_trials_is_chosen():
     X = blobs(300)
     task = make_task(X, epsilon=HUGE, ball=True)
-    plan = Candidates(steps=0)._filled(task, 300, task.cost)._plan(task, 300)
+    choices = Candidates(steps=0)._filled(task, 300, task.cost)
+    plan = choices._plan(task, 300)
     remaining = RemainingCost(task.cost, plan.weight)
-    good = run_trial(task, plan, remaining, Accountant(), np.random.default_rng())
+    run = KMeansTrials(task, choices, plan, remaining, Accountant())
+    good = run.trial()
     bad = replace(good, centers=good.centers[::-1] + 0.05)
     for trials, best in (([bad, good], 1), ([good, bad, bad], 0)):
-        assert best_trial(task, trials, Cost(epsilon=HUGE), Accountant()) == best
+        assert run.best(trials, Cost(epsilon=HUGE)) == best
 
 
 @both_adjacencies

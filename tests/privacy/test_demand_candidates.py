@@ -10,10 +10,12 @@ from api import (
     Cell,
     DemandCandidates,
     Ledger,
+    Scores,
     Vectors,
     projected,
     recover_medoids,
     run_method,
+    score_query,
 )
 from privacy.demands import FREE, asked, task_of
 from privacy.exact_noise import both_adjacencies
@@ -79,10 +81,15 @@ def test_one_point_moves_the_scores_by_the_sensitivity_at_most(space, most):
     far = space.distances(cell.candidates, points).T
     assert widest == pytest.approx(np.ptp(far, axis=1).max(), rel=1e-5)
     before = np.bincount(RNG.integers(0, 120, size=50), minlength=120) * 1.0
-    one = cell.query("add-remove", "x", "x", before)
+
+    def asked_with(demand):
+        moved = Scores(cell.largest, monotone=True)
+        return score_query(cell.scores(demand), moved, "add-remove", "x")
+
+    one = asked_with(before)
     for point in points:
         after = before + (np.arange(120) == point)
-        changes = one.values - cell.query("add-remove", "x", "x", after).values
+        changes = one.values - asked_with(after).values
         assert 0 <= changes.min() <= changes.max() <= one.sensitivity.range("add-remove")
 
 
@@ -101,16 +108,16 @@ def test_points_are_projected_into_the_unit_ball():
 
 MISTAKES = {
     "half of the sensitivity": (
-        Cell.query, "Scores(self.largest", "Scores(self.largest / 2", "costs",
+        recover_medoids, "Scores(cell.largest", "Scores(cell.largest / 2", "costs",
     ),
     "the largest loss of the demand": (
-        Cell.query, "Scores(self.largest",
-        "Scores(self.step * (1.0 + self.losses[demand[self.points] > 0].max(initial=0.0))",
-        "another query",
+        recover_medoids, "Scores(cell.largest",
+        "Scores(max(1, cell.step * cell.losses[counts._Secret__value[cell.points] > 0].max())",
+        "public values depend on the rows",
     ),
     "the best medoid, paid for but not drawn": (
-        recover_medoids, "accountant.release(query, cost).value",
-        "[accountant.release(query, cost), int(np.argmax(query._Secret__value.values))][1]", "",
+        recover_medoids, "cell.candidates[chosen]",
+        "cell.candidates[int(np.argmax(scores._Secret__value))]", "",
     ),
     "cells overlap": (
         recover_medoids, "np.flatnonzero(labels == j)", "np.arange(len(labels))",
@@ -190,10 +197,10 @@ def test_theory_uses_the_printed_numbers():
     filled = method._filled(task, 99, task.cost)
     plan, many = filled._plan(task, 99), math.log(120 / 0.1)
     assert (filled.swaps, filled.trials, filled.recoveries) == (math.ceil(200 * many), 5, 1)
-    assert plan.partition.repeats == math.ceil(54 * many)
-    assert plan.partition.halvings == (1,) * 5  # floor(ln 120) + 1
-    assert plan.partition.dimension == 3  # not above the number of features
-    assert plan.partition.widths == pytest.approx(20 * many)
+    assert plan.repeats == math.ceil(54 * many)
+    assert plan.halvings == (1,) * 5  # floor(ln 120) + 1
+    assert plan.dimension == 3  # not above the number of features
+    assert plan.widths == pytest.approx(20 * many)
     assert plan.uniform
     small = DemandCandidates(repeats=2, swaps=3, trials=2).with_theory(120, 2)
     labels = [query.label for query in asked(lambda: small(task))]

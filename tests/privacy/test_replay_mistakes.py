@@ -102,15 +102,16 @@ MISTAKES = {
     ),
     "a level has no charge": Mistake(
         NoisyMoments.__call__,
-        "release, costs = self.accountant.release,",
-        "release, costs = (self.accountant if level else Accountant()).release,",
+        "made, costs = self.accountant,",
+        "made, costs = (self.accountant if level else Accountant()),",
         TREE, CROWD, "not what was released", delta=1e-6,
     ),
     "a release is made without an accountant": Mistake(
         task.Task.count_cells,
-        "accountant.release(self.rows.map(query), cost)",
-        "__import__('sys').modules['kvariates.privacy.mechanisms'].release"
-        "(self.rows.map(query)._Secret__value, cost)",
+        "accountant.counts(exact, self.adjacency, label, cost)",
+        "[(of := __import__('sys').modules)['kvariates.privacy.mechanisms'].release("
+        "of['kvariates.privacy.query'].count_query(exact._Secret__value, self.adjacency, label), "
+        "cost)][0]",
         METHODS["forgy"], CROWD, "noise is drawn without a release",
     ),
     "sqrt(d) is forgotten": Mistake(

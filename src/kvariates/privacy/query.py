@@ -139,11 +139,7 @@ def total_query(
 ) -> Query[int]:
     """One count. A replaced row moves it by 1; in a parallel group it may move two counts."""
     moved = CellCounts(1 if parallel is None else 2)
-
-    def answer(noise: Calibrated, values: I64) -> int:
-        return int(add_noise(noise, values)[0])
-
-    return Query(_integers([count]), moved, adjacency, label, answer, parallel)
+    return Query(_integers([count]), moved, adjacency, label, _one, parallel)
 
 
 # proof: sums.md
@@ -169,11 +165,7 @@ def capped_sum_query(
     total: int, sensitivity: CappedSum, adjacency: Adjacency, label: str
 ) -> Query[int]:
     """One sum of integers in 0..most, one for each row, in steps of the sensitivity."""
-
-    def answer(noise: Calibrated, values: I64) -> int:
-        return int(add_noise(noise, values)[0])
-
-    return Query(_integers([total]), sensitivity, adjacency, label, answer)
+    return Query(_integers([total]), sensitivity, adjacency, label, _one)
 
 
 # proof: choose.md
@@ -225,6 +217,10 @@ def add_noise(noise: Calibrated, values: I64) -> I64:
     """Values with noise, each independent."""
     flat = noise(values.ravel()) if values.size else []
     return np.array(flat, dtype=np.int64).reshape(values.shape)
+
+
+def _one(noise: Calibrated, values: I64) -> int:
+    return int(add_noise(noise, values)[0])
 
 
 def score_steps(scores: ArrayLike, step: float) -> I64:

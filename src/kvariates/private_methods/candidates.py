@@ -1,13 +1,13 @@
 """Balcan et al. 2017: private candidates in few dimensions, private swaps, private recovery.
 
-    rows are projected at random into the unit ball of few dimensions (`private_partition`)
+    rows are projected at random into the unit ball of few dimensions (`candidate_trials`)
     repeats times: cubes with a random shift, tested with noise (`summaries.candidate_tree`)
     k of their centres by swaps that are drawn by their cost (`private_swaps`)
     noisy means of the k clusters among all features (`recovery`)
     trials times all of this; the best result is drawn by its cost
     noisy Lloyd steps from there
 
-`candidate_choices` has a table of the numbers. With `theory=True` means are not shrunken, and there
+`candidate_trials` has a table of the numbers. With `theory=True` means are not shrunken, and there
 are no Lloyd steps.
 
 Budgets, sensitivities and tests of empty cubes are corrected: see `privacy/proofs/candidates.md`.
@@ -16,7 +16,7 @@ Budgets, sensitivities and tests of empty cubes are corrected: see `privacy/proo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -25,21 +25,15 @@ from typing import Any, Literal
 import numpy as np
 
 from kvariates.data.lattice_rows import FARTHEST, on_unit_lattice, squared_distances
-from kvariates.data.rows import F64, Labels, Rows, nearest_centers
+from kvariates.data.rows import F64, Rows, nearest_centers
 from kvariates.privacy.budget import Cost
-from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, Scores, score_query
-from kvariates.private_methods.candidate_choices import CandidateChoices, SearchPlan
-from kvariates.private_methods.domain import solve, spread_out
+from kvariates.privacy.query import Scores
+from kvariates.privacy.secret import Secret
+from kvariates.private_methods.candidate_trials import CandidateChoices, Projection, Trials
+from kvariates.private_methods.domain import Domain, solve, spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts
 from kvariates.private_methods.noisy_lloyd import NoisyAssigner, ShrunkenMean
 from kvariates.private_methods.noisy_tree import ResidualRadii, step_costs
-from kvariates.private_methods.private_partition import (
-    Projection,
-    RemainingCost,
-    find_candidates,
-    unit_ball,
-)
 from kvariates.private_methods.private_swaps import PrivateChooser, draw_swaps
 from kvariates.private_methods.recovery import Recovery
 from kvariates.private_methods.run import PrivateResult, Traits
@@ -51,14 +45,6 @@ STEPS, PURE_STEPS = 5, 2  # of noisy Lloyd
 LONG = 60.0  # seconds for 10,000 rows, of which theory=True warns
 SWAP_SECONDS, PAIR_SECONDS = 1.5e-3, 3e-9  # of a swap; of a candidate and a row in it; two cores
 COST_STEPS = 2**20  # of the largest cost of a row, in the choice of a trial
-
-
-@dataclass(frozen=True)
-class TrialPlan(SearchPlan):
-    """The numbers of a trial, and the weights of its releases in the budget."""
-
-    recovery: Recovery
-    shrunken: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,47 +60,75 @@ class Trial:
     spreads: F64
 
 
-def run_trial(
-    task: PrivateTask, plan: TrialPlan, remaining: RemainingCost, accountant: Accountant,
-    rng: np.random.Generator,
-) -> Trial:  # fmt: skip
-    """Centres of the task's rows, dense or CSR."""
-    domain, k = task.domain, task.k
-    project = Projection.draw(domain.d, plan.partition.dimension, domain.radius, rng)
-    rows = task.rows.map(project)
-    found = find_candidates(rows, task.adjacency, plan.partition, remaining, accountant, rng)
-    start = np.empty((0, plan.partition.dimension)) if plan.uniform else _by_counts(found, k, rng)
-    points = _with_others(start, found.points, k, rng)
-    chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
-    if plan.swaps:
-        costs = [remaining.take(plan.swap) for _ in range(plan.swaps + 1)]
-        choose = PrivateChooser(FARTHEST, 1.0, task.adjacency, costs, accountant)
-        problem = rows.map(partial(_problem, points))
-        chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
-    centers = points[chosen]
-    labels = rows.map(lambda of: nearest_centers(of, centers))
-    clusters = plan.recovery(task, labels, remaining.take(plan.recover), accountant)
-    if plan.shrunken:
-        lifted = clusters.shrunken_means(partial(project.lift, centers))
-    else:
-        lifted = clusters.means()
-    lifted, counts = domain.clip(lifted), clusters.noisy_counts()
-    spreads = domain.radius * _spreads(found, centers)
-    return Trial(lifted, counts, clusters.errors(lifted, domain), spreads)
+@dataclass(eq=False)
+class KMeansTrials(Trials[PrivateTask]):
+    """The trials of a fit, dense or CSR, and noisy Lloyd steps after them."""
 
+    def __post_init__(self) -> None:
+        self.recovery: Recovery = self.choices.recovery_of(self.task)
+        self.task = replace(self.task, rows=self.task.rows.map(self.recovery.few_values))
+        self.rng = np.random.default_rng()
 
-def best_trial(
-    task: PrivateTask, trials: Sequence[Trial], cost: Cost, accountant: Accountant
-) -> int:
-    """The number of a trial of low cost among all features, by the exponential mechanism."""
-    unit = (2 * task.domain.radius) ** 2 * (1 + 1e-9) / COST_STEPS
+    def trial(self) -> Trial:
+        domain, plan, rng, k = self.task.domain, self.plan, self.rng, self.task.k
+        project = Projection.draw(domain.d, plan.dimension, domain.radius, rng)
+        rows = self.task.rows.map(project)
+        found = self.candidates(rows, rng)
+        start = np.empty((0, plan.dimension)) if plan.uniform else _by_counts(found, k, rng)
+        points = _with_others(start, found.points, k, rng)
+        chosen = rng.choice(len(points), k, replace=False) if plan.uniform else np.arange(k)
+        if plan.swaps:
+            costs, adjacency = self.swap_costs(), self.task.adjacency
+            choose = PrivateChooser(FARTHEST, 1.0, adjacency, costs, self.accountant)
+            problem = rows.map(partial(_problem, points))
+            chosen = draw_swaps(problem, chosen, len(points), plan.swaps, choose).medoids
+        centers = points[chosen]
+        guess = None if self.choices.theory else partial(project.lift, centers)
+        spreads = domain.radius * _spreads(found, centers)
+        return self._recovered(rows, centers, self.remaining.take(plan.recover), guess, spreads)
 
-    def query(rows: Any) -> Query[int]:
-        costs = [_whole_cost(Rows.of(rows), trial.centers, unit) for trial in trials]
-        scores = Scores(float(COST_STEPS), monotone=True)
-        return score_query(-np.array(costs), scores, task.adjacency, "the best trial")
+    def _recovered(
+        self, rows: Secret[F64], centers: F64, cost: Cost, guess: Callable[[F64], F64] | None,
+        spreads: F64,
+    ) -> Trial:  # fmt: skip
+        """The clusters of these centres of rows, among all features; shrunken with a guess."""
+        domain, labels = self.task.domain, rows.map(lambda of: nearest_centers(of, centers))
+        clusters = self.recovery(self.task, labels, cost, self.accountant)
+        means = clusters.means() if guess is None else clusters.shrunken_means(guess)
+        lifted = domain.clip(means)
+        return Trial(lifted, clusters.noisy_counts(), clusters.errors(lifted, domain), spreads)
 
-    return accountant.release(task.rows.map(query), cost).value
+    def best(self, found: list[Trial], cost: Cost) -> int:
+        """Among all features."""
+        task, unit = self.task, (2 * self.task.domain.radius) ** 2 * (1 + 1e-9) / COST_STEPS
+
+        def scores(rows: Any) -> F64:
+            return -np.array([_whole_cost(Rows.of(rows), trial.centers, unit) for trial in found])
+
+        moved = Scores(float(COST_STEPS), monotone=True)
+        return self.accountant.choose(
+            task.rows.map(scores), moved, task.adjacency, "the best trial", cost
+        )
+
+    def result(self, end: Trial, notes: tuple[str, ...]) -> PrivateResult:
+        if steps := self.choices.steps:
+            end = self._refined(end, self.remaining.rest.split([1.0] * steps))
+        charges = tuple(self.accountant.charges)
+        return PrivateResult(end.centers, charges, end.counts, notes, end.errors)
+
+    def _refined(self, end: Trial, costs: list[Cost]) -> Trial:
+        """Noisy Lloyd steps on residuals; for sparse rows, labels by the centres and a recovery."""
+        task = self.task
+        if self.recovery.nonzeros is not None:
+            for cost in costs:
+                at = end.centers
+                end = self._recovered(task.rows, at, cost, lambda _: at, end.spreads)  # noqa: B023
+            return end
+        radii = ResidualRadii(task, end.counts.values, end.spreads)
+        parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
+        assigner = NoisyAssigner(task, parts, self.accountant, radii)
+        centers = assigner.refine(end.centers, ShrunkenMean(assigner))
+        return Trial(centers, assigner.cluster_counts, assigner.errors(centers), end.spreads)
 
 
 def _whole_cost(rows: Rows, centers: F64, unit: float) -> float:
@@ -130,15 +144,16 @@ def _problem(points: F64, rows: F64) -> MedoidProblem:
 def _by_counts(found: CandidatePoints, k: int, rng: np.random.Generator) -> F64:
     """k-means on the candidates by their noisy counts, on the unit lattice."""
     heavy = found.weights > 0
-    points, ball = found.points[heavy], unit_ball(found.points.shape[1])
-    return on_unit_lattice(solve(ball, points, found.weights[heavy], k, rng))
+    ball = Domain.around(np.zeros(found.points.shape[1]), 1.0)
+    return on_unit_lattice(solve(ball, found.points[heavy], found.weights[heavy], k, rng))
 
 
 def _with_others(first: F64, others: F64, k: int, rng: np.random.Generator) -> F64:
     """The candidates, `first` first; random points are added if there are not more than k."""
     points = np.concatenate([first, np.unique(others, axis=0)])
     if len(points) <= k:
-        more = spread_out(unit_ball(points.shape[1]), k + 1 - len(points), rng)
+        ball = Domain.around(np.zeros(points.shape[1]), 1.0)
+        more = spread_out(ball, k + 1 - len(points), rng)
         points = np.concatenate([points, on_unit_lattice(more)])
     return np.ascontiguousarray(points)
 
@@ -146,9 +161,9 @@ def _with_others(first: F64, others: F64, k: int, rng: np.random.Generator) -> F
 def _spreads(found: CandidatePoints, centers: F64) -> F64:
     """The root mean squared distance of the rows of each centre, by cubes and their counts."""
     p = centers.shape[1]
-    rows = Rows.of(np.ascontiguousarray(found.points))
-    labels: Labels = rows.nearest(np.ascontiguousarray(centers))
-    squared = rows.costs(np.ascontiguousarray(centers), labels) + p * found.sides**2 / 12
+    rows, centers = Rows.of(np.ascontiguousarray(found.points)), np.ascontiguousarray(centers)
+    labels = rows.nearest(centers)
+    squared = rows.costs(centers, labels) + p * found.sides**2 / 12
     k, weights = len(centers), found.weights
     whole = float(weights @ squared / weights.sum()) if weights.any() else 1.0
     mass = np.bincount(labels, weights, minlength=k)
@@ -170,6 +185,7 @@ class Candidates(CandidateChoices[PrivateTask]):
     step_share : of the budget, for the steps.
     """
 
+    runs = KMeansTrials
     least = CandidateChoices.least | {"max_nonzeros": 1, "picks": 1, "steps": 0}
 
     recovery: Literal["auto", "dense", "threshold", "picks"] = "auto"
@@ -225,14 +241,8 @@ class Candidates(CandidateChoices[PrivateTask]):
         usual = 1 if task.sparse else (PURE_STEPS if cost.pure else STEPS)
         return {"steps": 0 if self.theory else usual}
 
-    def _run(
-        self, task: PrivateTask, plan: TrialPlan, remaining: RemainingCost, accountant: Accountant
-    ) -> KMeansTrials:
-        few = replace(task, rows=task.rows.map(plan.recovery.few_values))
-        return KMeansTrials(few, plan, self.steps or 0, remaining, accountant)
-
-    def _plan(self, task: PrivateTask, n: int) -> TrialPlan:
-        """Pre: all numbers are filled in."""
+    def recovery_of(self, task: PrivateTask) -> Recovery:
+        """How clusters of the task are released."""
         kind: Any = self.recovery
         if kind == "auto":
             kind = "threshold" if task.sparse and not self.theory else "dense"
@@ -241,55 +251,4 @@ class Candidates(CandidateChoices[PrivateTask]):
         if task.sparse and self.max_value is not None and self.max_value < largest:
             largest = max(1, math.floor(self.max_value / step)) * step  # rows stay on the lattice
         nonzeros = self.max_nonzeros if task.sparse else None
-        recovery = Recovery(kind, nonzeros, largest, self.picks)
-        return TrialPlan(**self._search(task, n), recovery=recovery, shrunken=not self.theory)
-
-
-class KMeansTrials:
-    """The trials of a fit, and `steps` noisy Lloyd steps after them."""
-
-    def __init__(
-        self, task: PrivateTask, plan: TrialPlan, steps: int, remaining: RemainingCost,
-        accountant: Accountant,
-    ) -> None:  # fmt: skip
-        self._task, self._plan, self._steps = task, plan, steps
-        self._remaining, self._accountant = remaining, accountant
-        self._rng = np.random.default_rng()
-
-    def trial(self) -> Trial:
-        return run_trial(self._task, self._plan, self._remaining, self._accountant, self._rng)
-
-    def best(self, found: list[Trial], cost: Cost) -> int:
-        return best_trial(self._task, found, cost, self._accountant)
-
-    def result(self, end: Trial, notes: tuple[str, ...]) -> PrivateResult:
-        if self._steps:
-            costs = self._remaining.rest.split([1.0] * self._steps)
-            end = _refine(self._task, self._plan, end, costs, self._accountant)
-        charges = tuple(self._accountant.charges)
-        return PrivateResult(end.centers, charges, end.counts, notes, end.errors)
-
-
-def _refine(
-    task: PrivateTask, plan: TrialPlan, start: Trial, costs: list[Cost], accountant: Accountant
-) -> Trial:
-    """Noisy Lloyd steps on residuals; for sparse rows, labels by the centres and a recovery."""
-    if plan.recovery.nonzeros is not None:
-        for cost in costs:
-            start = _recover_again(task, plan, start, cost, accountant)
-        return start
-    radii = ResidualRadii(task, start.counts.values, start.spreads)
-    parts = [step_costs(cost, 1, task.domain.d)[0] for cost in costs]
-    assigner = NoisyAssigner(task, parts, accountant, radii)
-    centers = assigner.refine(start.centers, ShrunkenMean(assigner))
-    return Trial(centers, assigner.cluster_counts, assigner.errors(centers), start.spreads)
-
-
-def _recover_again(
-    task: PrivateTask, plan: TrialPlan, start: Trial, cost: Cost, accountant: Accountant
-) -> Trial:
-    labels = task.rows.map(lambda rows: nearest_centers(rows, start.centers))
-    clusters = plan.recovery(task, labels, cost, accountant)
-    centers = task.domain.clip(clusters.shrunken_means(lambda _: start.centers))
-    errors = clusters.errors(centers, task.domain)
-    return Trial(centers, clusters.noisy_counts(), errors, start.spreads)
+        return Recovery(kind, nonzeros, largest, self.picks)

@@ -1,13 +1,13 @@
 """Balcan et al. 2017, section 6.2: private k-median by candidates in few dimensions.
 
     the public points are projected at random into the unit ball of few dimensions
-    repeats times: cubes with a random shift, tested with noise (`private_partition`)
+    repeats times: cubes with a random shift, tested with noise (`candidate_trials`)
     k of the points nearest to their centres, by counts or by private swaps (`private_swaps`)
     a private 1-median of each of the k cells among all features
     trials times all of this; the best result is drawn by its cost
 
 The paper's n is the number of rows. Here that is the size of the demand, which may be secret; the
-printed numbers (`candidate_choices`) are made for the number of public points. In each cell the
+printed numbers (`candidate_trials`) are made for the number of public points. In each cell the
 exponential mechanism draws one of the cell's points, by the sum of its distances to the demand of
 the cell. The paper draws a point of a ball, from a log-concave density, by a Markov chain that
 comes near to it. Here medoids are points of a finite public set, so the law itself is drawn from.
@@ -27,17 +27,16 @@ from kvariates.data.lattice_rows import CappedDistances
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import Vectors
 from kvariates.data.rows import F64, nearest_centers
-from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, Scores, score_query
-from kvariates.private_methods.candidate_choices import CandidateChoices, PrintedNumbers, SearchPlan
-from kvariates.private_methods.demand_counts import weighted_medoids
-from kvariates.private_methods.private_partition import (
+from kvariates.privacy.query import Scores
+from kvariates.private_methods.candidate_trials import (
+    CandidateChoices,
+    PrintedNumbers,
     Projection,
-    RemainingCost,
-    find_candidates,
+    Trials,
 )
+from kvariates.private_methods.demand_counts import weighted_medoids
 from kvariates.private_methods.private_swaps import PrivateChooser, private_search
 from kvariates.private_methods.run import PrivateResult, Traits
 from kvariates.private_methods.task import DemandTask
@@ -73,12 +72,9 @@ class Cell:
         np.floor(far / step, out=far)
         return cls(points, candidates, far, largest, step)
 
-    def query(self, adjacency: Adjacency, group: str, label: str, demand: F64) -> Query[int]:
-        """A candidate of low cost. `demand`: of every point of the space."""
-        costs = self.step * (demand[self.points] @ self.losses)
-        return score_query(
-            -costs, Scores(self.largest, monotone=True), adjacency, label, parallel=group
-        )
+    def scores(self, demand: F64) -> F64:
+        """High for a candidate of low cost. `demand`: of every point of the space."""
+        return np.asarray(-self.step * (demand[self.points] @ self.losses))
 
 
 def recover_medoids(
@@ -96,8 +92,9 @@ def recover_medoids(
         if len(points) > 1:
             cell = Cell.of(space, points, _nearest(space, center, points, most))
             label = f"{name}: medoid of cell {j + 1}"
-            query = counts.map(partial(cell.query, task.adjacency, group, label))
-            medoids[j] = cell.candidates[accountant.release(query, cost).value]
+            scores, moved = counts.map(cell.scores), Scores(cell.largest, monotone=True)
+            chosen = accountant.choose(scores, moved, task.adjacency, label, cost, parallel=group)
+            medoids[j] = cell.candidates[chosen]
     return medoids
 
 
@@ -113,11 +110,77 @@ def _counts(n: int, demand: Ints) -> F64:
     return np.bincount(demand, minlength=n).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class DemandPlan(SearchPlan):
-    """The numbers of a trial, and the weights of its releases in the budget."""
+def _vectors(task: DemandTask) -> Vectors:
+    assert isinstance(task.space, Vectors)  # noqa: S101
+    return task.space
 
-    recoveries: int
+
+def projected(space: Vectors, dimension: int, rng: np.random.Generator) -> Vectors:
+    """The points in few dimensions, moved and scaled to the unit ball. Public."""
+    centred = space.X - space.X.mean(axis=0)
+    matrix = Projection.draw(space.X.shape[1], dimension, 1.0, rng).matrix
+    few = (centred if matrix is None else centred @ matrix).astype(np.float64)
+    largest = float(np.linalg.norm(few, axis=1).max())
+    return Vectors(np.ascontiguousarray(few / (largest or 1.0)), "euclidean")
+
+
+@dataclass(eq=False)
+class MedoidTrials(Trials[DemandTask]):
+    """The trials of a fit. `recoveries`: how many there were."""
+
+    reach: float = 0.0
+    recoveries: int = 0
+
+    def result(self, end: Ints, notes: tuple[str, ...]) -> PrivateResult:
+        charges = tuple(self.accountant.charges)
+        return PrivateResult(end, charges, notes=notes, reach=self.reach)
+
+    def trial(self) -> Ints:
+        """Medoids of the task's demand."""
+        task, plan, many = self.task, self.plan, self.choices.recoveries
+        flat = projected(_vectors(task), plan.dimension, task.rng)
+        found = self.candidates(task.rows.map(lambda demand: flat.X[demand]), task.rng)
+        centers = self._centers(replace(task, space=flat, diameter=DIAMETER), found)
+        space = flat
+        for _ in range(many):
+            self.recoveries += 1
+            labels = space.two_nearest(centers).labels.astype(np.int64)
+            labels[centers] = np.arange(task.k)  # of points at the same place, too
+            space = _vectors(task)
+            centers = recover_medoids(
+                task, space, labels, centers, self.choices.n_candidates,
+                self.remaining.take(plan.recover / many), self.accountant,
+                f"recovery {self.recoveries}",
+            )  # fmt: skip
+        return centers
+
+    def _centers(self, flat: DemandTask, found: CandidatePoints) -> Ints:
+        """Different points, by the candidates and their counts or by swaps."""
+        n, k = flat.space.n, flat.k
+        nearest = nearest_centers(found.points, _vectors(flat).X)
+        candidates = np.unique(nearest).astype(np.int64)
+        if len(candidates) <= k:
+            others = np.setdiff1d(np.arange(n), candidates)
+            more = flat.rng.choice(others, k + 1 - len(candidates), replace=False)
+            candidates = np.union1d(candidates, more)
+        if self.plan.uniform:
+            centers = flat.rng.choice(candidates, k, replace=False)
+        else:
+            weight: F64 = np.bincount(nearest, found.weights, minlength=n).astype(np.float64)
+            centers = weighted_medoids(flat, weight if weight.any() else np.ones(n), k, 1)
+        if self.plan.swaps:
+            candidates, costs = np.union1d(candidates, centers), self.swap_costs()
+            path = private_search(flat, centers, candidates, costs, self.accountant)
+            centers, self.reach = path.medoids, max(self.reach, path.reach)
+        return centers
+
+    def best(self, found: list[Ints], cost: Cost) -> int:
+        """Among all features."""
+        task, every = self.task, np.arange(self.task.space.n)
+        far = CappedDistances(task.space, task.cap)
+        costs = np.array([far.matrix(m, every).D.min(axis=0) for m in found], dtype=np.float64)
+        choose = PrivateChooser(far.cap, far.step, task.adjacency, [cost], self.accountant)
+        return choose.draw(task.rows.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
 
 
 # proof: demand_candidates.md
@@ -132,6 +195,7 @@ class DemandCandidates(CandidateChoices[DemandTask]):
     n_candidates : points of a cell that may become its medoid, those nearest to its centre.
     """
 
+    runs = MedoidTrials
     least = CandidateChoices.least | {"recoveries": 1, "n_candidates": 1}
 
     partition_share: float = 0.5
@@ -163,101 +227,3 @@ class DemandCandidates(CandidateChoices[DemandTask]):
 
     def _own(self, task: DemandTask, cost: Cost) -> dict[str, Any]:
         return {"recoveries": 1 if self.theory else RECOVERIES}
-
-    def _plan(self, task: DemandTask, n: int) -> DemandPlan:
-        return DemandPlan(**self._search(task, n), recoveries=self.recoveries or 1)
-
-    def _run(
-        self, task: DemandTask, plan: DemandPlan, remaining: RemainingCost, accountant: Accountant
-    ) -> _Trials:
-        return _Trials(task, _vectors(task), plan, self.n_candidates, remaining, accountant)
-
-
-def _vectors(task: DemandTask) -> Vectors:
-    assert isinstance(task.space, Vectors)  # noqa: S101
-    return task.space
-
-
-@dataclass(eq=False)
-class _Trials:
-    """The trials of a fit."""
-
-    task: DemandTask
-    space: Vectors
-    plan: DemandPlan
-    n_candidates: int
-    remaining: RemainingCost
-    accountant: Accountant
-    reach: float = 0.0
-    recoveries: int = 0
-
-    def result(self, end: Ints, notes: tuple[str, ...]) -> PrivateResult:
-        charges = tuple(self.accountant.charges)
-        return PrivateResult(end, charges, notes=notes, reach=self.reach)
-
-    def trial(self) -> Ints:
-        """Medoids of the task's demand."""
-        task, plan = self.task, self.plan
-        flat = projected(self.space, plan.partition.dimension, task.rng)
-        rows = task.rows.map(lambda demand: flat.X[demand])
-        found = find_candidates(
-            rows, task.adjacency, plan.partition, self.remaining, self.accountant, task.rng
-        )
-        centers = self._centers(replace(task, space=flat, diameter=DIAMETER), found)
-        space: Vectors = flat
-        each = plan.recover / plan.recoveries
-        for _ in range(plan.recoveries):
-            self.recoveries += 1
-            labels = space.two_nearest(centers).labels.astype(np.int64)
-            labels[centers] = np.arange(task.k)  # of points at the same place, too
-            centers = recover_medoids(
-                task, self.space, labels, centers, self.n_candidates,
-                self.remaining.take(each), self.accountant, f"recovery {self.recoveries}",
-            )  # fmt: skip
-            space = self.space
-        return centers
-
-    def _centers(self, flat: DemandTask, found: CandidatePoints) -> Ints:
-        """Different points, by the candidates and their counts or by swaps."""
-        points, n, k = flat.space, flat.space.n, flat.k
-        assert isinstance(points, Vectors)  # noqa: S101
-        nearest = nearest_centers(found.points, points.X)
-        candidates = np.unique(nearest).astype(np.int64)
-        if len(candidates) <= k:
-            others = np.setdiff1d(np.arange(n), candidates)
-            candidates = np.union1d(
-                candidates, flat.rng.choice(others, k + 1 - len(candidates), replace=False)
-            )
-        if self.plan.uniform:
-            centers = flat.rng.choice(candidates, k, replace=False)
-        else:
-            weight: F64 = np.bincount(nearest, found.weights, minlength=n).astype(np.float64)
-            centers = weighted_medoids(flat, weight if weight.any() else np.ones(n), k, 1)
-        if self.plan.swaps:
-            costs = [self.remaining.take(self.plan.swap) for _ in range(self.plan.swaps + 1)]
-            path = private_search(
-                flat, centers, np.union1d(candidates, centers), costs, self.accountant
-            )
-            centers, self.reach = path.medoids, max(self.reach, path.reach)
-        return centers
-
-    def best(self, found: list[Ints], cost: Cost) -> int:
-        """The number of a result of low cost among all features, by the exponential mechanism."""
-        task, every = self.task, np.arange(self.task.space.n)
-        distances = CappedDistances(task.space, task.cap)
-        costs = np.array(
-            [distances.matrix(m, every).D.min(axis=0) for m in found], dtype=np.float64
-        )
-        choose = PrivateChooser(
-            distances.cap, distances.step, task.adjacency, [cost], self.accountant
-        )
-        return choose.draw(task.rows.map(lambda d: costs[:, d].sum(axis=1)), "the best trial")
-
-
-def projected(space: Vectors, dimension: int, rng: np.random.Generator) -> Vectors:
-    """The points in few dimensions, moved and scaled to the unit ball. Public."""
-    centred = space.X - space.X.mean(axis=0)
-    matrix = Projection.draw(space.X.shape[1], dimension, 1.0, rng).matrix
-    few = (centred if matrix is None else centred @ matrix).astype(np.float64)
-    largest = float(np.linalg.norm(few, axis=1).max())
-    return Vectors(np.ascontiguousarray(few / (largest or 1.0)), "euclidean")

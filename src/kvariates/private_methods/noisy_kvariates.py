@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -31,12 +31,11 @@ from kvariates.data.lattice_rows import quantize
 from kvariates.data.row_costs import RowCosts
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.draws import I64
-from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, NoisyRows, Share, noisy_rows
 from kvariates.privacy.noise_source import draw, subset
-from kvariates.privacy.query import Query, sum_query
+from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import DRAWN_ROW, CenterErrors
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
@@ -116,12 +115,9 @@ class Floored(PrivateMethod[PrivateTask]):
             counting, cost = cost.split([COUNT_SHARE, 1 - COUNT_SHARE])
             m = min(max(accountant.release(task.number_of_rows(), counting).value, 1), MOST_ROWS)
         noisy = _noise(task, self.shares(m, task.k), cost.value)
-        resized = rows.map(lambda X: resize(X, m))
-        centers = resized.map(lambda of: _centers(task, of, noisy, self._floor))
         charge = noisy.charge(f"{task.k} centres", "floored k-variates++", task.adjacency)
-        published = accountant.publish(centers, charge)
-        errors = _errors(task.domain, published, charge)
-        return PrivateResult(published, tuple(accountant.charges), errors=errors)
+        resized = rows.map(lambda X: resize(X, m))
+        return _drawn(task, resized, noisy, self._floor, charge, accountant)
 
     def shares(self, m: int, k: int) -> tuple[Share, ...]:
         """The first row is drawn uniformly, the others by distance."""
@@ -148,8 +144,7 @@ class WithLaplace(PrivateMethod[PrivateTask]):
         noisy = _noise(task, (Share(Fraction(1), task.k),), _pure_cost(task).value)
         name = "k-variates++ with Laplace noise"
         charge = noisy.charge(f"{task.k} centres", name, task.adjacency)
-        centers = _published(task, noisy, charge)
-        return PrivateResult(centers, (charge,), errors=_errors(task.domain, centers, charge))
+        return _drawn(task, task.rows.map(Resized), noisy, 0, charge, Accountant())
 
 
 # proof: kvariates.md
@@ -184,9 +179,7 @@ class Conditional(PrivateMethod[PrivateTask]):
         noisy = _noise(task, self.shares(task.k), _pure_cost(task).value)
         label = f"{task.k} centres (conditional: delta_w = {self.delta_w:g} asserted)"
         charge = noisy.charge(label, "k-variates++", task.adjacency)
-        centers = _published(task, noisy, charge)
-        errors = _errors(task.domain, centers, charge)
-        return PrivateResult(centers, (charge,), errors=errors)
+        return _drawn(task, task.rows.map(Resized), noisy, 0, charge, Accountant())
 
     def shares(self, k: int) -> tuple[Share, ...]:
         """At least 1 / delta_w rows; and some of them cost at most twice what any centres do."""
@@ -227,19 +220,21 @@ def _noise(task: PrivateTask, shares: tuple[Share, ...], epsilon: float) -> Nois
     return noisy_rows(task.domain.lattice, task.domain.widest, shares, epsilon)
 
 
-def _errors(domain: Domain, centers: F64, charge: Charge) -> CenterErrors:
-    """Of drawn rows with noise. One that was moved to the border of a ball may be anywhere in it.
+def _drawn(
+    task: PrivateTask, rows: Secret[Resized], noisy: NoisyRows, floor: int, charge: Charge,
+    accountant: Accountant,
+) -> PrivateResult:  # fmt: skip
+    """Drawn rows with noise, for a charge.
 
-    To move a centre into a box brings each of its numbers nearer to that of the row.
+    To move a centre into a box brings each of its numbers nearer to that of the row. One that was
+    moved to the border of a ball may be anywhere in it.
     """
+    domain = task.domain
+    centers = accountant.publish(rows.map(lambda of: _centers(task, of, noisy, floor)), charge)
     outside = domain.ball & (np.linalg.norm(centers, axis=1) >= domain.radius * (1 - 1e-9))
-    noisy = centers + np.where(outside, np.inf, 0.0)[:, None]
-    return CenterErrors.of_noise(centers, noisy, charge, 1.0, 2 * domain.half, DRAWN_ROW)
-
-
-def _published(task: PrivateTask, noisy: NoisyRows, charge: Charge) -> F64:
-    centers = task.rows.map(lambda rows: _centers(task, Resized(rows), noisy, 0))
-    return Accountant().publish(centers, charge)
+    released = centers + np.where(outside, np.inf, 0.0)[:, None]
+    errors = CenterErrors.of_noise(centers, released, charge, 1.0, 2 * domain.half, DRAWN_ROW)
+    return PrivateResult(centers, tuple(accountant.charges), errors=errors)
 
 
 def _centers(task: PrivateTask, resized: Resized, noisy: NoisyRows, floor: int) -> F64:
@@ -257,17 +252,17 @@ class NoisyForgy(PrivateMethod[PrivateTask]):
     """If there are fewer than k rows, rows at the centre of the domain are added."""
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
-        accountant, lattice = Accountant(), task.narrowest_lattice
+        accountant, lattice, noisy = Accountant(), task.narrowest_lattice, []
         rng = np.random.default_rng()
         picked = task.rows.map(lambda rows: quantize(_picked(rows, task.k, rng), lattice))
-        noisy = [
-            accountant.release(picked.map(partial(_query, task, lattice, j)), cost).value
-            for j, cost in enumerate(task.cost.split([1.0] * task.k))
-        ]
-        centers, charges = task.domain.clip(np.array(noisy)), tuple(accountant.charges)
-        errors = CenterErrors.of_noise(
-            centers, np.array(noisy), charges[-1], 1.0, 2 * task.domain.half, DRAWN_ROW
-        )
+        for j, cost in enumerate(task.cost.split([1.0] * task.k)):
+            row, label = picked.map(itemgetter(j)), f"row {j + 1}"
+            # For both adjacencies a pick is replaced by another.
+            made = accountant.sums(row, lattice, task.adjacency, label, cost, "replace-one")
+            noisy.append(made.value)
+        released, charges = np.array(noisy), tuple(accountant.charges)
+        centers, most = task.domain.clip(released), 2 * task.domain.half
+        errors = CenterErrors.of_noise(centers, released, charges[-1], 1.0, most, DRAWN_ROW)
         return PrivateResult(centers, charges, errors=errors)
 
 
@@ -275,9 +270,3 @@ def _picked(rows: F64, k: int, rng: np.random.Generator) -> F64:
     missing = np.zeros((max(0, k - len(rows)), rows.shape[1]))
     rows = np.concatenate([rows, missing]) if len(missing) else rows
     return rows[forgy(len(rows), k, None, rng)]
-
-
-def _query(task: PrivateTask, lattice: Lattice, number: int, picked: F64) -> Query[F64]:
-    """For both adjacencies a pick is replaced by another."""
-    label = f"row {number + 1}"
-    return sum_query(picked[number], lattice, task.adjacency, label, change="replace-one")

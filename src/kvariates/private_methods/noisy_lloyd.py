@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +26,10 @@ from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant, shrink
-from kvariates.privacy.query import count_query, sum_query
 from kvariates.private_methods.domain import spread_out
 from kvariates.private_methods.noisy_centers import CenterErrors, NoisyCounts, NoisyStep, is_clear
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask
+from kvariates.private_methods.task import PrivateTask, check_count
 from kvariates.refining.lloyd import Step, Update, lloyd
 
 MAGNITUDE = 0.45  # length of a centre in radii of the domain (Su et al. 2016: 2 x 0.225)
@@ -83,14 +80,13 @@ class NoisyAssigner:
         exact = self._rows.map(
             lambda rows: lattice_sums(rows.X, rows.nearest(centers), task.k, lattice, self.balls)
         )
-        label, adjacency, release = f"step {self.number}", task.adjacency, self.accountant.release
-        counted = f"{label}: rows of each centre"
-        counts = release(
-            exact.map(lambda of: count_query(of.counts, adjacency, counted)), cost.counts
+        label, adjacency = f"step {self.number}", task.adjacency
+        counts = self.accountant.counts(
+            exact.map(lambda of: of.counts), adjacency, f"{label}: rows of each centre", cost.counts
         )
-        summed = f"{label}: sums of {what}"
-        sums = release(
-            exact.map(lambda of: sum_query(of.totals, lattice, adjacency, summed)), cost.sums
+        totals = exact.map(lambda of: of.totals)
+        sums = self.accountant.sums(
+            totals, lattice, adjacency, f"{label}: sums of {what}", cost.sums
         )
         self.counts, self.variance = counts.value.astype(np.float64), sums.charge.variance
         self.clear = is_clear(counts.value, counts.charge.scale)
@@ -181,7 +177,7 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
     steps: int = 5
 
     def __post_init__(self) -> None:
-        check_steps("Lloyd", self.steps, least=1)
+        check_count("Lloyd: steps", self.steps, least=1, optional=False)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         accountant = Accountant()
@@ -192,12 +188,6 @@ class NoisyLloyd(PrivateMethod[PrivateTask]):
         centers = assigner.refine(start, NoisyMean(assigner))
         charges, errors = tuple(accountant.charges), assigner.errors(centers)
         return PrivateResult(centers, charges, assigner.cluster_counts, errors=errors)
-
-
-def check_steps(method: str, steps: Any, least: int) -> None:
-    """ValueError unless it is a number of steps."""
-    if not isinstance(steps, Integral) or steps < least:
-        raise ValueError(f"{method}: steps must be an integer >= {least}; got {steps!r}.")
 
 
 def count_share(d: int, *, pure: bool) -> float:

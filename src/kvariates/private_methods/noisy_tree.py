@@ -20,12 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvariates.data.lattice_rows import Balls, LatticeSums, lattice_sums
+from kvariates.data.lattice_rows import Balls, lattice_sums
 from kvariates.data.rows import F64, Rows
 from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import count_query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods import principal_axes
 from kvariates.private_methods.domain import solve
@@ -34,11 +33,10 @@ from kvariates.private_methods.noisy_lloyd import (
     NoisyAssigner,
     ShrunkenMean,
     StepCosts,
-    check_steps,
 )
 from kvariates.private_methods.principal_axes import WIDE, Axes, RowsLocation
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
-from kvariates.private_methods.task import PrivateTask
+from kvariates.private_methods.task import PrivateTask, check_count
 from kvariates.summaries import partition
 from kvariates.summaries.partition import FEW_AXES, Chosen, Moments, Summary
 
@@ -80,8 +78,7 @@ class TreeMethod(PrivateMethod[PrivateTask]):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.steps is not None:
-            check_steps("Tree", self.steps, least=0)
+        check_count("Tree: steps", self.steps, least=0)
 
     def __call__(self, task: PrivateTask) -> PrivateResult:
         rng, accountant = np.random.default_rng(), Accountant()
@@ -180,22 +177,13 @@ class NoisyMoments:
         exact = chosen.map(
             lambda of: lattice_sums(of.rows, of.labels, len(balls.radii), ball, balls, squares=True)
         )
-        release, costs = self.accountant.release, cost.split(shares)
-
-        def squares_of(sums: LatticeSums) -> F64:
-            return sums.squares.sum(axis=1, keepdims=True) if leaves else sums.squares
-
-        counts = release(
-            exact.map(lambda of: count_query(of.counts, adjacency, f"{label}: rows")), costs[0]
-        )
-        sums = release(
-            exact.map(lambda of: sum_query(of.totals, ball, adjacency, f"{label}: sums")), costs[1]
-        )
-        second = exact.map(squares_of)
-        squares = release(
-            second.map(lambda of: sum_query(of, squares_ball, adjacency, f"{label}: squares")),
-            costs[2],
-        )
+        made, costs = self.accountant, cost.split(shares)
+        counts = made.counts(exact.map(lambda of: of.counts), adjacency, f"{label}: rows", costs[0])
+        totals, second = exact.map(lambda of: of.totals), exact.map(lambda of: of.squares)
+        sums = made.sums(totals, ball, adjacency, f"{label}: sums", costs[1])
+        if leaves:
+            second = second.map(lambda of: of.sum(axis=1, keepdims=True))
+        squares = made.sums(second, squares_ball, adjacency, f"{label}: squares", costs[2])
         by = np.maximum(counts.value, 1.0)[:, None]
         return Moments(
             counts.value.astype(np.float64), sums.value / by, squares.value / by,

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from kvariates.data.lattice_rows import Balls, lattice_sums, quantize
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Adjacency, Lattice
+from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, shrink
-from kvariates.privacy.query import Query, sum_query
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.task import PrivateTask
 
@@ -98,12 +96,11 @@ def locate(task: PrivateTask, cost: Cost, accountant: Accountant) -> RowsLocatio
     if n is None:
         n = accountant.release(task.number_of_rows(), count_cost).value
     n = max(1.0, n)
-    total = exact.map(lambda of: sum_query(of.totals, ball, adjacency, "their sum"))
-    sums = accountant.release(total, sum_cost)
+    total = exact.map(lambda of: of.totals)
+    sums = accountant.sums(total, ball, adjacency, "their sum", sum_cost)
     # The squares of a row add up to at most 1.
     added = exact.map(lambda of: of.squares.sum(axis=1, keepdims=True))
-    query = added.map(lambda of: sum_query(of, line, adjacency, "sum of their squares"))
-    squares = accountant.release(query, square_cost)
+    squares = accountant.sums(added, line, adjacency, "sum of their squares", square_cost)
     noise_squared = np.array([[domain.d * sums.charge.variance / n**2]])
     mean = shrink(sums.value / n, noise_squared)[0]
     left = float(squares.value[0, 0]) / n - float(mean @ mean)
@@ -161,10 +158,8 @@ def _all_moments(
     d, square = task.domain.d, location.radius**2
     upper = np.triu_indices(d)
     lattice = Lattice(1.0, len(upper[0]), "l2")
-    query = products(task, location).map(
-        lambda of: sum_query(of[upper], lattice, task.adjacency, "second moments")
-    )
-    noisy = accountant.release(query, cost)
+    exact = products(task, location).map(lambda of: of[upper])
+    noisy = accountant.sums(exact, lattice, task.adjacency, "second moments", cost)
     matrix = np.zeros((d, d))
     matrix[upper] = noisy.value * square / location.n
     matrix = matrix + np.triu(matrix, 1).T
@@ -179,18 +174,12 @@ def _power_method(
     d, unit = task.domain.d, location.radius**2 / location.n
     lattice = Lattice(1.0, vectors.size, "l2")
     for number, part in enumerate(cost.split([1.0] * ROUNDS), start=1):
-        query = products(task, location, vectors).map(
-            partial(_moments_query, lattice, task.adjacency, f"second moments, round {number}")
-        )
-        noisy = accountant.release(query, part)
+        exact, label = products(task, location, vectors), f"second moments, round {number}"
+        noisy = accountant.sums(exact.map(np.ravel), lattice, task.adjacency, label, part)
         vectors, values, _ = np.linalg.svd(noisy.value.reshape(vectors.shape), full_matrices=False)
     # Noise in d directions has made every column longer.
     values = np.sqrt(np.maximum(0.0, values**2 - d * noisy.charge.variance))
     return _Spectrum(values * unit, vectors, _largest_noise(d, noisy.charge) * unit)
-
-
-def _moments_query(lattice: Lattice, adjacency: Adjacency, label: str, exact: F64) -> Query[F64]:
-    return sum_query(exact.ravel(), lattice, adjacency, label)
 
 
 def _largest_noise(d: int, charge: Charge) -> float:

@@ -25,7 +25,7 @@ from kvariates.data.rows import F64
 from kvariates.numerics.lattice import Adjacency
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, Scores, score_query
+from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.run import PrivateMethod, PrivateResult, Traits
 from kvariates.private_methods.task import DemandTask, check_count
@@ -44,10 +44,14 @@ CANDIDATES = 2**11  # of more points
 
 @dataclass(frozen=True, eq=False)
 class SwapPath:
-    """The sets of medoids from the start on, and the number of the chosen one."""
+    """The sets of medoids from the start on, and the number of the chosen one.
+
+    reach : so many far points weigh as much as the noise of a swap; 0 if not computed.
+    """
 
     sets: list[Ints]
     chosen: int
+    reach: float = 0.0
 
     @property
     def medoids(self) -> Ints:
@@ -70,19 +74,14 @@ class PrivateChooser:
         self._costs: Iterator[Cost] = iter(costs)
 
     def __call__(self, changes: F64, cost: float) -> MedoidSwap:
-        label = f"swap {len(self.chosen) + 1}"
-        index = self.draw(Secret(cost + changes.ravel()), label)
-        candidate, slot = divmod(index, changes.shape[1])
-        self.chosen.append(MedoidSwap(candidate, slot))
+        index = self.draw(Secret(cost + changes.ravel()), f"swap {len(self.chosen) + 1}")
+        self.chosen.append(MedoidSwap(*divmod(index, changes.shape[1])))
         return self.chosen[-1]
 
     def draw(self, costs: Secret[F64], label: str) -> int:
         """The number of a low cost; costs are in steps."""
-
-        def query(costs: F64) -> Query[int]:
-            return score_query(-self.step * costs, self.scores, self.adjacency, label)
-
-        return self.accountant.release(costs.map(query), next(self._costs)).value
+        scores, cost = costs.map(lambda of: -self.step * of), next(self._costs)
+        return self.accountant.choose(scores, self.scores, self.adjacency, label, cost)
 
 
 class EveryCandidate:
@@ -123,17 +122,10 @@ def _sets(start: Ints, swaps: list[MedoidSwap], number: int) -> list[Ints]:
     return sets
 
 
-@dataclass(frozen=True, eq=False)
-class DemandPath(SwapPath):
-    """Of points of a universe. `reach`: so many far points weigh as much as the noise of a swap."""
-
-    reach: float
-
-
 # proof: local_search.md
 def private_search(
     task: DemandTask, start: Ints, candidates: Ints, costs: list[Cost], accountant: Accountant
-) -> DemandPath:
+) -> SwapPath:
     """`len(costs) - 1` private swaps, and the private choice of one of the sets on the way.
 
     Pre: the candidates are ascending and contain the start; there are more of them than medoids.
@@ -145,7 +137,7 @@ def private_search(
     path = draw_swaps(problem, first, number, len(costs) - 1, choose)
     noise = accountant.charges[-1].scale / distances.cap
     reach = noise * math.log(task.k * (number - task.k) + 1)
-    return DemandPath([candidates[each] for each in path.sets], path.chosen, reach)
+    return SwapPath([candidates[each] for each in path.sets], path.chosen, reach)
 
 
 def _problem(distances: CappedDistances, candidates: Ints, demand: Ints) -> MedoidProblem:

@@ -30,7 +30,7 @@ from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.budget import Cost
 from kvariates.privacy.ledger import Charge
 from kvariates.privacy.mechanisms import Accountant, shrink
-from kvariates.privacy.query import Query, Scores, count_query, score_query, sum_query
+from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
 from kvariates.private_methods.noisy_centers import (
@@ -140,15 +140,14 @@ class Recovery:
         features = self.picks if self.kind == "picks" else task.domain.d
         share = count_share(features, pure=cost.pure)
         counting, rest = cost.split([share, 1.0])
-        counted = exact.map(lambda of: count_query(of.counts, task.adjacency, f"{name}: {COUNTED}"))
-        counts = accountant.release(counted, counting)
+        counts = accountant.counts(
+            exact.map(lambda of: of.counts), task.adjacency, f"{name}: {COUNTED}", counting
+        )
+        totals = exact.map(lambda of: of.totals)
         if self.kind == "picks":
-            sums, released, charge = self._picked(task, exact, rest, accountant, name)
+            sums, released, charge = self._picked(task, totals, rest, accountant, name)
         else:
-            query = exact.map(
-                lambda of: sum_query(of.totals, lattice, task.adjacency, f"{name}: sums of rows")
-            )
-            noisy = accountant.release(query, rest)
+            noisy = accountant.sums(totals, lattice, task.adjacency, f"{name}: sums of rows", rest)
             sums, released, charge = noisy.value, np.ones(noisy.value.shape, bool), noisy.charge
         reach = _reach(charge, task.domain.d) if self.kind == "threshold" else 0.0
         clear = is_clear(counts.value, counts.charge.scale)
@@ -171,7 +170,7 @@ class Recovery:
         return Lattice(task.domain.radius, task.domain.d, "l2", nonzeros=self.nonzeros)
 
     def _picked(
-        self, task: PrivateTask, exact: Secret[_Sums], cost: Cost, accountant: Accountant, name: str
+        self, task: PrivateTask, totals: Secret[F64], cost: Cost, accountant: Accountant, name: str
     ) -> tuple[F64, NDArray[np.bool_], Charge]:
         """Algorithm 5: features by the exponential mechanism, each cluster in turn, then sums."""
         k, d = task.k, task.domain.d
@@ -179,30 +178,27 @@ class Recovery:
         choosing, valuing = cost.split([PICK_SHARE, VALUE_SHARE])
         left = np.ones((k, d), dtype=bool)
         picked = np.empty((k, picks), dtype=np.int64)
+        scores = Scores(self.largest, monotone=False)  # one more row moves each by this at most
         for number, part in enumerate(choosing.split([1.0] * picks)):
             group = f"{name}: clusters, feature {number + 1}"
             for j in range(k):
                 others = np.flatnonzero(left[j])
-                query = exact.map(partial(self._pick, task, j, others, group))
-                picked[j, number] = others[accountant.release(query, part).value]
+                sizes = totals.map(partial(_sizes, j, others))
+                chosen = accountant.choose(
+                    sizes, scores, task.adjacency, group, part, parallel=group
+                )
+                picked[j, number] = others[chosen]
                 left[j, picked[j, number]] = False
         lattice = Lattice(task.domain.radius, picks, "l2", nonzeros=self.nonzeros)
-        valued = exact.map(
-            lambda of: sum_query(
-                np.take_along_axis(of.totals, picked, 1), lattice, task.adjacency,
-                f"{name}: sums of features",
-            )
-        )  # fmt: skip
-        noisy = accountant.release(valued, valuing)
+        valued, label = totals.map(lambda of: np.take_along_axis(of, picked, 1)), "sums of features"
+        noisy = accountant.sums(valued, lattice, task.adjacency, f"{name}: {label}", valuing)
         sums = np.zeros((k, d))
         np.put_along_axis(sums, picked, noisy.value, 1)
         return sums, ~left, noisy.charge
 
-    def _pick(self, task: PrivateTask, j: int, others: I64, group: str, exact: _Sums) -> Query[int]:
-        """The largest absolute sum of a cluster. One more row moves each by `largest` at most."""
-        scores = Scores(self.largest, monotone=False)
-        size = np.abs(exact.totals[j, others])
-        return score_query(size, scores, task.adjacency, group, parallel=group)
+
+def _sizes(cluster: int, features: I64, totals: F64) -> F64:
+    return np.asarray(np.abs(totals[cluster, features]))
 
 
 def _sums(k: int, lattice: Lattice, data: tuple[Any, Labels]) -> _Sums:

@@ -20,9 +20,9 @@ import numpy as np
 
 from kvariates.data.lattice_rows import quantize
 from kvariates.data.rows import F64
-from kvariates.numerics.lattice import Adjacency, Lattice
+from kvariates.numerics.lattice import Lattice
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, Scores, score_query, sum_query
+from kvariates.privacy.query import Scores
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import kmeans
 from kvariates.private_methods.noisy_centers import CenterErrors
@@ -53,12 +53,9 @@ class Gupt(PrivateMethod[PrivateTask]):
         total = block_results(task, blocks).map(
             lambda found: quantize(found.reshape(blocks, -1), lattice).sum(axis=0)
         )
-        label = f"sum of {blocks} blocks' centres"
+        label, (cost,) = f"sum of {blocks} blocks' centres", count.costs
         # For both adjacencies one result is replaced by another.
-        query = total.map(
-            lambda of: sum_query(of, lattice, task.adjacency, label, change="replace-one")
-        )
-        noisy = accountant.release(query, count.costs[0]).value
+        noisy = accountant.sums(total, lattice, task.adjacency, label, cost, "replace-one").value
         means = (noisy / blocks).reshape(task.k, -1)
         centers, charges = task.domain.clip(means), tuple(accountant.charges)
         errors = CenterErrors.of_noise(
@@ -89,9 +86,12 @@ class SampleAggregate(PrivateMethod[PrivateTask]):
         medians = []
         for i, (largest, cost) in enumerate(zip(half, count.costs, strict=True)):
             ends = (np.arange(INTERVALS + 1) * (2.0 / INTERVALS) - 1.0) * largest
-            query = columns.map(partial(_median_of, i, ends, task.adjacency))
-            which = accountant.release(query, cost)
-            medians.append(float(ends[which.value] + ends[which.value + 1]) / 2)
+            scores, label = columns.map(partial(median_scores, i, ends)), f"coordinate {i + 1}"
+            # For both adjacencies one result is replaced. The number of values below an end, and
+            # the larger of two such numbers, then change by at most one, up or down.
+            moved = Scores(1.0, monotone=False)
+            at = accountant.choose(scores, moved, task.adjacency, label, cost, "add-remove")
+            medians.append(float(ends[at] + ends[at + 1]) / 2)
         centers = task.domain.clip(np.array(medians).reshape(task.k, -1))
         return PrivateResult(centers, tuple(accountant.charges), errors=OF_MEDIANS)
 
@@ -117,20 +117,13 @@ def block_results(task: PrivateTask, blocks: int) -> Secret[F64]:
     return task.rows.map(results)
 
 
-def _median_of(number: int, ends: F64, adjacency: Adjacency, columns: F64) -> Query[int]:
-    return median_query(columns[number], ends, adjacency, f"coordinate {number + 1}")
-
-
-def median_query(values: F64, ends: F64, adjacency: Adjacency, label: str) -> Query[int]:
-    """The interval with at most half of the values on either side, or nearly so."""
+def median_scores(column: int, ends: F64, columns: F64) -> F64:
+    """High for an interval with at most half of the values on either side, or nearly so."""
+    values = columns[column]
     below = np.searchsorted(np.sort(values), ends)
     below[0], below[-1] = 0, len(values)
     beside = np.maximum(below[:-1], len(values) - below[1:])
-    scores = -np.maximum(0.0, beside - len(values) / 2)
-    # For both adjacencies one result is replaced. The number of values below an end, and the larger
-    # of two such numbers, then change by at most one, up or down.
-    moved = Scores(1.0, monotone=False)
-    return score_query(scores, moved, adjacency, label, change="add-remove")
+    return np.asarray(-np.maximum(0.0, beside - len(values) / 2))
 
 
 def _cluster(task: PrivateTask, rows: F64, rng: np.random.Generator) -> F64:

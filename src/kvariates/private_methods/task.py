@@ -29,7 +29,7 @@ from kvariates.data.rows import F64, nearest_centers
 from kvariates.numerics.lattice import Adjacency, Lattice
 from kvariates.privacy.budget import Cost, Loss
 from kvariates.privacy.mechanisms import Accountant
-from kvariates.privacy.query import Query, count_query, total_query
+from kvariates.privacy.query import Query, total_query
 from kvariates.privacy.rounding import rho_for
 from kvariates.privacy.secret import Secret
 from kvariates.private_methods.domain import Domain
@@ -94,13 +94,8 @@ class Task(ABC, Generic[S]):
 
         Empty cells have noise, too.
         """
-        adjacency = self.adjacency
-
-        def query(rows: S) -> Query[NDArray[np.int64]]:
-            counts = np.bincount(cell_of(rows) + 1, minlength=number + 1)[1:]
-            return count_query(counts, adjacency, label)
-
-        made = accountant.release(self.rows.map(query), cost)
+        exact = self.rows.map(lambda of: np.bincount(cell_of(of) + 1, minlength=number + 1)[1:])
+        made = accountant.counts(exact, self.adjacency, label, cost)
         return Counted(made.value.astype(np.float64), math.sqrt(made.charge.variance))
 
     @abstractmethod
@@ -221,9 +216,11 @@ def row_count(
     return RowCount(max(1, accountant.release(query, first).value), costs)
 
 
-def check_count(name: str, value: Any, least: int) -> None:
-    """ValueError unless it is None or an integer, at least `least`."""
-    if value is not None and (not isinstance(value, Integral) or int(value) < least):
+def check_count(name: str, value: Any, least: int, *, optional: bool = True) -> None:
+    """ValueError unless it is an integer, at least `least`, or None where that is allowed."""
+    if optional and value is None:
+        return
+    if not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{name} must be an integer >= {least}; got {value!r}.")
 
 
