@@ -112,7 +112,8 @@ MISTAKES = {
     ),
     "the largest loss of the demand": (
         recover_medoids, "Scores(cell.largest",
-        "Scores(max(1, cell.step * cell.losses[counts._Secret__value[cell.points] > 0].max())",
+        ("Scores(cell.step + cell.step * "
+         "cell.losses[counts._Secret__value[cell.points] > 0].max(initial=0)"),
         "public values depend on the rows",
     ),
     "the best medoid, paid for but not drawn": (
