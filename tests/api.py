@@ -184,8 +184,8 @@ private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariate
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.clusters seeding.global_kmeans
-seeding.kmeans_parallel sources.assembling sources.data_table sources.input_file
-sources.private_text sources.scaling estimators.saving summaries.merge_reduce
+seeding.kmeans_parallel sources.assembling sources.input_file
+sources.opened_table sources.private_text sources.scaling estimators.saving summaries.merge_reduce
 summaries.partition
 """
 

@@ -10,7 +10,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from api import SCALINGS, FitRequest, ReadRequest, scale_for, standardize
-from api import data_table_module as data_table
+from api import opened_table_module as opened_table
 from api import options_module as options
 from api import scaling_module as scaling
 from cli.test_commands import done, table
@@ -151,7 +151,7 @@ class TestReading:
     def test_choices_of_options_are_those_of_the_sources(self):
         """They are typed twice: an import of the sources would make `kvariates --help` slow."""
         assert tuple(options.Scaling) == scaling.SCALINGS
-        assert {*options.Missing, "keep"} == set(get_args(data_table.Missing))
+        assert {*options.Missing, "keep"} == set(get_args(opened_table.Missing))
 
     def test_one_row_without_values_is_one_row(self, tmp_path):
         (tmp_path / "a.csv").write_text("x,y\n1,2\n,\n3,4\n")

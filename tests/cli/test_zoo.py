@@ -334,8 +334,10 @@ def in_blocks(path):
     source = blocks(path, missing="drop", block_bytes=1000)
     read = list(source)
     X, kept = (np.concatenate([getattr(b, part) for b in read]) for part in ("X", "numbers"))
-    notes = sorted([*source.remarks, *source.remarks_after])
-    return X, kept, (source.names, source.left_out, source.doubtful, notes)
+    notes = sorted([*source.reader.remarks, *source.reader.remarks_after])
+    found = source.reader.doubtful.items()
+    doubtful = {name: line for name, line in found if name in source.left_out}
+    return X, kept, (source.names, source.left_out, doubtful, notes)
 
 
 @pytest.mark.parametrize("name", ZOO)

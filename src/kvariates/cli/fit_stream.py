@@ -99,9 +99,9 @@ def _opened(request: FitRequest, progress: ReadingProgress) -> Blocks:
     if left_out is not None:
         file.left_out = left_out
     progress.total = file.n_bytes
-    for line in file.remarks:
+    for line in file.reader.remarks:
         request.notes.add(f"{read.data.name}: {line}")
-    say_left_out(request.notes, file.left_out, file.doubtful)
+    say_left_out(request.notes, file.left_out, file.reader.doubtful)
     say_formulas(request.notes, file.names or (), {})
     X = next(iter(file)).X
     names = file.names or tuple(f"x{j}" for j in range(X.shape[1]))
@@ -114,7 +114,7 @@ def _say_dropped(request: FitRequest, file: Blocks) -> None:
     if n := file.rows_dropped:
         rows, their = ("row", "its") if n == 1 else ("rows", "their")
         request.notes.add(f"{n:,} {rows} with a missing value left out; {their} label is missing")
-    for line in file.remarks_after:
+    for line in file.reader.remarks_after:
         request.notes.add(f"{request.data.name}: {line}")
 
 

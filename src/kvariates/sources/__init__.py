@@ -1,9 +1,8 @@
 """Reads files, frames and streams: into one matrix, or a block of rows at a time."""
 
-from kvariates.sources.block_source import blocks
-from kvariates.sources.data_table import DataTable, MissingValuesError
-from kvariates.sources.opened_table import OpenedTable, open_table, read
-from kvariates.sources.passes import Blocks
+from kvariates.sources.block_source import Blocks, blocks
+from kvariates.sources.opened_table import DataTable, OpenedTable, open_table, read
+from kvariates.sources.pieces import MissingValuesError
 from kvariates.sources.scaling import Scale, StandardizedBlocks, scale_for, standardize
 from kvariates.sources.text_format import TextOptions
 

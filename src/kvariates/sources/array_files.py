@@ -18,7 +18,7 @@ from scipy import sparse
 
 from kvariates.sources.columns import listed, matrix_fields
 from kvariates.sources.input_file import InputFile, check_size
-from kvariates.sources.pieces import MatrixPiece, Place, Values
+from kvariates.sources.pieces import Piece, Place, Values
 from kvariates.sources.readers import FileReader, Part, one_line_errors
 
 MAGIC = b"\x93NUMPY"
@@ -76,7 +76,7 @@ def _npy(raw: IO[bytes], size: int, name: str) -> Any:
     return np.load(raw, allow_pickle=False)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class NpyReader(FileReader):
     """Reads a .npy file in blocks.
 
@@ -85,12 +85,9 @@ class NpyReader(FileReader):
 
     named = False
 
-    @property
-    def decodes(self) -> bool:
-        return self.file.files is not None
-
-    @cached_property
-    def _array(self) -> _Header:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.decodes = self.file.files is not None
         name = self.description
         with one_line_errors(name), self.file.opened() as raw:
             header = _header(raw, self.n_bytes, name)
@@ -98,27 +95,24 @@ class NpyReader(FileReader):
             raise ValueError(f"{name}: the array has {len(header.shape)} dimensions, not 2")
         if header.dtype.hasobject:
             raise ValueError(f"{name}: holds Python objects, not numbers")
-        if header.by_columns and self.file.files is not None:
+        if header.by_columns and self.decodes:
             raise ValueError(
                 f"{name}: is stored column by column, so a remote file of it cannot be read in "
                 "blocks; save it with numpy.ascontiguousarray(X), or download it first"
             )
-        return header
+        self._array, self.n_rows = header, header.shape[0]
 
-    @property
-    def n_rows(self) -> int:
-        return self._array.shape[0]
-
-    @property
+    @cached_property
     def parts(self) -> list[Part]:
         return [Part(self.description, matrix_fields(self._array.shape[1], self._array.dtype))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Generator[MatrixPiece]:
-        for first in range(0, self.n_rows, rows):
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        n = self._array.shape[0]
+        for first in range(0, n, rows):
             with one_line_errors(self.description):
-                X = self._rows(first, min(first + rows, self.n_rows))
-            done = self.n_bytes * (first + len(X)) // self.n_rows
-            yield MatrixPiece(X, Place(self.description, first), done)
+                X = self._rows(first, min(first + rows, n))
+            done = self.n_bytes * (first + len(X)) // n
+            yield Piece(X, Place(self.description, first), done)
 
     def _rows(self, first: int, last: int) -> Values:
         if self.file.files is None:
@@ -134,12 +128,13 @@ def _npz(archive: zipfile.ZipFile, name: str) -> Any:
     """The array X, the only 2-D array, or a sparse matrix of SciPy."""
     infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     check_size(sum(info.file_size for info in infos.values()), name)
-    if {"format", "shape", "data"} <= infos.keys():
-        arrays = {key: _member(archive, info, name) for key, info in infos.items()}
+    is_sparse = {"format", "shape", "data"} <= infos.keys()
+    wanted = ["X"] if "X" in infos and not is_sparse else [*infos]
+    arrays = {key: _member(archive, infos[key], name) for key in wanted}
+    if is_sparse:
         return _sparse(arrays, name)
-    if "X" in infos:
-        return _member(archive, infos["X"], name)
-    arrays = {key: _member(archive, info, name) for key, info in infos.items()}
+    if "X" in arrays:
+        return arrays["X"]
     tables = {key: array for key, array in arrays.items() if array.ndim == 2}
     if len(tables) != 1:
         found = f"{len(tables)} 2-D arrays ({listed(list(tables))})" if tables else "no 2-D array"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,15 +21,14 @@ from kvariates.data.blocks import Block
 from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
 from kvariates.sources.columns import Layout
-from kvariates.sources.data_table import Chunk, complete_rows, is_clean
 from kvariates.sources.pieces import (
-    DenseColumns,
+    CACHE_LINE,
+    Chunk,
+    Columns,
     Piece,
     Place,
-    SparseColumns,
-    SparsePiece,
     Values,
-    scratch_for,
+    is_clean,
 )
 
 SUMS = 1021  # a prime, so that the number of columns divides it only if it is a multiple
@@ -46,19 +46,19 @@ class BlockOptions:
         The size of a block.
     missing : {"error", "drop", "keep"}
         Rows with a missing value are an error, are left out, or are kept.
+    n_rows : int or None
+        The rows of the source, if known: no block needs room for more.
     weights : ndarray or None
         The weights of all rows of the source, if no column holds them.
     copies : bool
         Whether matrices are always copied, as an iterable may fill the same array again.
-    n_rows : int or None
-        The rows of the source, if known: no block needs room for more.
     """
 
     n_bytes: int
     missing: str
-    weights: F64 | None
-    copies: bool
-    n_rows: int | None = None
+    n_rows: int | None
+    weights: F64 | None = None
+    copies: bool = False
 
     @property
     def drop(self) -> bool:
@@ -74,50 +74,92 @@ def rows_of_block(layout: Layout, n_bytes: int) -> int:
     return max(1, n_bytes // (len(layout.names) * layout.dtype.itemsize))
 
 
-class DenseAssembler:
-    """Makes blocks of dense rows.
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A block and its digest, or None at the end; bytes that were read so far; rows left out."""
+
+    block: Block | None
+    digest: int
+    n_bytes: int
+    dropped: int
+
+
+class Assembler(ABC):
+    """Makes blocks of rows.
 
     `first` counts the rows of all blocks before, `dropped` the rows that were left out, and `seen`
     all rows of the pieces before. If rows may be left out, blocks have the numbers of their rows.
-    `digest` is that of the last block. `known`: the digests of blocks that earlier passes checked.
     """
 
+    def __init__(self, layout: Layout, options: BlockOptions) -> None:
+        self.layout, self.options = layout, options
+        self.first = self.dropped = self.seen = self.n_bytes = 0
+        self._start_block()
+
+    def add(self, piece: Piece) -> Iterator[Read]:
+        """Add the rows of a piece. Return the blocks that are full."""
+        if piece.is_sparse != isinstance(self, SparseAssembler):
+            now, before = ("sparse", "dense") if piece.is_sparse else ("dense", "sparse")
+            raise ValueError(f"{piece.place.source}: is {now}, but the rows before are {before}")
+        columns = piece.chosen(self.layout)
+        if self.options.weights is not None:
+            part = slice(self.seen, self.seen + columns.n)
+            columns = replace(columns, weight=self.options.weights[part])
+        self.n_bytes = piece.bytes_read
+        yield from self._add(columns, piece.place)
+        self.seen += columns.n
+
+    def rest(self) -> Iterator[Read]:
+        """The last block, if rows are left, and the end."""
+        if self.filled:
+            yield self._end_block()
+        yield Read(None, 0, self.n_bytes, self.dropped)
+
+    def _end_block(self) -> Read:
+        read = Read(*self._block(), self.n_bytes, self.dropped)
+        self.first += self.filled
+        self._start_block()
+        return read
+
+    def _start_block(self) -> None:
+        self.filled = 0
+
+    @abstractmethod
+    def _add(self, columns: Columns, place: Place) -> Iterator[Read]: ...
+
+    @abstractmethod
+    def _block(self) -> tuple[Block, int]:
+        """The rows since the last block, and their digest."""
+
+
+class DenseAssembler(Assembler):
+    """Makes blocks of dense rows. `known`: digests of blocks that earlier passes checked."""
+
     def __init__(self, layout: Layout, options: BlockOptions, known: Sequence[int]) -> None:
-        self.layout, self.options, self.known = layout, options, known
+        super().__init__(layout, options)
+        self.known, self.ended = known, 0
+        d, dtype = len(layout.names), layout.dtype
         self.size = rows_of_block(layout, options.n_bytes)
         if options.n_rows is not None:
             self.size = min(self.size, options.n_rows)
         self.chunk = rows_of_block(layout, CHUNK_BYTES)
-        self.scratch = scratch_for(self.chunk, len(layout.names), layout.dtype)
+        # Here columns are collected. They are a cache line longer than needed: with a power of two,
+        # the values of a row would compete for the same lines of the cache.
+        self.scratch = np.empty((d, self.chunk + CACHE_LINE // dtype.itemsize), dtype)
         self.room = min(self.size, max(self.chunk, rows_of_block(layout, FIRST_BYTES)))
-        self.memory = BlockMemory((self.room, len(layout.names)), layout.dtype)
-        self.first = self.dropped = self.seen = self.ended = self.digest = 0
-        self._start_block()
+        self.memory = BlockMemory((self.room, d), dtype)
 
-    def add(self, piece: Piece) -> Iterator[Block]:
-        """Add the rows of a piece. Return the blocks that are full."""
-        if isinstance(piece, SparsePiece):
-            raise ValueError(f"{piece.place.source}: is sparse, but the rows before are dense")
-        columns: DenseColumns = piece.chosen(self.layout)
-        if self.options.weights is not None:
-            part = slice(self.seen, self.seen + columns.n)
-            columns = replace(columns, weight=self.options.weights[part])
+    def _add(self, columns: Columns, place: Place) -> Iterator[Read]:
         start = 0
         while start < columns.n:
             stop = min(columns.n, start + self.size - self.filled)
             whole = stop - start == self.size and not self.options.copies
             if not (whole and self._view(columns, start, stop)):
                 for low in range(start, stop, self.chunk):
-                    self._copy(columns, low, min(stop, low + self.chunk), piece.place)
+                    self._copy(columns, low, min(stop, low + self.chunk), place)
             start = stop
             if self.filled == self.size:
                 yield self._end_block()
-        self.seen += columns.n
-
-    def rest(self) -> Iterator[Block]:
-        """The last block, if rows are left."""
-        if self.filled:
-            yield self._end_block()
 
     def _start_block(self) -> None:
         self.X: Values | None = None
@@ -125,21 +167,19 @@ class DenseAssembler:
         self.numbers: I64 | None = None
         self.filled, self._rows = 0, RowDigest()
 
-    def _end_block(self) -> Block:
-        n = self.filled
-        block = Block(
-            _trimmed(self.X, n), _trimmed(self.weight, n), self.first, _trimmed(self.numbers, n)
-        )
-        self.digest = self._rows.value
-        self.first, self.ended = self.first + n, self.ended + 1
-        self._start_block()
-        return block
+    def _block(self) -> tuple[Block, int]:
+        self.ended += 1
+        X, weight, numbers = (_trimmed(a, self.filled) for a in (self.X, self.weight, self.numbers))
+        return Block(X, weight, self.first, numbers), self._rows.value
 
-    def _view(self, columns: DenseColumns, start: int, stop: int) -> bool:
+    def _view(self, columns: Columns, start: int, stop: int) -> bool:
         """Take the rows as they are, if they are a clean matrix of the right type already."""
-        X, weight = columns.matrix(start, stop), columns.weight
-        if X is None:
+        X, weight = columns.values, columns.weight
+        if isinstance(X, list) or X.dtype != self.layout.dtype:
             return False
+        if not (X.flags.c_contiguous and X.flags.aligned):
+            return False
+        X = X[start:stop]
         part = None if weight is None else np.array(weight[start:stop], dtype=np.float64)
         if part is not None and not self.options.accepts(X[:0], part):
             return False
@@ -177,7 +217,7 @@ class DenseAssembler:
                 values[: self.filled] = before[: self.filled]
         return X
 
-    def _copy(self, columns: DenseColumns, low: int, high: int, place: Place) -> None:
+    def _copy(self, columns: Columns, low: int, high: int, place: Place) -> None:
         """Copy rows into the block. Incomplete rows are an error, or are left out."""
         part, n = slice(self.filled, self.filled + high - low), high - low
         whole = self._room_for(part.stop, columns.weight is not None)
@@ -189,8 +229,8 @@ class DenseAssembler:
         if self.numbers is not None:
             self.numbers[part] = np.arange(self.seen + low, self.seen + high)
         if not self.options.accepts(X, weight):
-            chunk = Chunk(X, weight, np.arange(low, high), columns, place)
-            keep = complete_rows(chunk, self.layout, self.options.drop)
+            chunk = Chunk(X, weight, np.arange(low, high), columns, place, self.layout)
+            keep = chunk.complete_rows(self.options.drop)
             n = int(np.count_nonzero(keep))
             X[:n] = X[keep]
             for values in (weight, None if self.numbers is None else self.numbers[part]):
@@ -210,68 +250,46 @@ def _trimmed(array: Any, n: int) -> Any:
     return array[:n].copy() if 2 * n < len(array) else array[:n]
 
 
-class SparseAssembler:
-    """Makes blocks of CSR rows; the counts and the digest are those of `DenseAssembler`."""
+class SparseAssembler(Assembler):
+    """Makes blocks of CSR rows."""
 
-    def __init__(self, layout: Layout, options: BlockOptions, known: Sequence[int]) -> None:
-        self.layout, self.options = layout, options
-        self.first = self.dropped = self.seen = self.digest = 0
-        self._start_block()
-
-    def add(self, piece: Piece) -> Iterator[Block]:
-        """Add the rows of a piece. Return the blocks that are full."""
-        if not isinstance(piece, SparsePiece):
-            raise ValueError(f"{piece.place.source}: is dense, but the rows before are sparse")
-        columns = piece.chosen(self.layout)
-        if self.options.weights is not None:
-            part = slice(self.seen, self.seen + columns.n)
-            columns = replace(columns, weight=self.options.weights[part])
-        X, weight, numbers = self._complete(columns, piece.place)
-        self.seen += columns.n
+    def _add(self, columns: Columns, place: Place) -> Iterator[Read]:
+        X, weight, numbers = self._complete(columns, place)
         entry_bytes = X.dtype.itemsize + X.indices.itemsize
         ends = X.indptr.astype(np.int64) * entry_bytes + 8 * np.arange(X.shape[0] + 1)
         start = 0
         while start < X.shape[0]:
-            room = self.options.n_bytes - self.n_bytes
-            stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
-            if stop <= start and self.parts:
+            stop = int(np.searchsorted(ends, ends[start] + self.room, side="right")) - 1
+            if stop <= start and self.filled:
                 yield self._end_block()
                 continue
             stop = max(stop, start + 1)  # a row larger than a block is a block
-            self.parts.append(X[start:stop])
-            if weight is not None:
-                self.weights.append(weight[start:stop])
-            if numbers is not None:
-                self.numbers.append(numbers[start:stop])
-            self.n_bytes += int(ends[stop] - ends[start])
+            for parts, values in zip(self.parts, (X, weight, numbers), strict=True):
+                if values is not None:
+                    parts.append(values[start:stop])
+            self.room -= int(ends[stop] - ends[start])
+            self.filled += stop - start
             start = stop
 
-    def rest(self) -> Iterator[Block]:
-        """The last block, if rows are left."""
-        if self.parts:
-            yield self._end_block()
-
     def _start_block(self) -> None:
-        self.parts: list[Any] = []
-        self.weights: list[F64] = []
-        self.numbers: list[I64] = []
-        self.n_bytes = 0
+        self.parts: tuple[list[Any], ...] = [], [], []  # of the rows, weights and numbers
+        self.filled, self.room = 0, self.options.n_bytes
 
-    def _end_block(self) -> Block:
-        X = self.parts[0] if len(self.parts) == 1 else sparse.vstack(self.parts, format="csr")
-        block = Block(X, _joined(self.weights), self.first, _joined(self.numbers))
-        rows = RowDigest()
-        for place, values in enumerate((X.data, X.indices, X.indptr, block.weight)):
+    def _block(self) -> tuple[Block, int]:
+        rows, *others = self.parts
+        X = rows[0] if len(rows) == 1 else sparse.vstack(rows, format="csr")
+        weight, numbers = (np.concatenate(parts) if parts else None for parts in others)
+        digest = RowDigest()
+        for place, values in enumerate((X.data, X.indices, X.indptr, weight)):
             if values is not None:
-                rows.add(values if values.dtype.kind == "f" else values.astype(np.int64), place)
-        self.first, self.digest = self.first + X.shape[0], rows.value
-        self._start_block()
-        return block
+                digest.add(values if values.dtype.kind == "f" else values.astype(np.int64), place)
+        return Block(X, weight, self.first, numbers), digest.value
 
-    def _complete(self, columns: SparseColumns, place: Place) -> tuple[Any, F64 | None, I64 | None]:
+    def _complete(self, columns: Columns, place: Place) -> tuple[Any, F64 | None, I64 | None]:
         """The complete rows, their weights and numbers, in the right type and order."""
         with np.errstate(over="ignore", invalid="ignore"):
-            X = columns.X.astype(self.layout.dtype)  # a copy: the next line changes it
+            X: Any = columns.values
+            X = X.astype(self.layout.dtype)  # a copy: the next line changes it
         X.sum_duplicates()
         weight = None if columns.weight is None else np.array(columns.weight, dtype=np.float64)
         numbers = np.arange(self.seen, self.seen + columns.n) if self.options.drop else None
@@ -284,16 +302,21 @@ class SparseAssembler:
             suspect |= ~(np.isfinite(weight) & (weight >= 0))
         rows = np.flatnonzero(suspect)
         part = None if weight is None else weight[rows]
-        chunk = Chunk(X[rows].toarray(), part, rows, columns, place)
+        chunk = Chunk(X[rows].toarray(), part, rows, columns, place, self.layout)
         keep = ~suspect
-        keep[rows] = complete_rows(chunk, self.layout, self.options.drop)
+        keep[rows] = chunk.complete_rows(self.options.drop)
         self.dropped += int(np.count_nonzero(~keep))
         kept = (None if values is None else values[keep] for values in (weight, numbers))
         return X[keep], *kept
 
 
-def _joined(parts: list[Any]) -> Any:
-    return np.concatenate(parts) if parts else None
+def assembler_of(
+    piece: Piece, layout: Layout, options: BlockOptions, known: Sequence[int]
+) -> Assembler:
+    """What makes blocks of pieces such as the first one."""
+    if piece.is_sparse:
+        return SparseAssembler(layout, options)
+    return DenseAssembler(layout, options, known)
 
 
 class RowDigest:

@@ -6,9 +6,12 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,13 @@ class Layout:
 
         `hint` says what to try if none of them holds numbers.
         """
-        names, weights = _chosen(place, fields, choice, hint), choice.weights
+        if not fields or choice.columns == ():
+            raise ValueError(f"{place}: no columns")
+        weights = choice.weights
+        names = choice.columns or tuple(f.name for f in fields if f.numeric and f.name != weights)
+        if not names:
+            found = listed([field.name for field in fields])
+            raise ValueError(f"{place}: no numeric column (found {found}){hint and f'; {hint}'}")
         if weights in names:
             raise ValueError(
                 f"{place}: column {weights!r} holds the weights; do not cluster it as well"
@@ -90,24 +99,6 @@ class Layout:
             )
 
 
-def _chosen(
-    place: str, fields: Sequence[Field], choice: ColumnChoice, hint: str
-) -> tuple[str, ...]:
-    if not fields or choice.columns == ():
-        raise ValueError(f"{place}: no columns")
-    if choice.columns is not None:
-        return choice.columns
-    names = tuple(f.name for f in fields if f.numeric and f.name != choice.weights)
-    if not names:
-        raise ValueError(no_numbers(place, [f.name for f in fields], hint))
-    return names
-
-
-def no_numbers(place: object, names: Sequence[str], hint: str) -> str:
-    """That no column holds numbers, and what to try."""
-    return f"{place}: no numeric column (found {listed(names)}){hint and f'; {hint}'}"
-
-
 def check_names(place: object, known: list[str], wanted: list[str]) -> None:
     """Raise ValueError unless each wanted name is in the source once, and is wanted once."""
     in_source, asked = Counter(known), Counter(wanted)
@@ -129,14 +120,31 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 
 def matrix_fields(d: int, dtype: np.dtype[Any]) -> tuple[Field, ...]:
-    """The columns x0, x1, ... of a matrix."""
-    number = number_type(dtype)
-    numeric = number is not None
-    return tuple(Field(f"x{j}", number, numeric, str(dtype)) for j in range(d))
+    """The columns x0, x1, ... of a matrix, which are numbers if its type is one of real numbers."""
+    number = None
+    if dtype.kind in "biuf":
+        number = np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+    return tuple(Field(f"x{j}", number, number is not None, str(dtype)) for j in range(d))
 
 
-def number_type(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The float type that holds the numbers of a NumPy type: None if they are not real numbers."""
-    if dtype.kind == "f" and dtype.itemsize <= 4:
-        return np.dtype(np.float32)
-    return np.dtype(np.float64) if dtype.kind in "biuf" else None
+def arrow_fields(schema: pa.Schema) -> tuple[Field, ...]:
+    """The columns of an Arrow schema."""
+    return tuple(arrow_field(field.name, field.type) for field in schema)
+
+
+def arrow_field(name: str, kind: pa.DataType) -> Field:
+    """A column of this Arrow type."""
+    from pyarrow import types
+
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    if types.is_dictionary(kind):
+        return arrow_field(name, kind.value_type)
+    if types.is_float16(kind) or types.is_float32(kind):
+        return Field(name, single, True, str(kind))
+    numeric = (
+        types.is_float64(kind) or types.is_integer(kind) or types.is_decimal(kind)
+        or types.is_boolean(kind)
+    )  # fmt: skip
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    convertible = numeric or text or types.is_null(kind)
+    return Field(name, double if convertible else None, numeric, str(kind))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,22 +22,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kvariates.sources.array_files import NpyReader, read_array
-from kvariates.sources.columns import listed
+from kvariates.sources.columns import arrow_fields, listed
 from kvariates.sources.input_file import InputFile, Source, input_file, input_files
-from kvariates.sources.memory_readers import MatrixReader
-from kvariates.sources.pieces import (
-    ArrowPiece,
-    Piece,
-    Place,
-    arrow_fields,
-)
+from kvariates.sources.pieces import Piece, Place
 from kvariates.sources.readers import (
     FileReader,
+    MatrixReader,
     Part,
     Reader,
     arrow_pieces,
     one_line_errors,
     piece_rows,
+    pieces_in_order,
 )
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_reader import TextReader
@@ -88,28 +84,21 @@ def _reader(file: InputFile, text: TextOptions, whole: bool) -> Reader:
     raise ValueError(f"{file.name}: cannot be read in blocks; known are {listed(STREAMED, 20)}")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FilesReader(Reader):
     """Reads files one after the other, as one table."""
 
-    label: str
+    description: str
     readers: Sequence[Reader]
     decodes = True
 
-    @cached_property
-    def n_bytes(self) -> int:
-        return sum(reader.n_bytes or 0 for reader in self.readers)
-
-    @cached_property
-    def n_rows(self) -> int | None:
+    def __post_init__(self) -> None:
+        self.named = self.readers[0].named
+        self.n_bytes = sum(reader.n_bytes or 0 for reader in self.readers)
         numbers = [reader.n_rows for reader in self.readers]
-        return None if None in numbers else sum(n or 0 for n in numbers)
+        self.n_rows = None if None in numbers else sum(n or 0 for n in numbers)
 
-    @property
-    def named(self) -> bool:
-        return self.readers[0].named
-
-    @property
+    @cached_property
     def parts(self) -> list[Part]:
         return [part for reader in self.readers for part in reader.parts or []]
 
@@ -125,54 +114,42 @@ class FilesReader(Reader):
         """Lines that are said of all files, or with the name of the file."""
         if all(each == lines[0] for each in lines):
             return lines[0]
-        pairs = zip(self.readers, lines, strict=True)
-        return [
-            f"{Path(reader.description).name}: {line}" for reader, each in pairs for line in each
-        ]
+        names = [Path(reader.description).name for reader in self.readers]
+        return [f"{name}: {line}" for name, each in zip(names, lines, strict=True) for line in each]
 
     @property
     def doubtful(self) -> dict[str, str]:
         return {name: line for reader in self.readers for name, line in reader.doubtful.items()}
 
     def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
-        before = 0
-        for reader in self.readers:
-            for piece in reader.pieces(wanted, rows):
-                yield replace(piece, bytes_read=before + piece.bytes_read)
-            before += reader.n_bytes or 0
+        return pieces_in_order(self.readers, wanted, rows)
 
     def as_written(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         return (batch for reader in self.readers for batch in reader.as_written(names))
 
     def originals(self, names: list[str], *, identifiers: bool) -> dict[str, Any]:
         found = [reader.originals(names, identifiers=identifiers) for reader in self.readers]
+        if not self.named:  # matrices
+            return {name: np.concatenate([each[name] for each in found]) for name in names}
         return {
             name: self._joined(name, [chunk for each in found for chunk in each[name].chunks])
             for name in names
         }
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ParquetReader(FileReader):
     """Reads a Parquet file, a few rows at a time."""
 
-    @cached_property
-    def n_bytes(self) -> int:
-        return super().n_bytes
-
-    @cached_property
-    def _footer(self) -> tuple[int, Part]:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         with one_line_errors(self.description), self._opened() as file:
-            fields = arrow_fields(file.schema_arrow)
-            return file.metadata.num_rows, Part(self.description, fields)
-
-    @property
-    def n_rows(self) -> int:
-        return self._footer[0]
+            self.n_rows = file.metadata.num_rows
+            self._fields = arrow_fields(file.schema_arrow)
 
     @property
     def parts(self) -> list[Part]:
-        return [self._footer[1]]
+        return [Part(self.description, self._fields)]
 
     def _opened(self) -> parquet.ParquetFile:
         from pyarrow import parquet
@@ -182,14 +159,12 @@ class ParquetReader(FileReader):
             page_checksum_verification=True,
         )  # fmt: skip
 
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         first, ends, rows = 0, np.zeros(0, np.int64), piece_rows(len(wanted), rows)
 
         def place() -> str:
             group = int(np.searchsorted(ends, first, side="right")) + 1
-            return (
-                f"{self.description}: row group {group}" if group <= len(ends) else self.description
-            )
+            return f"{self.description}{f': row group {group}' if group <= len(ends) else ''}"
 
         with one_line_errors(place), self._opened() as file:
             meta = file.metadata
@@ -197,27 +172,26 @@ class ParquetReader(FileReader):
             ends = np.cumsum(np.fromiter(groups, np.int64))
             for batch in file.iter_batches(rows, columns=wanted):
                 done = self.n_bytes * (first + batch.num_rows) // meta.num_rows
-                yield ArrowPiece(batch, Place(self.description, first, ends), done)
+                yield Piece(batch, Place(self.description, first, ends), done)
                 first += batch.num_rows
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class IpcReader(FileReader):
     """Reads an Arrow IPC file, in the file format (Feather) or in the stream format."""
 
     @cached_property
-    def _schema(self) -> pa.Schema:
-        with one_line_errors(self.description), self.file.arrow() as file:
-            return _ipc_stream(file, None).schema
-
-    @property
     def parts(self) -> list[Part]:
-        return [Part(self.description, arrow_fields(self._schema))]
-
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
-        index = [i for i, name in enumerate(self._schema.names) if name in wanted]
         with one_line_errors(self.description), self.file.arrow() as file:
-            batches = _batches(_ipc_stream(file, index))
+            return [Part(self.description, arrow_fields(_ipc_stream(file, None).schema))]
+
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
+        names = [field.name for field in self.parts[0].fields]
+        index = [i for i, name in enumerate(names) if name in wanted]
+        with one_line_errors(self.description), self.file.arrow() as file:
+            batches = _ipc_stream(file, index)
+            if hasattr(batches, "get_batch"):  # the file format
+                batches = map(batches.get_batch, range(batches.num_record_batches))
             yield from arrow_pieces(batches, self.description, file.tell)
 
 
@@ -230,11 +204,3 @@ def _ipc_stream(file: pa.NativeFile, index: list[int] | None) -> Any:
     file.seek(0)
     opened = ipc.open_file if magic == IPC_MAGIC else ipc.open_stream
     return opened(file, options=options)
-
-
-def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
-    from pyarrow import ipc
-
-    if isinstance(stream, ipc.RecordBatchFileReader):
-        return (stream.get_batch(i) for i in range(stream.num_record_batches))
-    return iter(stream)

@@ -7,31 +7,34 @@ line: the file, what is wrong, and where.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from kvariates.sources.assembling import BlockOptions
+from kvariates.sources.block_source import Blocks
 from kvariates.sources.columns import ColumnChoice, check_names
-from kvariates.sources.data_table import DataTable, Missing, check_weights, complete
 from kvariates.sources.file_readers import FilesReader, file_reader
 from kvariates.sources.input_file import (
+    InputFile,
     PathOrUrl,
     Source,
     check_size,
     input_file,
     path_or_url,
 )
-from kvariates.sources.memory_readers import MatrixReader
-from kvariates.sources.passes import collected
-from kvariates.sources.pieces import Place
+from kvariates.sources.pieces import MissingValuesError, Place, check_weights, is_clean
 from kvariates.sources.private_text import PrivateTextReader
 from kvariates.sources.readers import Reader
 from kvariates.sources.text_format import TextOptions
+
+Missing = Literal["error", "drop", "mean", "keep"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +73,8 @@ class OpenedTable:
 
     @cached_property
     def matrix(self) -> Any:
-        is_sparse = isinstance(self.reader, MatrixReader) and sparse.issparse(self.reader.X)
-        return self.reader.X if is_sparse else None  # type: ignore[attr-defined]
+        X = getattr(self.reader, "X", None)
+        return X if sparse.issparse(X) else None
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -97,17 +100,26 @@ class OpenedTable:
         if isinstance(self.reader, FilesReader):
             n_bytes = 8 * (self.reader.n_rows or 0) * len(columns or self.numeric)
             check_size(max(n_bytes, self.reader.n_bytes or 0), self._place)
-        block, names, left_out = collected(self.reader, choice)
-        if block.weight is not None:
-            check_weights(block.weight, Place(self._place), weights or "")
-        if not block.X.shape[0] and missing != "keep":
+        made = self._all_rows(choice)
+        if made.weight is not None:
+            check_weights(made.weight, Place(self._place), weights or "")
+        if not made.X.shape[0] and missing != "keep":
             raise ValueError(f"{self._place}: no rows")
-        made = DataTable(block.X, names, self.path, left_out, block.weight)
         if self.matrix is not None:
-            if not np.isfinite(block.X.data).all():
+            if not np.isfinite(made.X.data).all():
                 raise ValueError(f"{self._place}: the sparse matrix has missing or infinite values")
             return made
         return made if missing == "keep" else complete(made, missing, means)
+
+    def _all_rows(self, choice: ColumnChoice) -> DataTable:
+        """All rows, with NaN where a value is missing."""
+        options = BlockOptions(sys.maxsize, "keep", self.reader.n_rows)
+        source = Blocks(self.reader, choice, options, True, None)
+        assert source.layout is not None  # noqa: S101
+        names, blocks = source.layout.names, list(source.unchecked())
+        X = blocks[0].X if blocks else np.empty((0, len(names)), source.layout.dtype)
+        weight = blocks[0].weight if blocks else np.empty(0) if choice.weights else None
+        return DataTable(X, names, self.path, source.left_out, weight)
 
     def originals(self, names: Sequence[str], *, identifiers: bool = False) -> dict[str, Any]:
         """Columns as they are in the file, by name: numbers, words or dates, as arrays."""
@@ -196,26 +208,131 @@ def open_table(
     With `private`, nothing is found out from the rows, and no row of a text file is an error:
     `table(columns, missing="keep")` reads every row by itself.
     """
-    reader = (_private_reader if private else _reader)(path, text or TextOptions(), filesystem)
-    first = path if isinstance(path, str | os.PathLike) else path[0]
+    text, reader, first = text or TextOptions(), None, path
+    if not isinstance(first, str | os.PathLike):
+        first = first[0]
+    elif private:
+        reader = _private_reader(input_file(first, filesystem), text)
+    reader = reader or file_reader(path, text, filesystem, whole=True)
     opened = OpenedTable(path_or_url(first), reader, private)
     _ = opened.names, opened.remarks  # an error is raised here
     return opened
 
 
-def _reader(path: Source, text: TextOptions, files: Any) -> Reader:
-    return file_reader(path, text, files, whole=True)
+def _private_reader(file: InputFile, text: TextOptions) -> Reader | None:
+    """The reader of a text table; None for files with types."""
+    file.check()
+    if file.kind == "matrix market":
+        raise ValueError(
+            f"{file.name}: a Matrix Market file is not read privately; save it as .npy"
+        )
+    if file.kind != "text":
+        return None
+    file.needs()
+    return PrivateTextReader(file, text)
 
 
-def _private_reader(path: Source, text: TextOptions, files: Any) -> Reader:
-    if isinstance(path, str | os.PathLike):
-        file = input_file(path, files)
-        file.check()
-        if file.kind == "matrix market":
-            raise ValueError(
-                f"{file.name}: a Matrix Market file is not read privately; save it as .npy"
-            )
-        if file.kind == "text":
-            file.needs()
-            return PrivateTextReader(file, text)
-    return file_reader(path, text, files, whole=True)
+@dataclass(frozen=True, eq=False)
+class DataTable:
+    """A matrix of numbers with column names.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns), float32 or float64
+        Finite, C-contiguous.
+    names : tuple of str
+        One name for each column of X.
+    path : Path or Url
+        The file.
+    left_out : tuple of str
+        Columns of the file that hold no numbers, if no columns were named.
+    weight : ndarray of shape (n_rows,) or None
+        The column of weights.
+    kept : ndarray of bool, or None
+        Which rows of the file are rows of X; None if all are.
+    means : ndarray of shape (n_columns,) or None
+        What missing values were replaced by; None: none were.
+    filled : int
+        How many values were replaced.
+    """
+
+    X: Any
+    names: tuple[str, ...]
+    path: PathOrUrl
+    left_out: tuple[str, ...] = ()
+    weight: npt.NDArray[np.float64] | None = None
+    kept: npt.NDArray[np.bool_] | None = None
+    means: npt.NDArray[np.float64] | None = None
+    filled: int = 0
+
+    def without(self, name: str) -> DataTable:
+        """Return the table without one column, if it has it."""
+        keep = [i for i, other in enumerate(self.names) if other != name]
+        if not keep:
+            raise ValueError(f"{self.path}: no column is left to cluster without {name!r}")
+        X = np.ascontiguousarray(self.X[:, keep])
+        return replace(self, X=X, names=tuple(self.names[i] for i in keep))
+
+
+def complete(
+    table: DataTable, missing: Missing, means: npt.NDArray[np.float64] | None = None
+) -> DataTable:
+    """The table without missing values, as `missing` says.
+
+    `means` take the place of missing values; None: the means of the table.
+    """
+    X, weight = table.X, table.weight
+    if missing == "mean" and means is None:
+        means = _means(table)
+    if is_clean(X, weight):
+        return replace(table, means=means)
+    bad = ~np.isfinite(X)
+    bad_weight = np.zeros(len(X), bool) if weight is None else ~np.isfinite(weight)
+    if not (bad.any() or bad_weight.any()):
+        return replace(table, means=means)
+    if missing == "drop":
+        kept = ~(bad.any(axis=1) | bad_weight)
+        if not kept.any():
+            raise ValueError(f"{table.path}: no rows: all {len(X)} have a missing value")
+        part = None if weight is None else weight[kept]
+        return replace(table, X=np.ascontiguousarray(X[kept]), weight=part, kept=kept)
+    if means is not None and not bad_weight.any() and not np.isinf(X).any():
+        full = np.where(bad, means, X).astype(X.dtype)
+        return replace(table, X=full, means=means, filled=int(bad.sum()))
+    raise MissingValuesError(_missing_words(table, bad, bad_weight))
+
+
+def _means(table: DataTable) -> npt.NDArray[np.float64]:
+    """The mean of each column, without missing and infinite values."""
+    finite = np.isfinite(table.X)
+    number = finite.sum(axis=0)
+    if not number.all():
+        raise ValueError(
+            f"{table.path}: column {table.names[number.argmin()]!r} has no value at all"
+        )
+    # A mean of shares: the sum of the values themselves could overflow.
+    means: npt.NDArray[np.float64] = np.where(finite, table.X / number, 0.0).sum(axis=0)
+    return means
+
+
+def _missing_words(
+    table: DataTable, bad: npt.NDArray[np.bool_], bad_weight: npt.NDArray[np.bool_]
+) -> str:
+    """The first column with missing values, their number, and the number of all of them."""
+    columns = np.flatnonzero(bad.any(axis=0))
+    if not columns.size:
+        count, first = int(bad_weight.sum()), int(bad_weight.argmax()) + 1
+        values = "value" if count == 1 else "values"
+        return f"{table.path}: the weights have {count} missing {values}, first in row {first}"
+    j = int(columns[0])
+    count, first = int(bad[:, j].sum()), int(bad[:, j].argmax()) + 1
+    what = "missing" if np.isnan(table.X[bad[:, j], j]).all() else "missing or infinite"
+    values = "value" if count == 1 else "values"
+    line = (
+        f"{table.path}: column {table.names[j]!r} has {count} {what} {values}, first in row {first}"
+    )
+    if len(columns) > 1:
+        rows = int(bad.any(axis=1).sum())
+        words = "row" if rows == 1 else "rows"
+        line += f" ({int(bad.sum())} in {len(columns)} columns, {rows} {words})"
+    return line

@@ -1,22 +1,21 @@
 """Pieces: rows of a source as a reader returns them, and their copy into a matrix of floats.
 
-| piece | holds |
-|---|---|
-| `ArrowPiece` | a record batch: one array for each column |
-| `MatrixPiece` | a NumPy matrix |
-| `SparsePiece` | a CSR matrix |
+A row with a missing value is an error, or is left out (`Chunk.complete_rows`).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kvariates.data.blocks import interleave
-from kvariates.sources.columns import Field, Layout, matrix_fields
+from kvariates.data.rows import F64
+from kvariates.sources.columns import Field, Layout, arrow_fields, matrix_fields
 from kvariates.sources.text_format import MISSING
 
 if TYPE_CHECKING:
@@ -25,6 +24,18 @@ if TYPE_CHECKING:
 Values = NDArray[Any]
 
 CACHE_LINE = 64  # bytes
+DROP = "give blocks(..., missing='drop') to leave such rows out"
+
+
+class MissingValuesError(ValueError):
+    """A value is missing, and the caller did not say what to do with such rows.
+
+    `where` says it without a remedy.
+    """
+
+    def __init__(self, where: str, remedy: str = "") -> None:
+        super().__init__(f"{where}; {remedy}" if remedy else where)
+        self.where = where
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,41 +65,27 @@ class Place:
         return f"{self.source}: {group}row {row + 1}, column {column!r}"
 
 
-class ChosenColumns(Protocol):
-    """The columns of a piece that were chosen, and the weights."""
-
-    @property
-    def weight(self) -> Values | None: ...
-
-    @property
-    def n(self) -> int: ...
-
-    def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
-        """The numbers of column j in these rows, before a conversion."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class ArrowColumns:
-    """One array for each column."""
+class Columns:
+    """The chosen columns of a piece, and the weights of its rows.
 
-    columns: list[Values]
+    `values` is an array for each column, or a NumPy or CSR matrix of these columns.
+    """
+
+    values: list[Values] | Any
     weight: Values | None
-
-    @property
-    def n(self) -> int:
-        return len(self.columns[0])
-
-    def matrix(self, start: int, stop: int) -> Values | None:
-        return None
+    n: int
 
     def copy(self, start: int, stop: int, out: Values, scratch: Values) -> None:
-        """Write these rows to `out`.
+        """Write these rows to `out`. Pre: they are dense.
 
         If a row is shorter than a cache line, the columns are written one by one. Otherwise each of
         them would load all rows, so they are collected in `scratch` and transposed together.
         """
-        parts = [column[start:stop] for column in self.columns]
+        if not isinstance(self.values, list):
+            out[:] = self.values[start:stop]
+            return
+        parts = [column[start:stop] for column in self.values]
         if all(part.dtype == out.dtype and part.flags.c_contiguous for part in parts):
             interleave(parts, out)
             return
@@ -100,82 +97,62 @@ class ArrowColumns:
             out[:] = target.T
 
     def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
-        return self.columns[j][rows]
+        """The numbers of column j in these rows, before a conversion."""
+        if isinstance(self.values, list):
+            return self.values[j][rows]
+        if sparse.issparse(self.values):
+            return np.asarray(self.values[rows][:, [j]].toarray()[:, 0])
+        return np.asarray(self.values[rows, j])
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixColumns:
-    """Columns of a matrix; `index` is None for all of them."""
+class Piece:
+    """Rows as a record batch, a NumPy matrix or a CSR matrix.
 
-    X: Values
-    index: list[int] | None
-    weight: Values | None
-    dtype: np.dtype[Any]
+    `bytes_read` counts from the beginning of the source.
+    """
 
-    @property
-    def n(self) -> int:
-        return len(self.X)
-
-    def matrix(self, start: int, stop: int) -> Values | None:
-        """These rows, if they need no copy."""
-        flags = self.X.flags
-        same = self.index is None and self.X.dtype == self.dtype
-        return self.X[start:stop] if same and flags.c_contiguous and flags.aligned else None
-
-    def copy(self, start: int, stop: int, out: Values, scratch: Values) -> None:
-        """Write these rows to `out`."""
-        out[:] = self.X[start:stop] if self.index is None else self.X[start:stop, self.index]
-
-    def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
-        numbers: Values = self.X[rows, j if self.index is None else self.index[j]]
-        return numbers
-
-
-@dataclass(frozen=True, eq=False)
-class SparseColumns:
-    """Columns of a CSR matrix."""
-
-    X: Any
-    weight: Values | None
-
-    @property
-    def n(self) -> int:
-        return int(self.X.shape[0])
-
-    def numbers(self, rows: NDArray[np.int64], j: int) -> Values:
-        numbers: Values = self.X[rows][:, [j]].toarray()[:, 0]
-        return numbers
-
-
-DenseColumns = ArrowColumns | MatrixColumns
-
-
-@dataclass(frozen=True, eq=False)
-class ArrowPiece:
-    """Rows as a record batch. `bytes_read` counts from the beginning of the source."""
-
-    batch: pa.RecordBatch
+    data: Any
     place: Place
     bytes_read: int
 
     @property
+    def is_sparse(self) -> bool:
+        return bool(sparse.issparse(self.data))
+
+    @property
     def schema(self) -> object:
-        return self.batch.schema
+        """The same for pieces with the same columns."""
+        if hasattr(self.data, "schema"):
+            return self.data.schema
+        return self.is_sparse, self.data.shape[1], self.data.dtype
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return arrow_fields(self.batch.schema)
+        if hasattr(self.data, "schema"):
+            return arrow_fields(self.data.schema)
+        return matrix_fields(self.data.shape[1], self.data.dtype)
 
-    def chosen(self, layout: Layout) -> ArrowColumns:
-        columns = [self._values(name) for name in layout.names]
-        weight = None if layout.weights is None else self._values(layout.weights)
-        return ArrowColumns(columns, weight)
+    def chosen(self, layout: Layout) -> Columns:
+        """The columns of a layout that was made from `fields`."""
+        X, weights = self.data, layout.weights
+        if hasattr(X, "schema"):
+            weight = None if weights is None else self._numbers(weights)
+            return Columns([self._numbers(name) for name in layout.names], weight, X.num_rows)
+        index = [int(name[1:]) for name in layout.names]  # x12 -> 12
+        own = None if weights is None else int(weights[1:])
+        every = index == list(range(X.shape[1]))
+        if self.is_sparse:
+            weight = None if own is None else X[:, [own]].toarray()[:, 0]
+            return Columns(X if every else X[:, index], weight, X.shape[0])
+        weight = None if own is None else X[:, own]
+        return Columns(X if every else [X[:, j] for j in index], weight, X.shape[0])
 
-    def _values(self, name: str) -> Values:
-        """The numbers of a column: NaN where one is missing."""
+    def _numbers(self, name: str) -> Values:
+        """The numbers of a column of a batch: NaN where one is missing."""
         import pyarrow as pa
 
-        array = self.batch.column(name)
+        array = self.data.column(name)
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
@@ -184,63 +161,13 @@ class ArrowPiece:
             try:
                 array = array.cast(pa.float64(), safe=False)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                bad = next(i for i in range(len(array)) if not _casts(array.slice(i, 1)))
+                bad = _first_bad(array)
                 cell = f"{array[bad].as_py()!r} is not a number"
                 raise ValueError(
                     f"{self.place.row(bad, name)}: {cell}; empty this cell, or leave the column out"
                 ) from None
         values: Values = array.to_numpy(zero_copy_only=False)
         return values
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixPiece:
-    """Rows as a NumPy matrix."""
-
-    X: Values
-    place: Place
-    bytes_read: int
-
-    @property
-    def schema(self) -> object:
-        return self.X.shape[1], self.X.dtype
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return matrix_fields(self.X.shape[1], self.X.dtype)
-
-    def chosen(self, layout: Layout) -> MatrixColumns:
-        weight = None if layout.weights is None else self.X[:, _number(layout.weights)]
-        return MatrixColumns(self.X, _index(layout, self.X.shape[1]), weight, layout.dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class SparsePiece:
-    """Rows as a CSR matrix."""
-
-    X: Any
-    place: Place
-    bytes_read: int
-
-    @property
-    def schema(self) -> object:
-        return "sparse", self.X.shape[1], self.X.dtype
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return matrix_fields(self.X.shape[1], self.X.dtype)
-
-    def chosen(self, layout: Layout) -> SparseColumns:
-        index = _index(layout, self.X.shape[1])
-        X = self.X if index is None else self.X[:, index]
-        weight = None
-        if layout.weights is not None:
-            weight = self.X[:, [_number(layout.weights)]].toarray()[:, 0]
-        return SparseColumns(X, weight)
-
-
-DensePiece = ArrowPiece | MatrixPiece
-Piece = DensePiece | SparsePiece
 
 
 def _without_missing(text: pa.Array) -> pa.Array:
@@ -252,54 +179,97 @@ def _without_missing(text: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_in(trimmed, pa.array(sorted(MISSING), text.type)), None, trimmed)
 
 
-def _casts(array: pa.Array) -> bool:
+def _first_bad(array: pa.Array) -> int:
+    """The index of the first value that is no number. Pre: there is one."""
     import pyarrow as pa
 
-    try:
-        array.cast(pa.float64(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True
+    i = 0
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        while True:
+            array.slice(i, 1).cast(pa.float64(), safe=False)
+            i += 1
+    return i
 
 
-def _number(name: str) -> int:
-    """x12 -> 12."""
-    return int(name[1:])
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Rows that were copied, and where they come from.
 
-
-def _index(layout: Layout, d: int) -> list[int] | None:
-    """The chosen columns of a matrix; None if they are all of them, in their order."""
-    index = [_number(name) for name in layout.names]
-    return None if index == list(range(d)) else index
-
-
-def scratch_for(rows: int, d: int, dtype: np.dtype[Any]) -> Values:
-    """Memory in which columns are collected.
-
-    Columns are a cache line longer than needed. With a power of two, the values of a row would
-    compete for the same lines of the cache.
+    Attributes
+    ----------
+    X : ndarray of shape (n, d)
+    weight : ndarray of shape (n,) or None
+    rows : ndarray of shape (n,)
+        Their index in the piece.
+    columns : Columns
+        Those of the piece.
+    place : Place
+        Of the piece.
+    layout : Layout
     """
-    return np.empty((d, rows + CACHE_LINE // dtype.itemsize), dtype)
+
+    X: Values
+    weight: F64 | None
+    rows: NDArray[np.int64]
+    columns: Columns
+    place: Place
+    layout: Layout
+
+    def complete_rows(self, drop: bool) -> NDArray[np.bool_]:
+        """Which rows have no missing and no infinite value.
+
+        Raise ValueError if a row is incomplete and `drop` is false, if a weight is negative, or if
+        a number does not fit into the dtype of the matrix.
+        """
+        bad = ~np.isfinite(self.X)
+        self._check_range(bad)
+        complete = np.asarray(~bad.any(axis=1))
+        if self.weight is not None:
+            check_weights(self.weight, self.place, self.layout.weights or "weights", self.rows)
+            complete &= np.isfinite(self.weight)
+        if not drop and not complete.all():
+            i = int(complete.argmin())
+            j = int(bad[i].argmax()) if bad[i].any() else None
+            value: Any = self.weight if j is None else self.X[:, j]
+            what = "a missing value" if np.isnan(value[i]) else "an infinite value"
+            raise MissingValuesError(f"{self._cell(i, j)}: {what}", DROP)
+        return complete
+
+    def _check_range(self, bad: NDArray[np.bool_]) -> None:
+        """Raise ValueError if a finite number became infinite."""
+        for j in np.flatnonzero(bad.any(axis=0)):
+            rows = np.flatnonzero(bad[:, j])
+            numbers = self.columns.numbers(self.rows[rows], int(j))
+            lost = np.flatnonzero(np.isfinite(numbers))
+            if lost.size:
+                where, number = self._cell(int(rows[lost[0]]), int(j)), float(numbers[lost[0]])
+                too_large = f"{number!r} is too large for {self.layout.dtype}"
+                raise ValueError(f"{where}: {too_large}; give dtype=")
+
+    def _cell(self, i: int, j: int | None) -> str:
+        """Name a cell; j is None for the weight."""
+        name = self.layout.names[j] if j is not None else self.layout.weights or "weights"
+        return self.place.row(int(self.rows[i]), name)
 
 
-def arrow_fields(schema: pa.Schema) -> tuple[Field, ...]:
-    """The columns of an Arrow schema."""
-    return tuple(arrow_field(field.name, field.type) for field in schema)
+def is_clean(X: Values, weight: F64 | None) -> bool:
+    """Whether all values are finite and no weight is negative. False if it needs a closer look.
+
+    A sum is finite only if all terms are. It costs less than a test of every term.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        clean = np.isfinite(np.add.reduce(X.reshape(-1)))
+        if weight is not None:
+            clean &= np.isfinite(np.add.reduce(weight)) and weight.min(initial=0.0) >= 0
+    return bool(clean)
 
 
-def arrow_field(name: str, kind: pa.DataType) -> Field:
-    """A column of this Arrow type."""
-    from pyarrow import types
-
-    single, double = np.dtype(np.float32), np.dtype(np.float64)
-    if types.is_dictionary(kind):
-        return arrow_field(name, kind.value_type)
-    if types.is_float16(kind) or types.is_float32(kind):
-        return Field(name, single, True, str(kind))
-    numeric = (
-        types.is_float64(kind) or types.is_integer(kind) or types.is_decimal(kind)
-        or types.is_boolean(kind)
-    )  # fmt: skip
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    convertible = numeric or text or types.is_null(kind)
-    return Field(name, double if convertible else None, numeric, str(kind))
+def check_weights(
+    weight: F64, place: Place, name: str, rows: NDArray[np.int64] | None = None
+) -> None:
+    """Raise ValueError if a weight is negative. `rows`: their index; None: all from the first."""
+    negative = weight < 0
+    if negative.any():
+        i = int(negative.argmax())
+        where = place.row(i if rows is None else int(rows[i]), name)
+        raise ValueError(f"{where}: the weight {float(weight[i])!r} is negative")

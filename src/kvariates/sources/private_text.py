@@ -19,7 +19,6 @@ import io
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 from kvariates.sources.columns import Field
 from kvariates.sources.file_readers import IpcReader, ParquetReader
 from kvariates.sources.input_file import MAGIC, InputFile
-from kvariates.sources.pieces import ArrowPiece
+from kvariates.sources.pieces import Piece
 from kvariates.sources.readers import FileReader, Part, arrow_pieces, valid_text
 from kvariates.sources.text_format import TextOptions
 from kvariates.sources.text_numbers import find_numbers
@@ -105,31 +104,25 @@ def _row(cells: list[str], width: int) -> Sequence[str | None]:
     return cells if len(cells) == width else [None] * width
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class PrivateTextReader(FileReader):
     """Reads a text table, each cell by itself."""
 
     text: TextOptions
     decodes = False
 
-    @cached_property
-    def _options(self) -> TextOptions:
-        return fixed_format(self.file.path, self.text)
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        return private_table(self.file.data, self._options)
-
-    @property
-    def n_rows(self) -> int:
-        return int(self._table.num_rows)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._options = fixed_format(self.file.path, self.text)
+        self._table = private_table(self.file.data, self._options)
+        self.n_rows = self._table.num_rows
 
     @property
     def parts(self) -> list[Part]:
         names, double = self._table.column_names, np.dtype(np.float64)
         return [Part(self.description, tuple(Field(name, double, True, "text") for name in names))]
 
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         import pyarrow as pa
 
         decimal, missing = self._options.decimal or ".", self._options.missing
@@ -189,9 +182,9 @@ def _place(file: InputFile, names: list[str], column: str) -> int:
 
 def _typed_entries(file: InputFile, column: str, _text: object) -> Iterator[str]:
     """The entries of a file with types. ValueError for another type, whatever its cells are."""
-    reader = ParquetReader(file) if file.kind == "parquet" else IpcReader(file)
     damaged = f"{file.name}: is damaged, or no {file.kind} file"  # whatever it holds
     try:
+        reader = ParquetReader(file) if file.kind == "parquet" else IpcReader(file)
         fields = reader.parts[0].fields
     except ValueError:
         raise ValueError(damaged) from None

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kvariates.sources.columns import listed
-from kvariates.sources.pieces import ArrowPiece, Place, arrow_fields
+from kvariates.sources.columns import arrow_fields, listed
+from kvariates.sources.pieces import Piece, Place
 from kvariates.sources.readers import Part, arrow_pieces, one_line_errors
 from kvariates.sources.text_format import HINT, TextFormat
 from kvariates.sources.text_numbers import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class TextReader(TextRows):
     """Reads a text table, plain or compressed. `whole`: all of it is kept in memory."""
 
@@ -165,7 +165,7 @@ class TextReader(TextRows):
     def hint(self) -> str:
         return super().hint or HINT
 
-    def pieces(self, wanted: list[str], rows: int) -> Generator[ArrowPiece]:
+    def pieces(self, wanted: list[str], rows: int) -> Generator[Piece]:
         if self.whole:
             table = self.table.select(wanted)
             yield from arrow_pieces(table.to_batches(max_chunksize=rows), self.description)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_BYTES = 2**22  # of the rows that are looked at before blocks are read
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class TextRows(FileReader):
     """A text file, plain or compressed; `whole`: all of it is in memory."""
 
