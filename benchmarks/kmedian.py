@@ -28,9 +28,9 @@ from benchmarks.kmedian_data import Instance, grid, instances, plane, road
 from benchmarks.timing import Patience, race
 from benchmarks.workloads import data_folder
 from kvariates import KMedian, hst_seeding, kmedian_plusplus
+from kvariates.data.hst_tree import hst_seed
 from kvariates.data.metric_spaces import DistanceMatrix
 from kvariates.refining.medoid_search import find_medoids, search_task
-from kvariates.seeding.hst import hst_seed
 
 SEEDS = 10
 RESTARTS = 2000

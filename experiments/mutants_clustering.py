@@ -40,7 +40,7 @@ CLUSTERING = [
         "laws/test_size_limit_laws.py",
     ),
     Mutant(
-        "repairs look at the upper limit only", "refining.size_repair",
+        "repairs look at the upper limit only", "refining.size_limits",
         "return np.maximum(sizes - limits.high, 0) + np.maximum(limits.low - sizes, 0)",
         "return np.maximum(sizes - limits.high, 0)",
         "laws/test_size_limit_laws.py",
@@ -94,15 +94,15 @@ CLUSTERING = [
         "sampling/test_small_distribution.py",
     ),
     Mutant(
-        "k-means|| reclusters without weights", "seeding.kmeans_parallel",
+        "k-means|| reclusters without weights", "seeding.seedings",
         "points.subset(candidates), mass)",
         "points.subset(candidates), None)",
         "laws/test_parallel_laws.py sampling/test_parallel_distribution.py",
     ),
     Mutant(
-        "LS++ makes swaps that do not help", "seeding.local_search",
-        "if swap.cost < state.total * (1 - p.rows.n * EPS):",
-        "if swap.cost < state.total * 1.5:",
+        "LS++ makes swaps that do not help", "seeding.seedings",
+        "if swap.cost < state.cost * (1 - p.rows.n * EPS):",
+        "if swap.cost < state.cost * 1.5:",
         "laws/test_local_search_laws.py",
     ),
     Mutant(

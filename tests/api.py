@@ -37,7 +37,7 @@ data.exact_sums: exact_total ExactSums exponent_of from_float LIMBS to_float uns
 data.exchanges: exchange_distances exchange_rows ExchangeOptions
 data.graph: Graph NeighborLists
 data.host_data: HostData
-data.hst_tree: grow HstTree
+data.hst_tree: grow hst_seed HstTree seed_on_tree
 data.lattice_rows: Balls CappedDistances farthest largest_values lattice_sums NORMS
     on_unit_lattice outside_radius quantize quantize_sparse sparse_sums squared_distances
     SquaredDistances
@@ -76,9 +76,8 @@ numerics.draws: draw_proportional priority_sample
 numerics.lattice: Lattice
 numerics.valleys: deepest_valley pooled_p_value RoundedColumns Valley ValleyCounts
 objectives.distortion: KullbackLeibler mean_row MIX
-objectives.distortions: DISTORTIONS
+objectives.distortions: DISTORTIONS Mahalanobis
 objectives.divergence_objective: DivergenceObjective filled in_dtype
-objectives.mahalanobis: Mahalanobis
 objectives.objective: objective_for OBJECTIVES SquaredEuclidean
 palette: FAINT INK lighter looks MARKERS PALETTE spread_colors
 peers.bounds: PublicBounds
@@ -130,10 +129,9 @@ private_methods.run: PrivateMethod PrivateResult run_method Traits
 private_methods.sample_aggregate: Gupt SampleAggregate
 private_methods.task: DemandTask PrivateTask row_count RowCount
 ray.kmeans: RayActors=_Actors
-refining.hartigan: hartigan
 refining.lloyd: lloyd LloydResult MeanUpdate refine RefineProblem StopRule
 refining.minibatch: batches minibatch
-refining.refinements: lloyd_with_swaps REFINEMENTS swapped
+refining.refinements: hartigan lloyd_with_swaps REFINEMENTS swapped
 refining.size_limits: LimitedScan refine_within SizeLimits
 refining.swaps: AllCandidates MedoidProblem MedoidState search swap_medoids SwapSearch
 report.clusters: contrast in_words
@@ -149,13 +147,11 @@ report.pictures: _top
 seeding.densities: Dirac EveryPoint UniformOver
 seeding.euclidean_potential: euclidean_potential EuclideanPotential
 seeding.global_kmeans: draw_candidates global_kmeans
-seeding.hst: hst_seed seed_on_tree
-seeding.kmeans_parallel: choose_rows kmeans_parallel OVERSAMPLING ROUNDS
-seeding.local_search: local_search LocalSearchState search_steps
 seeding.medoid_seedings: kmedian_plusplus MEDOID_SEEDINGS PointIndex
 seeding.sampler: greedy_trials sample
 seeding.seeding_problem: sample_rows SeedingProblem
-seeding.seedings: HOST_SEEDINGS PEER_SEEDINGS SEEDINGS
+seeding.seedings: choose_rows HOST_SEEDINGS kmeans_parallel local_search LocalSearchState
+    OVERSAMPLING PEER_SEEDINGS ROUNDS=N_ROUNDS search_steps SEEDINGS
 sources.assembling: BlockMemory
 sources.graph_files: read_places
 sources.private_text: demand_numbers
@@ -184,7 +180,7 @@ private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariate
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps
 private_methods.sample_aggregate private_methods.task refining.medoid_search refining.minibatch
 refining.refinements refining.swaps report.clusters seeding.global_kmeans
-seeding.kmeans_parallel sources.assembling sources.input_file
+seeding.seedings sources.assembling sources.input_file
 sources.opened_table sources.private_text sources.scaling estimators.saving summaries.merge_reduce
 summaries.partition
 """

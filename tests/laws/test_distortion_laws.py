@@ -234,8 +234,3 @@ def test_mahalanobis_distances_do_not_depend_on_the_unit(scale):
     expected = Mahalanobis().fitted(X, None).prepare(X)
     found = Mahalanobis().fitted(X * scale, None).prepare(X * scale)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_mahalanobis_must_be_fitted():
-    with pytest.raises(ValueError, match="before `fitted`"):
-        Mahalanobis().prepare(np.array(GOOD))

@@ -56,7 +56,7 @@ def test_two_nearest_stay_exact(n, d, k, make, layout, dtype):
         anew = points.two_nearest(state.centers)
         for name in ("labels", "second", "cost", "second_cost"):
             assert np.array_equal(getattr(state.two, name), getattr(anew, name)), name
-        assert state.total == pytest.approx(anew.cost.sum(), rel=1e-12)
+        assert state.cost == pytest.approx(anew.cost.sum(), rel=1e-12)
 
 
 @every_size
@@ -71,18 +71,18 @@ def test_every_swap_is_the_best_and_lowers_the_cost(n, d, k, make, weighted, mon
         found = best(self, to_p)
         p = self.points.X[np.flatnonzero(to_p == 0)[0]]
         after = costs_after(self.points.X, self.centers, p, self.weight)
-        tiny = 1e-9 * self.total
+        tiny = 1e-9 * self.cost
         assert after[found.center] == pytest.approx(after.min(), abs=tiny)
         assert found.cost == pytest.approx(after.min(), abs=tiny)
-        steps.append(after.min() > self.total - tiny)  # whether no swap helps
+        steps.append(after.min() > self.cost - tiny)  # whether no swap helps
         return found
 
     def spy_swap(self, j, p, to_p):
-        before, cost = self.centers.copy(), self.total
+        before, cost = self.centers.copy(), self.cost
         swap(self, j, p, to_p)
         before[j] = p
         assert np.array_equal(self.centers, before)
-        assert self.total < cost
+        assert self.cost < cost
         assert not steps[-1]
         steps[-1] = None
 

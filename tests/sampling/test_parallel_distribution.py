@@ -16,7 +16,7 @@ from api import (
     euclidean_potential,
     greedy_trials,
 )
-from api import kmeans_parallel_module as kmeans_parallel
+from api import seedings_module as kmeans_parallel
 from laws.shards import ShardData
 from sampling import exact
 from sampling.chi_square import ALPHA, follows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kvariates.data.hst_tree import HstTree, grow
+from kvariates.data.hst_tree import HstTree, grow, hst_seed
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.metrics import METRICS
 from kvariates.data.rows import Labels
@@ -19,9 +19,8 @@ from kvariates.estimators import metric_input, validation
 from kvariates.estimators.names import DistanceFunction, MedianMetric, RandomState
 from kvariates.refining.lloyd import StopRule, refine
 from kvariates.seeding import global_kmeans as global_seeding
-from kvariates.seeding import kmeans_parallel as parallel_seeding
 from kvariates.seeding import medoid_seedings
-from kvariates.seeding.hst import hst_seed
+from kvariates.seeding import seedings as parallel_seeding
 from kvariates.seeding.sampler import greedy_trials
 from kvariates.seeding.seeding_problem import sample_rows
 from kvariates.tables import documented
@@ -87,7 +86,7 @@ def kmeans_parallel(
     n_clusters: int,
     *,
     sample_weight: Any = None,
-    n_rounds: int = parallel_seeding.ROUNDS,
+    n_rounds: int = parallel_seeding.N_ROUNDS,
     oversampling: float = parallel_seeding.OVERSAMPLING,
     random_state: RandomState = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:

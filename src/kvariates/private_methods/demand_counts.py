@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.hst_tree import HstTree, grow
+from kvariates.data.hst_tree import HstTree, grow, seed_on_tree
 from kvariates.data.metric_spaces import Ints
 from kvariates.data.rows import F64
 from kvariates.privacy.budget import Cost
@@ -45,7 +45,6 @@ from kvariates.private_methods.task import (
     check_number,
 )
 from kvariates.refining.medoid_search import find_medoids, search_task
-from kvariates.seeding.hst import seed_on_tree
 from kvariates.seeding.medoid_seedings import MEDOID_SEEDINGS
 
 ALL_LEVELS = 10**6  # of a tree

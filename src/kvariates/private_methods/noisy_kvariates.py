@@ -50,7 +50,7 @@ MOST_ROWS = 2**31 - 1
 ROUNDING = Fraction(2**20 + 1, 2**20)  # more than the relative rounding error of a distance
 
 
-class FlooredPotential(EuclideanPotential[Rows]):
+class FlooredPotential(EuclideanPotential):
     """Draws rows by squared distance plus a floor: integers in [floor, floor + UNIT].
 
     Draws use random bits of the operating system, and distances are those to clipped centres.

@@ -20,7 +20,7 @@ from numpy.random import Generator
 from kvariates.data.rows import F64, Rows, squared_norms
 from kvariates.numerics.draws import I64, draw_proportional
 from kvariates.seeding.euclidean_potential import EuclideanPotential
-from kvariates.seeding.sampler import AddedCenters, Density, Potential, TakesRows
+from kvariates.seeding.sampler import AddedCenters, Density, Potential
 
 
 class RowDensity(Density[Rows, F64], Protocol):
@@ -39,7 +39,7 @@ class Dirac:
 
     pointwise: ClassVar[bool] = True
 
-    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rows.take(picked)
 
     def mean(self, rows: Rows, weight: F64 | None) -> F64:
@@ -64,7 +64,7 @@ class _Noise:
                 f"{type(self).__name__}: scale must be finite and not negative; got {self.scale!r}."
             )
 
-    def _scale_of(self, rows: TakesRows) -> Any:
+    def _scale_of(self, rows: Rows) -> Any:
         if np.ndim(self.scale) and np.shape(self.scale) != (rows.d,):
             raise ValueError(
                 f"{type(self).__name__} has scales of shape {np.shape(self.scale)} for {rows.d} "
@@ -89,7 +89,7 @@ class Laplace(_Noise):
 
     unit_variance: ClassVar[float] = 2.0
 
-    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rng.laplace(rows.take(picked), self._scale_of(rows))
 
 
@@ -98,7 +98,7 @@ class Gaussian(_Noise):
 
     unit_variance: ClassVar[float] = 1.0
 
-    def sample(self, rows: TakesRows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
+    def sample(self, rows: Rows, picked: I64, weight: F64 | None, rng: Generator) -> F64:
         return rng.normal(rows.take(picked), self._scale_of(rows))
 
 
@@ -170,7 +170,7 @@ class EveryPoint:
     skip: bool = True
     pointwise: ClassVar[bool] = True
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
         return EuclideanPotential(rows, weight, k, skip=self.skip)
 
 
@@ -185,7 +185,7 @@ class Synopses:
     points: Any
     of: Any
 
-    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential[Rows]:
+    def potential(self, rows: Rows, weight: F64 | None, k: int) -> EuclideanPotential:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         of = np.asarray(self.of)
         if points.ndim != 2 or points.shape[1] != rows.d:

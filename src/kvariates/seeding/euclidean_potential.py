@@ -9,16 +9,16 @@ about as much as one assignment to k centres, not k passes.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from kvariates.data.exact_sums import share_of, unscaled
 from kvariates.data.host_data import Data, HostData
 from kvariates.data.row_costs import Costs, RowCosts, choose_unit, stay_limit
-from kvariates.data.rows import F64, Rows
+from kvariates.data.rows import F64
 from kvariates.numerics.draws import I64
-from kvariates.seeding.sampler import AddedCenters, PotentialRows
+from kvariates.seeding.sampler import AddedCenters
 
 PROPOSALS = 16  # tried before all pending centres are taken in
 FINE_BITS = 48  # of the total of the costs
@@ -26,19 +26,16 @@ FLAT = 32  # features up to which a quantized copy of the rows does not pay
 FEW = 16  # pending centres that never force a pass, and passes too few for a filter to pay
 
 
-Points = TypeVar("Points", bound=PotentialRows)
-
-
-class EuclideanPotential(AddedCenters, Generic[Points]):
+class EuclideanPotential(AddedCenters):
     """Room for k centres. With skip=False no row is left out by bounds: no draw changes.
 
-    `costs`: those of the rows, if they are not in memory.
+    `rows`: `Rows`, or `Data` with its `costs` if they are not in memory.
     Pre: weight is None (all ones) or float64, non-negative, not all zero.
     """
 
     def __init__(
         self,
-        rows: Points,
+        rows: Any,
         weight: F64 | None,
         k: int,
         *,
@@ -48,7 +45,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         super().__init__(np.empty((k, rows.d)))
         self.points, self.weight, self.skip = rows, weight, skip
         self._flushed = 0  # how many of the added centres the costs know
-        self._costs: Costs = costs or RowCosts(cast("Rows", rows), weight)
+        self._costs: Costs = costs or RowCosts(rows, weight)
         self._exponent = 0  # of the sums of costs
         self._rejected = 0  # proposals since the last flush
         self._filter_due = True
@@ -172,7 +169,7 @@ class EuclideanPotential(AddedCenters, Generic[Points]):
         return int(costs.rows_at([share_of(costs.total(), rng.random())])[0])
 
 
-def euclidean_potential(data: Data, k: int) -> EuclideanPotential[Any]:
+def euclidean_potential(data: Data, k: int) -> EuclideanPotential:
     """The potential of rows, wherever they are, with room for k centres."""
     if isinstance(data, HostData):
         return EuclideanPotential(data.rows, data.weight, k)

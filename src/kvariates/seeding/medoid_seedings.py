@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kvariates.data.hst_tree import hst_seed
 from kvariates.data.metric_spaces import Ints, MetricSpace
 from kvariates.data.rows import F64, TwoNearest
 from kvariates.numerics.draws import draw_proportional
-from kvariates.seeding.hst import hst_seed
 from kvariates.seeding.sampler import AddedCenters, sample
 from kvariates.tables import Entry, Table
 

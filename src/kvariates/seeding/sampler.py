@@ -19,7 +19,6 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kvariates.data.rows import Rows
 from kvariates.numerics.draws import F64, I64
 
 # Several centres in one array: coordinates (k, d), or the indices (k,) of points of a metric space.
@@ -58,40 +57,6 @@ class Potential(Protocol[Points_co, Centers]):
 
     def flush(self) -> None:
         """Do the work that `add` has put off."""
-
-
-class TakesRows(Protocol):
-    """Rows that can be taken by their indices."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def d(self) -> int: ...
-    def take(self, indices: I64) -> F64: ...
-
-
-class PotentialRows(TakesRows, Protocol):
-    """Rows that know how far they spread."""
-
-    def spread(self) -> float:
-        """Mean variance of the features; ValueError if float64 cannot hold squares."""
-
-
-class CandidateRows(TakesRows, Protocol):
-    """Rows of which some can be kept in memory."""
-
-    def subset(self, indices: I64) -> Rows:
-        """The rows at `indices`, in their layout and dtype."""
-
-
-class RowPotential(Potential[CandidateRows, F64], Protocol):
-    """A potential that k-means|| can ask."""
-
-    def masses(self) -> F64:
-        """The weight of the rows nearest to each centre; zero for one that repeats another."""
-
-    def draw_many(self, size: int, rng: np.random.Generator) -> I64:
-        """Draw `size` indices with replacement. Pre: there is a centre."""
 
 
 class Density(Protocol[Points_contra, Drawn_co]):

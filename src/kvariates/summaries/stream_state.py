@@ -300,7 +300,7 @@ def next_center(
 ) -> Seeds[F64]:
     """The centres and one more, drawn from a batch; `indices` has the row of the batch it is."""
 
-    def potential(data: Any, k: int) -> EuclideanPotential[Rows]:
+    def potential(data: Any, k: int) -> EuclideanPotential:
         made = EuclideanPotential(data.rows, data.weight, len(centers) + k)
         made.add(centers)
         return made

@@ -35,8 +35,8 @@ from kvariates.data.host_data import HostData
 from kvariates.data.rows import F64, Rows, draw_cells, joint_cost
 from kvariates.seeding.densities import Dirac
 from kvariates.seeding.euclidean_potential import euclidean_potential
-from kvariates.seeding.kmeans_parallel import draw_round
 from kvariates.seeding.sampler import sample
+from kvariates.seeding.seedings import draw_round
 
 SEED_ROWS = 2**12  # of which the rough centres are drawn: all rows would take as long as the rest
 State = dict[str, Any]  # plain arrays, numbers, strings, and lists and dicts of them
