@@ -193,8 +193,8 @@ PEERS = [
     ),
     Mutant(
         "vertical: the tolerance is that of all columns together", "peers.vertical",
-        "session.unit.decode_total(int(variance)) / int(columns)",
-        "session.unit.decode_total(int(variance))",
+        "self.unit.decode_total(int(variance)) / int(columns)",
+        "self.unit.decode_total(int(variance))",
         "peers/test_vertical_kmeans.py",
     ),
 ]  # fmt: skip

@@ -91,10 +91,8 @@ peers.masks: bound_exponent exact_sum fingerprint FixedPoint KeyPair PairwiseKey
 peers.peers_data: dk_means_plusplus fit_peers guarantee_of PeersData PeersPotential
 peers.questions: Envelope LogNeeded Peer Policy Question QUESTIONS TRUSTING
 peers.transport: Dropped Failure reply_of Transcript
-peers.vertical: Aggregator HiddenCenters HiddenMeans MaskedAssigner MaskedPotential
-    VerticalOptions
+peers.vertical: Aggregator InProcessParties MaskedAssigner MaskedPotential VerticalSession
 peers.vertical_party: VerticalParty
-peers.vertical_session: InProcessParties VerticalSession
 privacy.auditing: audit near
 privacy.budget: Budget BudgetError Cost Loss
 privacy.claims: Approximate Concentrated high low
@@ -174,7 +172,7 @@ certificates.kmeans_certificate certificates.kmedian_certificate
 cli.app cli.audit_command cli.demo_command cli.fit_dask cli.fit_stream
 cli.options cli.output_folder cli.screen data.cluster_sums data.distance_tables data.lattice_rows
 data.assigners data.transport_plan demo.cities estimators.metric_input estimators.names
-federated.client federated.private_peer peers.masks peers.vertical_session privacy.empty_cells
+federated.client federated.private_peer peers.masks peers.vertical privacy.empty_cells
 privacy.mechanisms privacy.noise_source privacy.query privacy.secret private_methods.demand_counts
 private_methods.domain private_methods.noisy_grid private_methods.noisy_kvariates
 private_methods.noisy_lloyd private_methods.principal_axes private_methods.private_swaps

@@ -9,10 +9,10 @@ from api import (
     VERTICAL_DTYPES,
     Aggregator,
     Envelope,
+    FitOptions,
     FlowerTransport,
     InProcessParties,
     Question,
-    VerticalOptions,
     VerticalParty,
     VerticalSession,
     content_of,
@@ -84,7 +84,7 @@ def test_a_state_comes_back_whole_from_its_bytes():
     """Also the digest of the questions: with an honest aggregator no result depends on it."""
     parties = [VerticalParty(own) for own in split((1, 4))]
     aggregator = Aggregator(VerticalSession(InProcessParties(parties)))
-    aggregator.fit(VerticalOptions(3, n_init=2, max_iter=2, tol=0.0), np.random.default_rng(0))
+    aggregator.fit(FitOptions(3, "d2", n_init=2, max_iter=2, tol=0.0), np.random.default_rng(0))
     for number, party in enumerate(parties):
         before, other = party.state(), VerticalParty(split((1, 4))[number])
         assert all(before[part] for part in before if part not in ("index", "centers", "best"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from api import Failure, PeerLost, decode, record_of
 from api import masks_module as masks
-from api import vertical_session_module as vertical_session
+from api import vertical_module as vertical
 from federated.fake_grid import FakeGrid
 from federated.vertical_grid import (
     IDS,
@@ -221,7 +221,7 @@ class SlowContext(Party):
 
 
 def test_a_context_that_is_stored_late_is_waited_for(monkeypatch):
-    monkeypatch.setattr(vertical_session, "PAUSE", 0.0)
+    monkeypatch.setattr(vertical, "PAUSE", 0.0)
     parts = split((3,))
     slow = SlowContext(app_of(parts[1]), "hospital", 1)
     found = fitted(FakeGrid([Party(app_of(parts[0]), "bank"), slow], fresh=True))

@@ -6,7 +6,7 @@ in two rounds, and masks of several parties that are related. The last tests pla
 
 import numpy as np
 import pytest
-from api import Aggregator, Envelope, PairwiseKeys, Question, VerticalOptions, VerticalSession
+from api import Aggregator, Envelope, FitOptions, PairwiseKeys, Question, VerticalSession
 from peers.party_transports import RecordedParties, parties_of
 from peers.uniform_words import p_uniform, worst
 from sampling.chi_square import ALPHA
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("fixed_keys")
 
 def fit(cuts, X=X):
     parties = RecordedParties(parties_of(X, cuts))
-    options = VerticalOptions(K, n_init=1, max_iter=6, tol=0.0)
+    options = FitOptions(K, "d2", max_iter=6, tol=0.0)
     result = Aggregator(VerticalSession(parties)).fit(options, np.random.default_rng(0))
     return parties, result
 

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from api import (
     Aggregator,
-    HiddenCenters,
-    HiddenMeans,
+    FitOptions,
     InProcessParties,
     MaskedAssigner,
     StopRule,
-    VerticalOptions,
     VerticalSession,
     lloyd,
 )
@@ -91,8 +89,8 @@ def test_empty_clusters_get_the_farthest_rows_as_in_memory(starts):
     session = VerticalSession(InProcessParties(parties))
     session.ask("start", rows=np.array(starts))
     assigner = MaskedAssigner(session, len(starts))
-    start, stop = HiddenCenters(np.zeros(len(starts))), StopRule(300, 0.0)
-    end = lloyd(assigner, start, HiddenMeans(assigner), stop, moves_of=lambda _, c: c.moves)
+    start, stop = np.zeros(len(starts)), StopRule(300, 0.0)
+    end = lloyd(assigner, start, assigner.update, stop, moves_of=lambda _, moves: moves)
     pooled = KMeans(len(starts), init=X[starts], n_init=1, tol=0).fit(X)
     assert end.converged
     assert np.array_equal(assigner.labels, pooled.labels_)
@@ -154,7 +152,7 @@ def over_threads(parties):
 
 def test_the_transport_changes_nothing():
     X, ids = SETS["groups"], [f"row {i}" for i in range(800)]
-    options = VerticalOptions(6, 2, 300, 1e-4)
+    options = FitOptions(6, "d2", n_init=2)
     found = [
         Aggregator(VerticalSession(kind(parties_of(X, (1, 4), ids)))).fit(
             options, np.random.default_rng(5)
@@ -169,7 +167,7 @@ def test_the_transport_changes_nothing():
 def test_each_party_ends_with_the_labels_and_its_part_of_the_centers():
     X = SETS["groups"]
     parties = parties_of(X, (3,))
-    options = VerticalOptions(6, 3, 300, 1e-4)
+    options = FitOptions(6, "d2", n_init=3)
     session = VerticalSession(InProcessParties(parties))
     result = Aggregator(session).fit(options, np.random.default_rng(0))
     D = squared_distances(X, np.hstack([party.centers for party in parties]))
@@ -193,7 +191,7 @@ def test_the_transcript_counts_what_was_sent():
     X, n, k, r = SETS["groups"], 800, 6, 3
     parties = RecordedParties(parties_of(X, (1, 4)))
     aggregator = Aggregator(VerticalSession(parties))
-    result = aggregator.fit(VerticalOptions(k, 1, 300, 0.0), np.random.default_rng(0))
+    result = aggregator.fit(FitOptions(k, "d2", tol=0.0), np.random.default_rng(0))
     transcript, passes = aggregator.session.transcript, result.n_iter
     assert result.converged
     counts = transcript.by_question

@@ -17,13 +17,14 @@ from kvariates import guarantees
 from kvariates.data.rows import Labels
 from kvariates.estimators import input_errors, validation
 from kvariates.estimators.callbacks import CallbackSupportMixin, FitReport
+from kvariates.estimators.cluster_kmeans import CalledBack
 from kvariates.estimators.fit_record import FitRecord, FittedHtml
 from kvariates.estimators.names import RandomState
-from kvariates.peers.vertical import Aggregator, VerticalOptions, VerticalResult
+from kvariates.fitting.kmeans import NOBODY, FitOptions
+from kvariates.peers.vertical import Aggregator, InProcessParties, VerticalSession
 from kvariates.peers.vertical_party import VerticalParty
-from kvariates.peers.vertical_session import InProcessParties, VerticalSession
 from kvariates.progress import Progress, Report
-from kvariates.refining.lloyd import Step
+from kvariates.refining.lloyd import LloydResult, Step
 
 
 @dataclass(eq=False, repr=False)
@@ -129,11 +130,12 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
         aggregator = self._aggregator(parties)
         report = FitReport(self, 1)
         with report.phase("iterations") as told:
-            options = VerticalOptions(
-                int(self.n_clusters), int(self.n_init), int(self.max_iter), float(self.tol),
-                None if told is None else _told_of(told),
+            options = FitOptions(
+                int(self.n_clusters), "d2", n_init=int(self.n_init), max_iter=int(self.max_iter),
+                tol=float(self.tol),
             )  # fmt: skip
-            result = aggregator.fit(options, validation.generator(self.random_state))
+            watch = NOBODY if told is None else CalledBack(_told_of(told))
+            result = aggregator.fit(options, validation.generator(self.random_state), watch)
         self._store(result)
         self.cluster_centers_ = [party.centers for party in parties]
         self.transcript_ = aggregator.session.transcript
@@ -169,11 +171,11 @@ class VerticalKMeans(CallbackSupportMixin, FittedHtml, ClusterMixin, BaseEstimat
             guarantee=self.guarantee_, transcript=self.transcript_,
         )  # fmt: skip
 
-    def _store(self, result: VerticalResult) -> None:
+    def _store(self, result: LloydResult) -> None:
         self.labels_ = result.labels
         self.inertia_ = result.inertia
         self.n_iter_ = result.n_iter
-        self.seed_rows_ = result.seeds
+        self.seed_rows_ = result.centers
         self.guarantee_ = guarantees.plain_seeding(int(self.n_clusters), certifiable=False)
         distinct = len(np.unique(result.labels))
         validation.warn_of_few_clusters(distinct, self.n_clusters)

@@ -23,7 +23,7 @@ from kvariates.federated.vertical import (  # noqa: E402
     vertical_client_app,
     vertical_server_app,
 )
-from kvariates.peers.vertical_session import PartyLost  # noqa: E402
+from kvariates.peers.vertical import PartyLost  # noqa: E402
 
 __all__ = [
     "FEDERATED",

@@ -38,13 +38,13 @@ from kvariates.federated.flower_transport import (
     wait_for_nodes,
 )
 from kvariates.federated.result import PartyResult, VerticalFederatedResult
+from kvariates.fitting.kmeans import FitOptions
 from kvariates.peers.encoding import VERTICAL_DTYPES, decode, encode
 from kvariates.peers.questions import QUESTIONS as QUESTIONS_ABOUT_ROWS
 from kvariates.peers.questions import Answer, Envelope
 from kvariates.peers.transport import Failure, Reply
-from kvariates.peers.vertical import Aggregator, VerticalOptions
+from kvariates.peers.vertical import Aggregator, VerticalSession
 from kvariates.peers.vertical_party import QUESTIONS, VerticalParty, checked_columns
-from kvariates.peers.vertical_session import VerticalSession
 
 STATE, SESSION = "kvariates-vertical", "session"
 FIRST, LAST = "keys", "finish"  # the questions that start and end a session
@@ -273,12 +273,13 @@ def fit_columns(grid: Grid, options: AggregatorOptions) -> VerticalFederatedResu
             "those that hold no columns of these rows."
         )
     session = VerticalSession(transport, model.block_bytes, names)
-    asked = VerticalOptions(
-        int(model.n_clusters), int(model.n_init), int(model.max_iter), float(model.tol)
-    )
+    asked = FitOptions(
+        int(model.n_clusters), "d2", n_init=int(model.n_init), max_iter=int(model.max_iter),
+        tol=float(model.tol),
+    )  # fmt: skip
     found = Aggregator(session).fit(asked, validation.generator(model.random_state))
     return VerticalFederatedResult(
-        session.names, found.labels, found.inertia, found.n_iter, found.converged, found.seeds,
+        session.names, found.labels, found.inertia, found.n_iter, found.converged, found.centers,
         guarantees.plain_seeding(asked.k, certifiable=False), session.transcript,
     )  # fmt: skip
 
